@@ -1,0 +1,1 @@
+"""Optimization problems over arrays: stated as data, solved by any solver, proved."""

@@ -1,0 +1,32 @@
+"""Everything that rankopt raises on purpose.
+
+    RankoptError
+    ├── DataError (ValueError)        a file, a row or a value cannot be used; names the file, line, query or row
+    ├── MeasureError (ValueError)     a measure cannot be parsed, or is undefined for these grades
+    ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
+    └── OptionError (ValueError)      an option has a value that cannot work
+
+Errors of problems and solvers live in `formulations.errors`.
+"""
+
+__all__ = ["DataError", "MeasureError", "ModelError", "OptionError", "RankoptError"]
+
+
+class RankoptError(Exception):
+    """Base of all errors that rankopt raises on purpose."""
+
+
+class DataError(RankoptError, ValueError):
+    """Data that cannot be used as it is: names where (file and line, query, row) and the cure."""
+
+
+class MeasureError(RankoptError, ValueError):
+    """A measure that cannot be parsed, or is undefined for the grades at hand."""
+
+
+class ModelError(RankoptError, ValueError):
+    """A saved model that is damaged, of another version, or not one of ours."""
+
+
+class OptionError(RankoptError, ValueError):
+    """An option whose value cannot work; the message names the values that do."""
