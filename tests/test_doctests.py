@@ -1,0 +1,22 @@
+"""Every example in a docstring of the installed packages prints what it says."""
+
+import doctest
+import importlib
+import pkgutil
+
+import formulations
+import rankopt
+
+import pytest
+
+MODULES = [
+    module.name
+    for package in (rankopt, formulations)
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")
+]
+
+
+@pytest.mark.parametrize("name", ["rankopt", "formulations", *MODULES])
+def test_examples_print_what_they_say(name: str) -> None:
+    outcome = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert outcome.failed == 0
