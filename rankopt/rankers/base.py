@@ -1,0 +1,197 @@
+"""What all linear rankers share: data in, scores out, orders, reasons, files.
+
+    score(x) = coefᵀ x        a ranking of a query's documents is their order by decreasing score
+
+A ranker of its own is a subclass with `__init__` (its options, as scikit-learn wants them) and `_fit`.
+"""
+# mypy: allow-subclassing-any
+# (scikit-learn carries no types: its base class is `Any` to a type checker)
+
+from collections.abc import Hashable
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from rankopt.data import Queries
+from rankopt.errors import DataError, ModelError
+from rankopt.rankers.explanation import Explanation
+from rankopt.rankers.inputs import read_features, read_queries, read_row, without_qid_column
+from rankopt.rankers.weights import query_weights, weights_of_rows
+
+Floats = NDArray[np.float64]
+
+
+def linear_scores(features: Any, coef: Floats) -> Floats:
+    """The scores X w (N,) of features X (N, d), float64.
+
+    Each row is summed on its own and in one order, so equal documents get equal scores wherever they stand. A BLAS
+    product does not promise that: it sums the last rows of a block differently, and what ought to be ties is none.
+    """
+    if hasattr(features, "tocsr"):
+        return np.asarray(features.astype(np.float64, copy=False) @ coef)
+    return np.asarray(np.einsum("ij,j->i", features, coef, dtype=np.float64))
+
+
+class LinearRanker(BaseEstimator):
+    """Scores documents by `coefᵀ x`; a subclass says in `_fit` how coef is learned.
+
+    Everywhere X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. Which rows belong to one query
+    is said in one way out of four, in any order of the rows:
+
+    * `qid=` (N,) hashables; the one way that survives Pipeline, GridSearchCV and GroupKFold
+    * `group=` sizes of consecutive queries
+    * a column `qid` of the data frame, which is never a feature
+    * a `Queries`, which brings its grades along
+
+    None of them means that all rows are one query. `qid` and the like are requested from scikit-learn's metadata
+    routing by the class, so `sklearn.set_config(enable_metadata_routing=True)` is all that a Pipeline needs.
+
+    Fitted: `coef_` (d,) in the units of the given features, `n_queries_`, `n_features_in_`, and `feature_names_in_`
+    where the data named its features.
+    """
+
+    # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set is not among them on purpose: the
+    # earlier steps of a Pipeline would not transform it, and scikit-learn's error is better than a silent mismatch.
+    __metadata_request__fit: ClassVar = {"qid": True, "group": True, "query_weight": True}
+    # Pipeline.score passes sample_weight to its last step whenever routing is on.
+    __metadata_request__score: ClassVar = {"qid": True, "group": True, "sample_weight": True}
+
+    _saved: ClassVar[tuple[str, ...]] = ("coef_", "n_queries_", "n_features_in_", "feature_names_in_")
+    """Fitted attributes that a saved model holds, where they exist. A subclass adds its own."""
+
+    _of_the_run: ClassVar[tuple[str, ...]] = ()
+    """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
+
+    measure: Any
+    coef_: Floats
+    n_queries_: int
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        query_weight: Any = None,
+        eval_set: Any = None,
+        eval_qid: Any = None,
+        eval_group: Any = None,
+    ) -> Self:
+        """Learn `coef_` from the features X and the grades y (N,) of the documents.
+
+        query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance.
+        eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
+        named by `eval_qid` or `eval_group` as above. Raises DataError for data that cannot be used.
+        """
+        queries = read_queries(self, X, y, qid=qid, group=group, reset=True)
+        weights = query_weights(queries, query_weight)
+        self._fit(queries, weights, self._evaluation(eval_set, eval_qid, eval_group))
+        self.n_queries_ = len(queries)
+        return self
+
+    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        """Set `coef_` from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
+
+    def _evaluation(self, eval_set: Any, eval_qid: Any, eval_group: Any) -> Queries | None:
+        if eval_set is None:
+            if eval_qid is not None or eval_group is not None:
+                raise DataError("eval_qid and eval_group name queries of eval_set, which is missing; pass eval_set=(X, y).")
+            return None
+        if isinstance(eval_set, Queries):
+            return read_queries(self, eval_set, None, qid=eval_qid, group=eval_group, reset=False)
+        if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
+            raise DataError(
+                f"eval_set cannot be a {type(eval_set).__name__} because one data set is chosen on; "
+                "pass eval_set=(X, y) or a Queries."
+            )
+        return read_queries(self, *eval_set, qid=eval_qid, group=eval_group, reset=False)
+
+    def predict(self, X: Any) -> Floats:
+        """The scores (N,) of the documents in the caller's order of rows; the query of a row does not matter."""
+        check_is_fitted(self)
+        scores = linear_scores(read_features(self, X, reset=False), self.coef_)
+        return X.to_caller(scores) if isinstance(X, Queries) else scores
+
+    def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
+        """The mean of `measure` over the queries, under the default convention of `rankopt.measures.evaluate`.
+
+        sample_weight: one weight a row, equal inside a query. Raises DataError when the ranker was fitted on several
+        queries and nothing says which rows belong together.
+        """
+        from rankopt.measures import evaluate
+
+        check_is_fitted(self)
+        _, column = without_qid_column(X)
+        if self.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
+            raise DataError(
+                f"{type(self).__name__} cannot score because it was fitted on {self.n_queries_} queries and `qid` is "
+                "missing; pass qid=. Inside a Pipeline or a search it is lost unless routing is on: "
+                "`sklearn.set_config(enable_metadata_routing=True)`."
+            )
+        queries = read_queries(self, X, y, qid=qid, group=group, reset=False)
+        weights = weights_of_rows(queries, sample_weight)
+        scores = linear_scores(queries.features, self.coef_)
+        result = evaluate(self.measure, queries.relevance, scores, queries.offsets)
+        return float(np.average(result.values, weights=weights))
+
+    def rank(
+        self, X: Any, qid: Any = None, k: int | None = None, *, group: Any = None
+    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
+        """The documents of each query, best first: row indices of X, or document ids where X is `Queries` with ids.
+
+        One query gives an array, several a dict from query id to array. `k` cuts each to its first k. Documents of
+        equal score stay in the order of the input.
+        """
+        check_is_fitted(self)
+        if k is not None and k < 1:
+            raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
+        queries = read_queries(self, X, None, qid=qid, group=group, reset=False, labels=False)
+        scores = linear_scores(queries.features, self.coef_)
+        documents: NDArray[Any] = queries.row_order
+        if queries.document_ids is not None:
+            documents = np.empty(queries.n_documents, dtype=object)
+            documents[:] = queries.document_ids
+        orders: dict[Hashable, NDArray[Any]] = {}
+        for query, start, stop in zip(queries.query_ids, queries.offsets[:-1], queries.offsets[1:], strict=True):
+            order = np.argsort(-scores[start:stop], kind="stable")[:k]
+            orders[query] = documents[start:stop][order]
+        return orders if len(orders) > 1 else next(iter(orders.values()))
+
+    def explain(self, x: Any, y: Any) -> Explanation:
+        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
+        return Explanation.of(tuple(str(name) for name in names), self.coef_, *rows)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
+        from rankopt.rankers.saved import save_model
+
+        save_model(self, path)
+
+    def _check_loaded(self) -> None:
+        """Raise ModelError where the attributes read from a file do not fit together."""
+        coef, d = self.coef_, self.n_features_in_
+        if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == (d,)):
+            raise ModelError(f"coef_ is not an array of {d} float64 numbers as n_features_in_ says.")
+        if not np.isfinite(coef).all():
+            raise ModelError("coef_ has a value that is not finite.")
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None and names.shape != (d,):
+            raise ModelError(f"feature_names_in_ does not name {d} features.")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
+        tags.input_tags.sparse = True
+        return tags

@@ -1,0 +1,125 @@
+"""What a caller may pass to a ranker, read into one `Queries`."""
+
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
+
+from rankopt.data import Queries
+from rankopt.errors import DataError
+
+if TYPE_CHECKING:
+    from rankopt.rankers.base import LinearRanker
+
+QID_COLUMN = "qid"
+"""The column of a data frame that names the query of each row; it is never a feature."""
+
+
+def without_qid_column(X: Any) -> tuple[Any, Iterable[Hashable] | None]:
+    """Split a data frame into its features and its column of query ids; anything else has no such column."""
+    columns = getattr(X, "columns", None)
+    if columns is None or QID_COLUMN not in list(columns):
+        return X, None
+    return X[[column for column in columns if column != QID_COLUMN]], list(X[QID_COLUMN])
+
+
+def read_features(ranker: "LinearRanker", X: Any, *, reset: bool) -> Any:
+    """The (N, d) features of an array, sparse matrix, data frame or `Queries`, in the order of its rows.
+
+    With `reset` the ranker notes number and names of the features; without, it checks them.
+    """
+    if isinstance(X, Queries):
+        if reset:
+            _note(ranker, X)
+        else:
+            _compare(ranker, X)
+        return X.features
+    features, _ = without_qid_column(X)
+    return validate_data(ranker, features, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+
+
+def read_queries(
+    ranker: "LinearRanker",
+    X: Any,
+    y: Any,
+    *,
+    qid: Any,
+    group: Any,
+    reset: bool,
+    labels: bool = True,
+) -> Queries:
+    """One `Queries` from features, grades and exactly one way of saying which rows belong together.
+
+    X: (N, d) array, CSR, data frame (perhaps with a column `qid`), or a `Queries`, which brings the rest along.
+    y: (N,) grades, needed when `labels`. qid: (N,) hashables, in any order. group: sizes of consecutive queries.
+    No way at all means that all rows are one query. Raises DataError on two ways at once.
+    """
+    given = {"y": y, "qid": qid, "group": group}
+    if isinstance(X, Queries):
+        twice = [name for name, value in given.items() if value is not None]
+        if twice:
+            raise DataError(
+                f"{' and '.join(twice)} cannot be given beside a Queries because it has its own; "
+                f"leave out {' and '.join(twice)}, or pass its features instead of the Queries."
+            )
+        read_features(ranker, X, reset=reset)
+        if labels and X.relevance is None:
+            raise DataError(
+                f"{type(ranker).__name__} requires y to be passed, but the target y is None: these Queries have no "
+                "relevance; read them with their grades, or add them by `queries.with_(relevance=...)`."
+            )
+        return X
+    if labels and y is None:
+        raise DataError(
+            f"{type(ranker).__name__} requires y to be passed, but the target y is None; pass the grades of the rows."
+        )
+    _, column = without_qid_column(X)
+    ways = {"qid=": qid, "group=": group, f"the column {QID_COLUMN!r} of X": column}
+    used = [name for name, value in ways.items() if value is not None]
+    if len(used) > 1:
+        raise DataError(f"Queries cannot be given by {' and '.join(used)} at once; keep one of them.")
+    features = read_features(ranker, X, reset=reset)
+    relevance = None
+    if y is not None:
+        relevance = column_or_1d(y, dtype=np.float64, warn=True)
+        check_consistent_length(features, relevance)
+    ids = column if qid is None else qid
+    sizes = [features.shape[0]] if ids is None and group is None else group
+    return Queries.from_arrays(features, relevance, qid=ids, group=sizes)
+
+
+def read_row(ranker: "LinearRanker", document: Any, name: str) -> NDArray[np.float64]:
+    """The features (d,) of one document: a vector, a row of a data frame (with or without `qid`), a 1 × d matrix."""
+    if hasattr(document, "to_frame"):  # a pandas Series: its index names the features
+        document = document.to_frame().T
+    elif not hasattr(document, "shape") or len(document.shape) == 1:
+        document = np.reshape(np.asarray(document), (1, -1))
+    if document.shape[0] != 1:
+        raise DataError(f"{name} has {document.shape[0]} rows but explain compares two documents; pass one row each.")
+    features = read_features(ranker, document, reset=False)
+    row = features.toarray() if hasattr(features, "toarray") else features
+    return np.asarray(row[0], dtype=np.float64)
+
+
+def _note(ranker: "LinearRanker", queries: Queries) -> None:
+    ranker.n_features_in_ = queries.n_features
+    if queries.feature_names is not None:
+        ranker.feature_names_in_ = np.array(queries.feature_names, dtype=object)
+    elif hasattr(ranker, "feature_names_in_"):
+        del ranker.feature_names_in_
+
+
+def _compare(ranker: "LinearRanker", queries: Queries) -> None:
+    if queries.n_features != ranker.n_features_in_:
+        raise DataError(
+            f"X has {queries.n_features} features, but {type(ranker).__name__} is expecting "
+            f"{ranker.n_features_in_} features as input; pass the features of fit."
+        )
+    fitted = getattr(ranker, "feature_names_in_", None)
+    if fitted is None or queries.feature_names is None:
+        return
+    for j, (old, new) in enumerate(zip(fitted, queries.feature_names, strict=True)):
+        if old != new:
+            raise DataError(f"Feature {j} is {new!r} but was {old!r} in fit; pass the features in the order of fit.")
