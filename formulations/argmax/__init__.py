@@ -1,0 +1,1 @@
+"""Exact loss-augmented argmax by structure: compiled kernels behind the solver `exact`."""

@@ -1,0 +1,59 @@
+"""Arrays as problems hold them: of one type, finite, of the right shape, read-only."""
+
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formulations.errors import InvalidProblem
+
+__all__ = ["LARGEST", "Bools", "Floats", "Ints", "finite", "frozen", "offsets_of", "whole"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+LARGEST = 1e150
+"""Greatest magnitude of a number in a problem: a product of two of them is still finite."""
+
+
+def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """`array` made read-only; a view of it where the caller still owns a writable one."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
+def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
+    """`values` as a read-only float64 array; raises `InvalidProblem` naming the first entry that is no number."""
+    try:
+        array = np.ascontiguousarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
+    if np.ndim(values) != dimensions:
+        raise InvalidProblem(f"{name} has shape {np.shape(values)}, but needs {dimensions} dimension(s)")
+    wrong = ~(np.abs(array) <= LARGEST)
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise InvalidProblem(
+            f"{name}{list(place)} is {array[place]}, but must be finite and at most {LARGEST:g} in magnitude; "
+            "remove, impute or rescale it"
+        )
+    return frozen(array)
+
+
+def whole(name: str, values: ArrayLike) -> Ints:
+    """`values` as a read-only int64 vector; raises `InvalidProblem` where they are not whole numbers."""
+    array: NDArray[Any] = np.asarray(values)
+    if array.ndim != 1 or (array.size and not np.issubdtype(array.dtype, np.integer)):
+        raise InvalidProblem(f"{name} must be a vector of whole numbers, not {array.dtype} of shape {array.shape}")
+    return frozen(array.astype(np.int64))
+
+
+def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:
+    """Offsets of consecutive parts of `total` rows: part q is rows values[q] : values[q + 1], none of them empty."""
+    offsets = whole(name, values)
+    if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) <= 0).any():
+        raise InvalidProblem(f"{name} must rise strictly from 0 to the number of rows ({total}), got {offsets}")
+    return offsets

@@ -1,0 +1,54 @@
+"""Everything that formulations raises on purpose.
+
+    FormulationError
+    ├── InvalidProblem (ValueError)    numbers that state no problem: NaN, infinity, overflow, shapes that do not fit
+    ├── Infeasible (ValueError)        no point satisfies the constraints; names the conflict where it is known
+    ├── Unbounded (ValueError)         the objective improves for ever
+    ├── Unsupported (TypeError)        no chain of bridges leads from the form to one that the solver accepts
+    ├── UnknownSolver (ValueError)     no solver has this name, or its package is not installed
+    ├── SolverFailed (RuntimeError)    the solver gave up, crashed or returned something that is no answer
+    └── Refuted (ArithmeticError)      a claim of a solution is false when recomputed from the data
+"""
+
+__all__ = [
+    "FormulationError",
+    "Infeasible",
+    "InvalidProblem",
+    "Refuted",
+    "SolverFailed",
+    "Unbounded",
+    "UnknownSolver",
+    "Unsupported",
+]
+
+
+class FormulationError(Exception):
+    """Base of all errors that formulations raises on purpose."""
+
+
+class InvalidProblem(FormulationError, ValueError):
+    """Numbers that state no problem: NaN, infinity, overflow, or shapes that do not fit."""
+
+
+class Infeasible(FormulationError, ValueError):
+    """No point satisfies the constraints."""
+
+
+class Unbounded(FormulationError, ValueError):
+    """The objective improves for ever."""
+
+
+class Unsupported(FormulationError, TypeError):
+    """No chain of bridges leads from this form to one that the solver accepts."""
+
+
+class UnknownSolver(FormulationError, ValueError):
+    """No solver has this name, an option of it is unknown, or its package is not installed."""
+
+
+class SolverFailed(FormulationError, RuntimeError):
+    """The solver gave up, crashed, or returned something that is no answer."""
+
+
+class Refuted(FormulationError, ArithmeticError):
+    """A claim of a solution is false when it is recomputed from the problem's data."""

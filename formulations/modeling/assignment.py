@@ -1,0 +1,123 @@
+"""The assignment of documents to positions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.modeling.form import EPSILON, Form
+from formulations.modeling.prices import shortest_path_prices
+
+__all__ = ["Assignment"]
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment(Form):
+    """The best placing of k of n documents.
+
+    variables    π[i, j] = 1 where document j stands at position i (only where `allowed`)
+    maximise     Σ profit[i, j] π[i, j]
+    subject to   position   each of the k positions holds one document
+                 document   each of the n documents stands at one position at most
+    integrality  totally unimodular (the incidence matrix of a bipartite graph)
+
+    A point x is the order: the document at each position. A dual y holds one price a document, y >= 0 when n > k.
+    """
+
+    profit: Floats
+    allowed: Bools | None = None
+
+    def __post_init__(self) -> None:
+        profit = finite("profit", self.profit, 2)
+        positions, documents = profit.shape
+        if positions == 0 or documents == 0:
+            raise InvalidProblem(f"profit has shape {profit.shape}: needs one position and one document at least")
+        if positions > documents:
+            raise Infeasible(
+                f"{positions} positions cannot be filled by {documents} documents, one each; "
+                f"cut the problem to {documents} positions"
+            )
+        object.__setattr__(self, "profit", profit)
+        if self.allowed is not None:
+            allowed = np.asarray(self.allowed)
+            if allowed.shape != profit.shape or allowed.dtype != np.bool_:
+                raise InvalidProblem(f"allowed must be booleans of shape {profit.shape}, got {allowed.shape}")
+            object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
+            self._check_matching()
+
+    def _check_matching(self) -> None:
+        """Raise `Infeasible` with a set of positions that has too few documents (Hall's condition)."""
+        if self.allowed is None:
+            return
+        from formulations.modeling.hall import deficient_positions
+
+        positions = deficient_positions(self.allowed)
+        if positions.size:
+            documents = int(self.allowed[positions].any(axis=0).sum())
+            raise Infeasible(
+                f"positions {positions.tolist()} share only {documents} allowed document(s), "
+                f"but need {positions.size}; allow more documents there"
+            )
+
+    @property
+    def positions(self) -> int:
+        return int(self.profit.shape[0])
+
+    @property
+    def documents(self) -> int:
+        return int(self.profit.shape[1])
+
+    @property
+    def scale(self) -> float:
+        """The largest profit in magnitude."""
+        return float(np.abs(self.profit).max())
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+
+    def masked_profit(self) -> Floats:
+        """The profit, -inf where a document is not allowed."""
+        return self.profit if self.allowed is None else np.where(self.allowed, self.profit, -np.inf)
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
+
+    def violation(self, x: NDArray[Any]) -> float:
+        order = np.asarray(x)
+        if order.shape != (self.positions,) or order.dtype.kind not in "iu":
+            return float("inf")
+        if (order < 0).any() or (order >= self.documents).any() or np.unique(order).size < order.size:
+            return 1.0
+        if self.allowed is not None and not self.allowed[np.arange(self.positions), order].all():
+            return 1.0
+        return 0.0
+
+    def bound(self, y: Floats) -> float:
+        prices = np.maximum(y, 0.0) if self.documents > self.positions else np.asarray(y)
+        return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        placed = np.zeros(self.profit.shape, dtype=np.int8)
+        placed[np.arange(self.positions), x] = 1
+        return {"π": placed}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return {"position": (self.masked_profit() - y).max(axis=1), "document": y}
+
+
+def placing(profit: ArrayLike, allowed: ArrayLike | None = None) -> Assignment:
+    """An `Assignment` from anything array-like."""
+    mask = None if allowed is None else np.asarray(allowed)
+    return Assignment(np.asarray(profit), mask)

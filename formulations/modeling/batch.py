@@ -1,0 +1,104 @@
+"""Many problems, one answer: arrays over queries, and a `Solution` on request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints
+from formulations.modeling.form import EPSILON
+from formulations.modeling.rank_two import RankTwoBatch
+from formulations.modeling.solution import Solution
+from formulations.modeling.solve import Solver, solve
+
+__all__ = ["BatchSolution", "solve_batch"]
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSolution:
+    """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
+
+    `order` holds the document (counted within its query) at each position, complete beyond the last position that
+    matters; `value` and `bound` one number a query; `way` how it was solved. The bound of a solver with an exactness
+    proof is its value and the rounding of double precision; the bound of any other comes from dual prices.
+    """
+
+    problems: RankTwoBatch
+    order: Ints
+    value: Floats
+    bound: Floats
+    way: NDArray[Any]
+    solver: str
+    seconds: float = 0.0
+
+    @classmethod
+    def judged(cls, batch: RankTwoBatch, order: Ints, way: NDArray[Any], solver: str) -> BatchSolution:
+        """The answer with these orders, values recomputed from the data, the bound a rounding error above."""
+        placed = order + np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
+        worth = batch.decay * batch.scores[placed] - batch.discount * batch.gain[placed]
+        value = np.add.reduceat(worth, batch.offsets[:-1])
+        size = np.add.reduceat(np.abs(worth), batch.offsets[:-1])
+        return cls(batch, order, value, value + 4.0 * EPSILON * size, way, solver)
+
+    @property
+    def position(self) -> Ints:
+        """The position (counted within its query) of each document: the inverse of `order`."""
+        start = np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
+        position = np.empty_like(self.order)
+        position[start + self.order] = np.arange(self.order.size) - start
+        return position
+
+    @property
+    def placed_decay(self) -> Floats:
+        """The decay of the position where each document stands, c[π]."""
+        start = np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
+        weights = np.empty_like(self.problems.decay)
+        weights[start + self.order] = self.problems.decay
+        return weights
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    def __getitem__(self, query: int) -> Solution:
+        """The solution of one query, with dual prices that prove it."""
+        problem = self.problems[query]
+        low = int(self.problems.offsets[query])
+        solution = problem.solution(self.order[low : low + problem.positions])
+        return solution.told_by(solver=self.solver, message=str(self.way[query]))
+
+
+@runtime_checkable
+class BatchSolver(Protocol):
+    def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
+
+
+def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact") -> BatchSolution:
+    """Solve every query of a batch: at once where the solver can, else one by one."""
+    from formulations.solvers import named
+
+    chosen = named("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
+    began = perf_counter()
+    if isinstance(chosen, BatchSolver):
+        answer = chosen.solve_batch(batch)
+    else:
+        answer = _one_by_one(batch, chosen)
+    object.__setattr__(answer, "seconds", perf_counter() - began)
+    return answer
+
+
+def _one_by_one(batch: RankTwoBatch, solver: Solver) -> BatchSolution:
+    order = np.empty(batch.scores.size, dtype=np.int64)
+    value, bound = np.empty(len(batch)), np.empty(len(batch))
+    for query in range(len(batch)):
+        problem = batch[query]
+        solution = solve(problem, solver)
+        low, high = batch.offsets[query], batch.offsets[query + 1]
+        left = np.setdiff1d(np.arange(high - low), solution.order, assume_unique=True)
+        order[low:high] = np.concatenate([solution.order, left])
+        value[query], bound[query] = solution.value, solution.bound
+    way = np.full(len(batch), solver.spec, dtype=object)
+    return BatchSolution(batch, order, value, bound, way, solver.spec)

@@ -1,0 +1,200 @@
+"""Bridges: one form restated as another, with the way back.
+
+    RankTwoAssignment → Assignment → MinCostFlow → LinearProgram
+                        Assignment ---------------→ LinearProgram
+    GroupedSimplexQP → QuadraticProgram
+
+Each bridge returns the wider problem and a function that carries its primal and dual back. The value and bound of what
+comes back are recomputed in the narrow form, so no bridge has to be believed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from formulations.arrays import Floats, Ints
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.flow import MinCostFlow
+from formulations.modeling.form import Form
+from formulations.modeling.grouped_simplex import GroupedSimplexQP
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.names import Block
+from formulations.modeling.quadratic_program import QuadraticProgram
+from formulations.modeling.rank_two import RankTwoAssignment
+from formulations.modeling.vertex import order_on_support
+
+__all__ = ["BRIDGES", "Bridge", "path_to", "restated"]
+
+Point = tuple[NDArray[Any], Floats | None]
+Back = Callable[[NDArray[Any], Floats | None], Point]
+
+
+@dataclass(frozen=True)
+class Bridge:
+    """A restatement of every problem of form `source` as one of form `target`."""
+
+    source: type[Form]
+    target: type[Form]
+    cross: Callable[[Any], tuple[Form, Back]]
+
+
+def _written_out(problem: RankTwoAssignment) -> tuple[Assignment, Back]:
+    return problem.assignment(), lambda x, y: (x, y)
+
+
+def _cells(problem: Assignment) -> tuple[Ints, Ints]:
+    """Position and document of every allowed cell, in C order."""
+    mask = np.ones(problem.profit.shape, dtype=bool) if problem.allowed is None else problem.allowed
+    positions, documents = np.nonzero(mask)
+    return positions, documents
+
+
+def _cell_blocks(problem: Assignment) -> tuple[Block, ...]:
+    if problem.allowed is None:
+        return (Block("π", problem.profit.shape),)
+    return (Block("π", tuple((int(i), int(j)) for i, j in zip(*_cells(problem), strict=True))),)
+
+
+def _assignment_to_flow(problem: Assignment) -> tuple[MinCostFlow, Back]:
+    """Each position supplies one unit; it flows through a document, which passes one unit at most, to the sink."""
+    k, n = problem.positions, problem.documents
+    positions, documents = _cells(problem)
+    sink = k + n
+    count = positions.size
+    flow = MinCostFlow(
+        tail=np.concatenate([positions, k + np.arange(n)]),
+        head=np.concatenate([k + documents, np.full(n, sink)]),
+        capacity=np.ones(count + n, dtype=np.int64),
+        cost=np.concatenate([-problem.profit[positions, documents], np.zeros(n)]),
+        supply=np.concatenate([np.ones(k, dtype=np.int64), np.zeros(n, dtype=np.int64), [-k]]),
+        arcs=(*_cell_blocks(problem), Block("document", (n,))),
+        nodes=(Block("position", (k,)), Block("document", (n,)), Block("sink", ())),
+    )
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        prices = None if y is None else np.asarray(y[k:sink] - y[sink])
+        return order_on_support(problem, positions, documents, x[:count]), prices
+
+    return flow, back
+
+
+def _assignment_to_linear_program(problem: Assignment) -> tuple[LinearProgram, Back]:
+    k, n = problem.positions, problem.documents
+    positions, documents = _cells(problem)
+    count = positions.size
+    column = np.arange(count)
+    matrix = csr_array(
+        (np.ones(2 * count), (np.concatenate([positions, k + documents]), np.concatenate([column, column]))),
+        shape=(k + n, count),
+    )
+    program = LinearProgram(
+        objective=problem.profit[positions, documents],
+        matrix=matrix,
+        row_lower=np.concatenate([np.ones(k), np.full(n, -np.inf if n > k else 1.0)]),
+        row_upper=np.ones(k + n),
+        lower=np.zeros(count),
+        upper=np.ones(count),
+        variables=_cell_blocks(problem),
+        rows=(Block("position", (k,)), Block("document", (n,))),
+    )
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        return order_on_support(problem, positions, documents, x), None if y is None else np.asarray(-y[k:])
+
+    return program, back
+
+
+def _flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
+    count, nodes = problem.cost.size, problem.supply.size
+    arc = np.arange(count)
+    matrix = csr_array(
+        (
+            np.concatenate([np.ones(count), -np.ones(count)]),
+            (np.concatenate([problem.tail, problem.head]), np.concatenate([arc, arc])),
+        ),
+        shape=(nodes, count),
+    )
+    supply = problem.supply.astype(np.float64)
+    program = LinearProgram(
+        problem.cost, matrix, supply, supply, np.zeros(count), problem.capacity.astype(np.float64),
+        maximises=False, variables=problem.arcs, rows=problem.nodes,
+    )  # fmt: skip
+    return program, lambda x, y: (np.round(x), y)
+
+
+def _margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[QuadraticProgram, Back]:
+    """In β = α / capacity with the objective scaled to order one: through the Gram matrix when there are no more planes
+    than features, else with the step slopesᵀα as further variables (the whole Gram matrix is never formed)."""
+    share = problem.capacity[problem.group]
+    slopes = problem.slopes * share[:, None]
+    values = problem.values * share
+    planes, features = slopes.shape
+    squares = np.einsum("ij,ij->i", slopes, slopes) / problem.lam
+    scale = max(float(squares.max()), float(np.abs(values).max()), 1e-300)
+    caps = csr_array((np.ones(planes), (problem.group, np.arange(planes))), shape=(problem.capacity.size, planes))
+    no_floor, ones = np.full(problem.capacity.size, -np.inf), np.ones(problem.capacity.size)
+    if planes <= features or problem.known_gram is not None:
+        gram = problem.gram * np.outer(share, share) / (problem.lam * scale)
+        program = QuadraticProgram(
+            csr_array(gram), -values / scale, caps, no_floor, ones, np.zeros(planes), np.full(planes, np.inf)
+        )
+    else:
+        root = np.sqrt(problem.lam * scale)
+        step = hstack([csr_array(slopes.T / root), -eye_array(features)])
+        held = csr_array((caps.data, caps.indices, caps.indptr), shape=(caps.shape[0], planes + features))
+        hessian = csr_array(
+            (np.ones(features), (planes + np.arange(features),) * 2), shape=(planes + features, planes + features)
+        )
+        program = QuadraticProgram(
+            hessian,
+            np.concatenate([-values / scale, np.zeros(features)]),
+            csr_array(vstack([held, step])),
+            np.concatenate([no_floor, np.zeros(features)]),
+            np.concatenate([ones, np.zeros(features)]),
+            np.concatenate([np.zeros(planes), np.full(features, -np.inf)]),
+            np.full(planes + features, np.inf),
+        )
+    return program, lambda x, y: (problem.feasible(x[:planes] * share), None)
+
+
+BRIDGES: tuple[Bridge, ...] = (
+    Bridge(RankTwoAssignment, Assignment, _written_out),
+    Bridge(Assignment, LinearProgram, _assignment_to_linear_program),
+    Bridge(Assignment, MinCostFlow, _assignment_to_flow),
+    Bridge(MinCostFlow, LinearProgram, _flow_to_linear_program),
+    Bridge(GroupedSimplexQP, QuadraticProgram, _margin_dual_to_quadratic_program),
+)
+
+
+def path_to(source: type[Form], targets: tuple[type[Form], ...]) -> tuple[Bridge, ...] | None:
+    """The shortest chain of bridges from `source` to one of `targets`; empty if it is one, None if there is none."""
+    queue: deque[tuple[type[Form], tuple[Bridge, ...]]] = deque([(source, ())])
+    seen = {source}
+    while queue:
+        form, chain = queue.popleft()
+        if form in targets:
+            return chain
+        for bridge in BRIDGES:
+            if bridge.source is form and bridge.target not in seen:
+                seen.add(bridge.target)
+                queue.append((bridge.target, (*chain, bridge)))
+    return None
+
+
+def restated(problem: Form, target: type[Form]) -> Form:
+    """`problem` in the form `target`; raises `Unsupported` if no chain of bridges leads there."""
+    from formulations.errors import Unsupported
+
+    chain = path_to(type(problem), (target,))
+    if chain is None:
+        raise Unsupported(f"{type(problem).__name__} cannot be restated as {target.__name__}")
+    for bridge in chain:
+        problem, _ = bridge.cross(problem)
+    return problem

@@ -1,0 +1,97 @@
+"""Minimum-cost flow in a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints, finite, whole
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.modeling.form import EPSILON, Form
+from formulations.modeling.names import Block, name_at, split_by_block
+
+__all__ = ["MinCostFlow"]
+
+
+@dataclass(frozen=True, eq=False)
+class MinCostFlow(Form):
+    """min Σ cost[a] f[a] over flows f with 0 <= f[a] <= capacity[a] and, at each node, outflow - inflow = supply.
+
+    `tail`, `head`, `capacity` and `cost` have one entry an arc, `supply` one a node (whole numbers that add up to 0).
+    Capacities and supplies being whole, every vertex is whole (a network matrix). A dual y holds one potential a node:
+    arc a has the reduced cost cost[a] - y[tail] + y[head].
+    """
+
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    cost: Floats
+    supply: Ints
+    arcs: tuple[Block, ...] = ()
+    nodes: tuple[Block, ...] = ()
+
+    maximises = False
+
+    def __post_init__(self) -> None:
+        for name in ("tail", "head", "capacity", "supply"):
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
+        object.__setattr__(self, "cost", finite("cost", self.cost, 1))
+        count, nodes = self.cost.size, self.supply.size
+        if any(array.size != count for array in (self.tail, self.head, self.capacity)):
+            raise InvalidProblem("tail, head, capacity and cost need one entry an arc")
+        if count and not (0 <= min(self.tail.min(), self.head.min()) <= max(self.tail.max(), self.head.max()) < nodes):
+            raise InvalidProblem(f"an arc leaves the {nodes} nodes")
+        if not self.arcs:
+            object.__setattr__(self, "arcs", (Block("flow", (count,)),))
+        if not self.nodes:
+            object.__setattr__(self, "nodes", (Block("node", (nodes,)),))
+        negative = np.flatnonzero(self.capacity < 0)
+        if negative.size:
+            raise Infeasible(f"{name_at(self.arcs, int(negative[0]))} has a negative capacity")
+        if self.supply.sum() != 0:
+            raise Infeasible(f"supplies add up to {int(self.supply.sum())}, but what leaves must arrive: make it 0")
+
+    @property
+    def rounding(self) -> float:
+        reach = float(np.abs(self.cost) @ np.minimum(self.capacity, max(1, int(np.abs(self.supply).sum()))))
+        return 64.0 * EPSILON * reach
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.cost @ x)
+
+    def violation(self, x: NDArray[Any]) -> float:
+        net = np.bincount(self.tail, x, self.supply.size) - np.bincount(self.head, x, self.supply.size)
+        off = float(np.abs(net - self.supply).max(initial=0.0))
+        return max(off, float(np.max(-x, initial=0.0)), float(np.max(x - self.capacity, initial=0.0)))
+
+    def bound(self, y: Floats) -> float:
+        reduced = self.cost - y[self.tail] + y[self.head]
+        return float(self.supply @ y + np.minimum(reduced, 0.0) @ self.capacity)
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        """Potentials from shortest paths on the residual network (Bellman-Ford, at most one pass a node)."""
+        flow = np.round(x).astype(np.int64)
+        forward, backward = flow < self.capacity, flow > 0
+        start = np.concatenate([self.tail[forward], self.head[backward]])
+        end = np.concatenate([self.head[forward], self.tail[backward]])
+        length = np.concatenate([self.cost[forward], -self.cost[backward]])
+        noise = 4.0 * EPSILON * float(np.abs(self.cost).max(initial=0.0))
+        distance = np.zeros(self.supply.size)
+        for _ in range(self.supply.size):
+            offered = distance.copy()
+            np.minimum.at(offered, end, distance[start] + length)
+            if not (offered < distance - noise).any():
+                break
+            distance = offered
+        return -distance
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.arcs, x)
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.nodes, y)
+
+

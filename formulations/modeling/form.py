@@ -1,0 +1,69 @@
+"""What every form knows of itself: value, feasibility and bound, from its data alone.
+
+A form is a frozen record of arrays that states a problem. Solvers accept forms; bridges restate one form as another.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints
+from formulations.errors import Unsupported
+from formulations.modeling.solution import Solution, judged
+
+__all__ = ["Form"]
+
+EPSILON = 2.0**-52
+
+
+class Form(ABC):
+    """A problem as data. `x` below is a point in the form's own shape, `y` a vector of its dual prices."""
+
+    maximises: bool = True
+
+    @property
+    @abstractmethod
+    def rounding(self) -> float:
+        """An error that double precision may leave in a value or bound of this problem."""
+
+    @abstractmethod
+    def value(self, x: NDArray[Any]) -> float:
+        """The objective at x."""
+
+    @abstractmethod
+    def violation(self, x: NDArray[Any]) -> float:
+        """By how much x breaks the worst of its constraints; 0 for a feasible point."""
+
+    @abstractmethod
+    def bound(self, y: Floats) -> float:
+        """A bound on the optimum from any dual vector y whatever (weak duality)."""
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+        """Dual prices that prove x optimal if it is; None where this form has no such way."""
+        return None
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        """The document at each position, for forms that place documents."""
+        raise Unsupported(f"{type(self).__name__} places no documents, so its solution has no order; read `primal`")
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {"x": x}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return {"y": y}
+
+    def solution(self, x: NDArray[Any], y: Floats | None = None) -> Solution:
+        """The solution with this primal and dual, value and bound recomputed."""
+        return judged(self, x, y)
+
+    def write(self, path: str | Path) -> None:
+        """Write the problem, restated as a linear program, to an .mps or .lp file."""
+        from formulations.modeling.bridges import restated
+        from formulations.modeling.linear_program import LinearProgram
+        from formulations.modeling.writing import write
+
+        write(restated(self, LinearProgram), Path(path))

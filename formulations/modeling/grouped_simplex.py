@@ -1,0 +1,96 @@
+"""The quadratic program of column generation: planes in groups, each group a simplex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints, finite, whole
+from formulations.errors import InvalidProblem
+from formulations.modeling.form import EPSILON, Form
+
+__all__ = ["GroupedSimplexQP"]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedSimplexQP(Form):
+    """The dual of a regularised sum of maxima of planes.
+
+    variables    α[i], one a plane
+    maximise     Σ values[i] α[i] - ‖slopesᵀα‖² / (2 lam)
+    subject to   group      Σ α[i] over the planes i of group g is at most capacity[g]
+                 α >= 0
+
+    `slopes` (m × d) has a row a plane, `values` (m) its height at w₀, `group` (m) its group, `capacity` (G) > 0.
+    The primal is min over δ = w - w₀ of (lam/2)‖δ‖² + Σ_g capacity[g] max(0, max_{i in g} values[i] + slopes[i]·δ);
+    a dual y is such a δ, and the best one is δ = -slopesᵀα / lam. The Gram matrix is formed only on request, and may
+    be handed in by who keeps one.
+    """
+
+    slopes: Floats
+    values: Floats
+    group: Ints
+    capacity: Floats
+    lam: float
+    known_gram: Floats | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slopes", finite("slopes", self.slopes, 2))
+        object.__setattr__(self, "values", finite("values", self.values, 1))
+        object.__setattr__(self, "group", whole("group", self.group))
+        object.__setattr__(self, "capacity", finite("capacity", self.capacity, 1))
+        planes, groups = self.values.size, self.capacity.size
+        if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:
+            raise InvalidProblem("slopes, values and group need one entry a plane, and one plane at least")
+        if not (self.lam > 0 and np.isfinite(self.lam)):
+            raise InvalidProblem(f"lam is {self.lam}, but the program needs a positive finite one")
+        if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:
+            raise InvalidProblem(f"groups run from 0 to {groups - 1}, and capacities must be positive")
+
+    @cached_property
+    def gram(self) -> Floats:
+        """slopes slopesᵀ."""
+        return self.slopes @ self.slopes.T if self.known_gram is None else self.known_gram
+
+    @property
+    def rounding(self) -> float:
+        """What a master may leave: 1e-9 of the size of the objective."""
+        size = float(np.abs(self.values).max() * self.capacity.sum())
+        return 1e-9 * max(size, EPSILON)
+
+    def step(self, alpha: Floats) -> Floats:
+        """δ = w - w₀ of the dual point alpha."""
+        return np.asarray(-(self.slopes.T @ alpha) / self.lam)
+
+    def feasible(self, alpha: NDArray[Any]) -> Floats:
+        """alpha clipped at zero and scaled into each group's capacity: a solver's word is never taken."""
+        clipped = np.maximum(np.nan_to_num(np.asarray(alpha, dtype=np.float64), nan=0.0, posinf=0.0), 0.0)
+        used = np.bincount(self.group, clipped, self.capacity.size)
+        factor = np.where(used > self.capacity, self.capacity / np.maximum(used, 1e-300), 1.0)
+        return np.asarray(clipped * factor[self.group])
+
+    def value(self, x: NDArray[Any]) -> float:
+        step = self.slopes.T @ x
+        return float(self.values @ x - step @ step / (2.0 * self.lam))
+
+    def violation(self, x: NDArray[Any]) -> float:
+        over = np.bincount(self.group, x, self.capacity.size) - self.capacity
+        return max(float(np.max(-x, initial=0.0)), float(np.max(over, initial=0.0)))
+
+    def bound(self, y: Floats) -> float:
+        heights = np.zeros(self.capacity.size)
+        np.maximum.at(heights, self.group, self.values + self.slopes @ y)
+        return float(self.lam / 2.0 * (y @ y) + self.capacity @ heights)
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        return self.step(x)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {"α": x}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return {"step": y}

@@ -1,0 +1,69 @@
+"""Convex quadratic programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from formulations.arrays import Floats, finite
+from formulations.errors import InvalidProblem
+from formulations.modeling.form import Form
+from formulations.modeling.linear_program import LinearProgram
+
+__all__ = ["QuadraticProgram"]
+
+
+@dataclass(frozen=True, eq=False)
+class QuadraticProgram(Form):
+    """min ½ xᵀ hessian x + linear · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
+
+    `hessian` is symmetric and positive semidefinite (the caller's promise: the bound below rests on it). A dual y
+    holds a row price each, followed by a point z at which the objective is linearised.
+    """
+
+    hessian: csr_array
+    linear: Floats
+    matrix: csr_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+
+    maximises = False
+
+    def __post_init__(self) -> None:
+        hessian = csr_array(self.hessian, dtype=np.float64)
+        finite("hessian entries", hessian.data, 1)
+        object.__setattr__(self, "hessian", hessian)
+        rest = self.linearised(self.linear)
+        for name in ("matrix", "row_lower", "row_upper", "lower", "upper"):
+            object.__setattr__(self, name, getattr(rest, name))
+        object.__setattr__(self, "linear", rest.objective)
+        if hessian.shape != (self.linear.size, self.linear.size):
+            raise InvalidProblem(f"hessian has shape {hessian.shape} for {self.linear.size} variables")
+
+    def linearised(self, objective: Floats) -> LinearProgram:
+        """The linear program over the same feasible set with this objective."""
+        limits = (self.row_lower, self.row_upper, self.lower, self.upper)
+        return LinearProgram(objective, self.matrix, *limits, maximises=False)
+
+    @property
+    def rounding(self) -> float:
+        return 1e-9 * max(1.0, float(np.abs(self.linear).max(initial=0.0)))
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(0.5 * x @ (self.hessian @ x) + self.linear @ x)
+
+    def violation(self, x: NDArray[Any]) -> float:
+        return self.linearised(self.linear).violation(x)
+
+    def bound(self, y: Floats) -> float:
+        """Convexity: f(x) >= ½ zᵀHz + qᵀz + ∇f(z)ᵀ(x - z) = -½ zᵀHz + ∇f(z)ᵀx for every z; then weak duality in x."""
+        rows = self.row_lower.size
+        prices, z = y[:rows], y[rows:]
+        gradient = self.hessian @ z + self.linear
+        return float(-0.5 * z @ (self.hessian @ z)) + self.linearised(gradient).bound(prices)

@@ -1,0 +1,170 @@
+"""The loss-augmented argmax: an assignment whose profit matrix has rank two."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints, finite, frozen, offsets_of
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.form import EPSILON, Form
+
+__all__ = ["RankTwoAssignment", "RankTwoBatch", "Weights"]
+
+Weights = Floats | Callable[[int], Floats]
+"""Position weights: an array (zero beyond its end), or a function from the number of documents to one."""
+
+
+def _non_increasing(name: str, weights: Floats) -> None:
+    if (np.diff(weights) > 0).any():
+        place = int(np.flatnonzero(np.diff(weights) > 0)[0])
+        raise InvalidProblem(
+            f"{name}[{place + 1}] = {weights[place + 1]} is above {name}[{place}] = {weights[place]}: "
+            "position weights must not increase"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class RankTwoAssignment(Form):
+    """max over placings π of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i], π_i the document at position i.
+
+    `scores` and `gain` have one entry a document, `decay` and `discount` one a position (no more positions than
+    documents; both non-increasing). A point x is the order, a dual y one price a document, as in `Assignment`.
+    """
+
+    scores: Floats
+    gain: Floats
+    discount: Floats
+    decay: Floats
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "gain", "discount", "decay"):
+            object.__setattr__(self, name, finite(name, getattr(self, name), 1))
+        if self.scores.size == 0 or self.discount.size == 0:
+            raise InvalidProblem("a ranking needs one document and one position at least")
+        if self.gain.size != self.scores.size or self.decay.size != self.discount.size:
+            raise InvalidProblem(
+                f"scores ({self.scores.size}) and gain ({self.gain.size}) need one entry a document, "
+                f"discount ({self.discount.size}) and decay ({self.decay.size}) one a position"
+            )
+        if self.positions > self.documents:
+            raise Infeasible(
+                f"{self.positions} positions cannot be filled by {self.documents} documents; "
+                f"cut discount and decay to {self.documents}"
+            )
+        _non_increasing("discount", self.discount)
+        _non_increasing("decay", self.decay)
+
+    @property
+    def positions(self) -> int:
+        return int(self.discount.size)
+
+    @property
+    def documents(self) -> int:
+        return int(self.scores.size)
+
+    @property
+    def scale(self) -> float:
+        """A bound on the largest profit in magnitude."""
+        decayed = np.abs(self.decay).max() * np.abs(self.scores).max()
+        return float(decayed + np.abs(self.discount).max() * np.abs(self.gain).max())
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+
+    def assignment(self) -> Assignment:
+        """The same problem with its k × n profit matrix written out."""
+        return Assignment(np.outer(self.decay, self.scores) - np.outer(self.discount, self.gain))
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.decay @ self.scores[x] - self.discount @ self.gain[x])
+
+    def violation(self, x: NDArray[Any]) -> float:
+        order = np.asarray(x)
+        if order.shape != (self.positions,) or order.dtype.kind not in "iu":
+            return float("inf")
+        inside = (order >= 0).all() and (order < self.documents).all()
+        return 0.0 if inside and np.unique(order).size == order.size else 1.0
+
+    def bound(self, y: Floats) -> float:
+        return self.assignment().bound(y)
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        return self.assignment().recovered_dual(x)
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return self.assignment().named_primal(x)
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return self.assignment().named_dual(y)
+
+
+@dataclass(frozen=True, eq=False)
+class RankTwoBatch:
+    """One `RankTwoAssignment` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of all four.
+
+    `scores` and `gain` at row r speak of a document, `discount` and `decay` of position r - offsets[q]; both are zero
+    beyond a cut-off, so every query has as many positions as documents.
+    """
+
+    scores: Floats
+    gain: Floats
+    discount: Floats
+    decay: Floats
+    offsets: Ints
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "gain", "discount", "decay"):
+            object.__setattr__(self, name, finite(name, getattr(self, name), 1))
+        size = self.scores.size
+        if any(array.size != size for array in (self.gain, self.discount, self.decay)):
+            raise InvalidProblem("scores, gain, discount and decay of a batch need the same length")
+        object.__setattr__(self, "offsets", offsets_of("offsets", self.offsets, size))
+        first = np.zeros(size, dtype=bool)
+        first[self.offsets[:-1]] = True
+        for name in ("discount", "decay"):
+            weights = getattr(self, name)
+            rises = (np.diff(weights, prepend=0.0) > 0) & ~first
+            if rises.any():
+                query = int(np.searchsorted(self.offsets, np.flatnonzero(rises)[0], side="right")) - 1
+                raise InvalidProblem(f"{name} of query {query} rises: position weights must not increase")
+
+    def __len__(self) -> int:
+        return int(self.offsets.size) - 1
+
+    def __getitem__(self, query: int) -> RankTwoAssignment:
+        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        discount, decay = self.discount[rows], self.decay[rows]
+        weighted = np.flatnonzero((discount != 0) | (decay != 0))
+        # Positions of weight zero at the end hold any of the documents that are left.
+        end = int(weighted[-1]) + 1 if weighted.size else 1
+        return RankTwoAssignment(self.scores[rows], self.gain[rows], discount[:end], decay[:end])
+
+    def with_scores(self, scores: Floats) -> RankTwoBatch:
+        """The same batch at other scores; only these are checked again."""
+        batch = object.__new__(RankTwoBatch)
+        for name in ("gain", "discount", "decay", "offsets"):
+            object.__setattr__(batch, name, getattr(self, name))
+        object.__setattr__(batch, "scores", finite("scores", scores, 1))
+        return batch
+
+
+def laid_out(weights: Weights, offsets: Ints) -> Floats:
+    """Position weights laid out flat: for each query the first n entries, zero beyond the end of the array."""
+    sizes = np.diff(offsets)
+    table: dict[int, Floats] = {}
+    for n in np.unique(sizes).tolist():
+        row = np.zeros(n)
+        given = np.asarray(weights(n) if callable(weights) else weights, dtype=np.float64)[:n]
+        row[: given.size] = given
+        table[n] = row
+    return frozen(np.concatenate([table[n] for n in sizes.tolist()]))

@@ -1,0 +1,97 @@
+"""An answer that carries its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints
+
+if TYPE_CHECKING:
+    from formulations.modeling.form import Form
+
+__all__ = ["Solution", "Status"]
+
+
+class Status(Enum):
+    """What is known of an answer, judged from the problem's data alone and never from a solver's word."""
+
+    OPTIMAL = "value and proven bound agree to rounding"
+    WITHIN_BOUND = "feasible; the optimum is proven to lie between value and bound"
+    FEASIBLE = "feasible; nothing is proven about the optimum"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A feasible point of `problem`, its value, and a bound that no point can beat.
+
+    `value` and `bound` are recomputed in double precision from the problem's data: for a maximum
+    value <= optimum <= bound, for a minimum the reverse. `x` and `y` are the primal and dual vectors in the
+    problem's own form; `primal` and `dual` are the same by name.
+    """
+
+    problem: Form
+    x: NDArray[Any]
+    y: Floats | None
+    value: float
+    bound: float
+    status: Status
+    solver: str = ""
+    version: str = ""
+    seconds: float = float("nan")
+    message: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Distance from value to bound, never negative but for rounding."""
+        return self.bound - self.value if self.problem.maximises else self.value - self.bound
+
+    @property
+    def order(self) -> Ints:
+        """The document at each position."""
+        return self.problem.order_of(self.x)
+
+    @property
+    def primal(self) -> dict[str, NDArray[Any]]:
+        """The value of every variable, one array a named block."""
+        return self.problem.named_primal(self.x)
+
+    @property
+    def dual(self) -> dict[str, NDArray[Any]]:
+        """The price of every row, one array a named block; empty where no dual is known."""
+        return {} if self.y is None else self.problem.named_dual(self.y)
+
+    def told_by(self, **changes: Any) -> Solution:
+        """The same answer with solver, version, seconds, message or details filled in."""
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, "
+            f"solver={self.solver!r}, {1e3 * self.seconds:.3g} ms)"
+        )
+
+
+def judged(problem: Form, x: NDArray[Any], y: Floats | None) -> Solution:
+    """The solution with primal x and dual y, its value and bound recomputed; y is recovered from x where it is missing
+    or leaves a gap that recovered prices close."""
+    value = problem.value(x)
+    tolerance = problem.rounding
+    candidates: list[tuple[float, Floats | None]] = []
+    if y is not None and np.isfinite(y).all():
+        candidates.append((problem.bound(y), y))
+    if not candidates or abs(candidates[0][0] - value) > tolerance:
+        recovered = problem.recovered_dual(x)
+        if recovered is not None:
+            candidates.append((problem.bound(recovered), recovered))
+    sign = 1.0 if problem.maximises else -1.0
+    bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
+    gap = sign * (bound - value)
+    status = Status.OPTIMAL if gap <= tolerance else Status.WITHIN_BOUND if np.isfinite(gap) else Status.FEASIBLE
+    return Solution(problem, x, dual, float(value), float(bound), status)

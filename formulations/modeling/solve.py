@@ -1,0 +1,125 @@
+"""solve(): find a chain of bridges to the solver, cross it, solve, carry the answer back, judge it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats
+from formulations.errors import SolverFailed, Unsupported
+from formulations.modeling.bridges import path_to
+from formulations.modeling.form import Form
+from formulations.modeling.solution import Solution
+
+__all__ = ["Answer", "Solver", "solve", "suits"]
+
+log = logging.getLogger("formulations")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a solver says: a primal point, dual prices if it has any, its own word and figures. Nothing is believed."""
+
+    x: NDArray[Any]
+    y: Floats | None = None
+    message: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Solver(Protocol):
+    """A solver: a frozen dataclass whose fields are its options.
+
+    `accepts` lists the forms it takes as they are, `spec` is the text that `formulations.solvers.named` parses, and
+    `package` the distribution whose version is reported.
+    """
+
+    accepts: ClassVar[tuple[type[Form], ...]]
+    package: ClassVar[str]
+
+    @property
+    def spec(self) -> str: ...
+
+    def declines(self, problem: Form) -> str | None:
+        """Why this problem, though of an accepted form, cannot be solved; None if it can."""
+        ...
+
+    def solve(self, problem: Any, start: Solution | None = None) -> Answer: ...
+
+
+def suits(solver: Solver, form: type[Form]) -> bool:
+    """Whether a chain of bridges leads from the form to one that the solver accepts."""
+    return path_to(form, solver.accepts) is not None
+
+
+def solve(problem: Form, solver: Solver | str = "auto", start: Solution | None = None) -> Solution:
+    """The solution of `problem`, its value and bound recomputed from the data.
+
+    Args:
+        problem: a form, as a function of the gallery returns it.
+        solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A forced solver is never
+            replaced. "auto" tries the exact ways for the form from the cheapest on, and logs a replacement.
+        start: a solution of a similar problem, for solvers that can start from one; others ignore it.
+
+    Raises:
+        Unsupported: no chain of bridges leads to what the solver accepts.
+        Infeasible, Unbounded: as the solver found and says.
+        SolverFailed: the solver gave up, or what it returned is not feasible.
+    """
+    from formulations.solvers import automatic, named
+
+    if isinstance(solver, str) and solver == "auto":
+        failures: list[str] = []
+        for spec in automatic(problem):
+            try:
+                return _solve(problem, named(spec), start)
+            except SolverFailed as error:
+                log.warning("%s failed, the next solver is tried: %s", spec, error)
+                failures.append(f"{spec}: {error}")
+        raise SolverFailed("every solver failed. " + "; ".join(failures))
+    return _solve(problem, named(solver) if isinstance(solver, str) else solver, start)
+
+
+def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
+    from formulations.solvers import installed_version
+
+    chain = path_to(type(problem), solver.accepts)
+    if chain is None:
+        accepted = " or ".join(form.__name__ for form in solver.accepts)
+        raise Unsupported(
+            f"{solver.spec!r} accepts {accepted}, and {type(problem).__name__} cannot be restated as that; "
+            "choose a solver of formulations.solvers.accepting(problem)"
+        )
+    restated, backs = problem, []
+    for bridge in chain:
+        restated, back = bridge.cross(restated)
+        backs.append(back)
+    reason = solver.declines(restated)
+    if reason is not None:
+        raise Unsupported(f"{solver.spec!r} cannot solve this {type(restated).__name__}: {reason}")
+    began = perf_counter()
+    answer = solver.solve(restated, start)
+    seconds = perf_counter() - began
+    x, y = answer.x, answer.y
+    if not np.isfinite(x).all():
+        raise SolverFailed(f"{solver.spec!r} returned values that are not finite ({answer.message})")
+    for back in reversed(backs):
+        x, y = back(x, y)
+    via = "" if not chain else " via " + ", ".join(_words(bridge.target) for bridge in chain)
+    return problem.solution(x, y).told_by(
+        solver=solver.spec + via,
+        version=installed_version(solver.package),
+        seconds=seconds,
+        message=answer.message,
+        details=answer.details,
+    )
+
+
+def _words(form: type[Form]) -> str:
+    """LinearProgram → linear program."""
+    return "".join(" " + c.lower() if c.isupper() else c for c in form.__name__).strip()

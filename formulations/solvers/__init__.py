@@ -1,0 +1,96 @@
+"""The solvers as a table: name → class, loaded on use. The only place where a solver's name is parsed.
+
+>>> named("highs")
+Highs(time_limit=None, threads=None, method='choose')
+>>> named("cvxpy:CLARABEL").spec
+'cvxpy:CLARABEL'
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from difflib import get_close_matches
+from functools import cache
+
+from formulations.errors import UnknownSolver
+from formulations.modeling.form import Form
+from formulations.modeling.solve import Solver, suits
+
+__all__ = ["SOLVERS", "accepting", "automatic", "installed_version", "named", "specs"]
+
+SOLVERS = {
+    "exact": "formulations.solvers.exact:Exact",
+    "scipy": "formulations.solvers.scipy:Scipy",
+    "ortools": "formulations.solvers.ortools:OrTools",
+    "highs": "formulations.solvers.highs:Highs",
+    "networkx": "formulations.solvers.networkx:NetworkX",
+    "cvxpy": "formulations.solvers.cvxpy:Cvxpy",
+    "qpsolvers": "formulations.solvers.qpsolvers:QpSolvers",
+    "active_set": "formulations.solvers.active_set:ActiveSet",
+}
+
+AUTOMATIC = {
+    "RankTwoAssignment": ("exact", "scipy"),
+    "Assignment": ("scipy", "ortools"),
+    "MinCostFlow": ("ortools", "highs"),
+    "LinearProgram": ("highs", "cvxpy:CLARABEL"),
+    "GroupedSimplexQP": ("active_set", "qpsolvers:clarabel", "qpsolvers:piqp"),
+    "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),
+}
+"""For each form the solvers that "auto" tries, cheapest first."""
+
+
+def named(spec: str) -> Solver:
+    """The solver of this name with default options; "package:variant" chooses a solver inside a package."""
+    name, _, variant = spec.partition(":")
+    if name not in SOLVERS:
+        near = get_close_matches(name, SOLVERS, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise UnknownSolver(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
+    kind = _load(SOLVERS[name])
+    if not variant:
+        return kind()
+    if not hasattr(kind, "variant"):
+        raise UnknownSolver(f"{name!r} has no variants, but {variant!r} was asked for; write {name!r}")
+    return kind.variant(variant)
+
+
+@cache
+def _load(path: str) -> type:
+    module, _, attribute = path.partition(":")
+    return getattr(importlib.import_module(module), attribute)
+
+
+@cache
+def installed_version(package: str) -> str:
+    """The version of an installed distribution, "" if it is not installed."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+def specs() -> list[str]:
+    """The names of all solvers that are installed, variants written out."""
+    found: list[str] = []
+    for name in SOLVERS:
+        kind = _load(SOLVERS[name])
+        variants = kind.variants() if hasattr(kind, "variants") else ()
+        found.extend(f"{name}:{variant}" for variant in variants)
+        if not variants:
+            found.append(name)
+    return found
+
+
+def accepting(problem: Form | type[Form]) -> list[str]:
+    """The names of all installed solvers that solve this problem, or problems of this form, bridges included."""
+    form = problem if isinstance(problem, type) else type(problem)
+    return [spec for spec in specs() if suits(named(spec), form)]
+
+
+def automatic(problem: Form) -> tuple[str, ...]:
+    """What "auto" tries for this problem, cheapest first."""
+    return tuple(
+        spec for spec in AUTOMATIC[type(problem).__name__] if named(spec).declines(problem) is None
+    )

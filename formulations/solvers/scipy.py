@@ -1,0 +1,35 @@
+"""SciPy's assignment solver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from formulations.errors import SolverFailed
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.form import Form
+from formulations.modeling.solution import Solution
+from formulations.modeling.solve import Answer
+
+__all__ = ["Scipy"]
+
+
+@dataclass(frozen=True)
+class Scipy:
+    """`scipy.optimize.linear_sum_assignment` (shortest augmenting paths): exact in floats, rectangular; no duals."""
+
+    accepts: ClassVar[tuple[type[Form], ...]] = (Assignment,)
+    package: ClassVar[str] = "scipy"
+    spec: ClassVar[str] = "scipy"
+
+    def declines(self, problem: Form) -> str | None:
+        return None
+
+    def solve(self, problem: Assignment, start: Solution | None = None) -> Answer:
+        from scipy.optimize import linear_sum_assignment
+
+        try:
+            _, order = linear_sum_assignment(problem.masked_profit(), maximize=True)
+        except ValueError as error:
+            raise SolverFailed(f"scipy refused an assignment that is feasible: {error}") from error
+        return Answer(order, message="linear_sum_assignment returned")
