@@ -1,0 +1,27 @@
+"""Data: queries with their documents, features and grades; files, samples, normalisation.
+
+The table is text: a part, and what it needs, loads when its name is first used.
+"""
+
+from importlib import import_module
+
+PARTS = {
+    "Queries": "rankopt.data.queries:Queries",
+    "read_svmlight": "rankopt.data.svmlight:read_svmlight",
+}
+"""Everything here, `name: "module:object"`."""
+
+__all__ = [*PARTS]
+
+
+def __getattr__(name: str) -> object:
+    """The object that the table names, loaded on first use."""
+    if name not in PARTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = PARTS[name].split(":")
+    return getattr(import_module(module), attribute)
+
+
+def __dir__() -> list[str]:
+    """Names for completion, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,207 @@
+"""Queries: documents grouped by query, with their features and grades."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
+from rankopt.data.values import Features, as_features, column, first_not_finite, frozen, frozen_features, judged, picked
+from rankopt.errors import DataError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Queries:
+    """m queries with N documents of d features, immutable; the documents of query q are rows offsets[q]:offsets[q+1].
+
+    * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR
+    * `offsets` (m + 1,) int64, rising strictly from 0 to N
+    * `relevance` (N,) float64 grades >= 0, or None
+    * `query_ids`: m distinct hashables, in order of first appearance
+    * `document_ids`: N hashables, or None
+    * `attributes`: name -> (N,) array, one value a document (site, author, genre, group)
+    * `feature_names`: d strings, or None
+    * `row_order` (N,) int64: the row that each document was in the caller's data (as they stand, if not given)
+
+    `Queries.from_arrays` groups rows that come in any order. Here everything is grouped already. Raises DataError for
+    parts that do not fit together, for values that are not finite and for negative grades.
+    """
+
+    features: Features
+    offsets: Ints
+    relevance: Floats | None = None
+    query_ids: tuple[Hashable, ...] = ()
+    document_ids: tuple[Hashable, ...] | None = None
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    feature_names: tuple[str, ...] | None = None
+    row_order: Ints = field(default_factory=lambda: np.arange(0))
+
+    @classmethod
+    def from_arrays(
+        cls,
+        features: Any,
+        relevance: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        documents: Sequence[Hashable] | None = None,
+        attributes: Mapping[str, Any] | None = None,
+        feature_names: Sequence[str] | None = None,
+        unjudged: float | str | None = None,
+    ) -> "Queries":
+        """Group N rows by query. All arguments are in the caller's order of rows.
+
+        features: (N, d) array, scipy sparse matrix or data frame (whose columns name the features).
+        qid: (N,) hashables in any order, or else group: the sizes of consecutive queries, which get the ids 0, 1, ...
+        documents: N document ids. attributes: name -> N values.
+        unjudged: what a negative grade means: a grade >= 0, or "drop" to leave the document out.
+        """
+        if (qid is None) == (group is None):
+            raise DataError("Queries are given by qid= (an id a row) or group= (sizes): pass exactly one of them.")
+        if feature_names is None and hasattr(features, "columns"):
+            feature_names = [str(column) for column in features.columns]
+        features = as_features(features)
+        n = features.shape[0]
+        codes, ids = codes_of_ids(qid, n) if qid is not None else codes_of_sizes(group, n)
+        kept: NDArray[Any] = np.arange(n, dtype=np.int64)
+        if relevance is not None:
+            relevance, keep = judged(column(relevance, n, "relevance", np.float64), unjudged)
+            kept = kept if keep is None else np.flatnonzero(keep)
+        order, offsets, present = grouped(codes[kept])
+        rows = kept[order]
+        if documents is not None and len(documents) != n:
+            raise DataError(f"documents has {len(documents)} entries but there are {n} rows; pass one id a row.")
+        moved = rows.size != n or (rows[1:] < rows[:-1]).any()
+        return cls(
+            features=features[rows] if moved else features,
+            offsets=offsets,
+            relevance=None if relevance is None else relevance[rows],
+            query_ids=tuple(ids[code] for code in present),
+            document_ids=None if documents is None else picked(documents, rows),
+            attributes={name: column(v, n, name)[rows] for name, v in (attributes or {}).items()},
+            feature_names=None if feature_names is None else tuple(feature_names),
+            row_order=rows,
+        )
+
+    def __post_init__(self) -> None:
+        features = as_features(self.features)
+        n, d = features.shape
+        if n == 0 or d == 0:
+            raise DataError(f"features have shape {features.shape} but rankings need documents and features.")
+        offsets = np.ascontiguousarray(self.offsets, dtype=np.int64)
+        if offsets.ndim != 1 or offsets.size < 2 or offsets[0] != 0 or offsets[-1] != n or (np.diff(offsets) < 1).any():
+            raise DataError(f"offsets {offsets} do not cut {n} rows into queries; they rise strictly from 0 to {n}.")
+        m = offsets.size - 1
+        ids = tuple(self.query_ids) or tuple(range(m))
+        if len(ids) != m or len(set(ids)) != m:
+            raise DataError(f"query_ids has {len(set(ids))} distinct ids but there are {m} queries; give each its own.")
+        rows = self.row_order if len(self.row_order) else np.arange(n)
+        rows = np.ascontiguousarray(column(rows, n, "row_order"), dtype=np.int64)
+        names = None if self.feature_names is None else tuple(map(str, self.feature_names))
+        if names is not None and len(names) != d:
+            raise DataError(f"feature_names has {len(names)} names but there are {d} features; name each one.")
+        documents = None if self.document_ids is None else tuple(self.document_ids)
+        if documents is not None and len(documents) != n:
+            raise DataError(f"document_ids has {len(documents)} ids but there are {n} documents; give each its own.")
+        settled = {
+            "features": frozen_features(features),
+            "offsets": frozen(offsets),
+            "query_ids": ids,
+            "document_ids": documents,
+            "feature_names": names,
+            "row_order": frozen(rows),
+            "attributes": MappingProxyType({k: frozen(column(v, n, k)) for k, v in self.attributes.items()}),
+        }
+        if self.relevance is not None:
+            settled["relevance"] = frozen(column(self.relevance, n, "relevance", np.float64))
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+        self._check_values()
+
+    def _check_values(self) -> None:
+        place = first_not_finite(self.features)
+        if place is not None:
+            row, j = place
+            named = "" if self.feature_names is None else f" ({self.feature_names[j]!r})"
+            raise DataError(
+                f"{self._place(row)}: feature column {j}{named} is {self.features[row, j]}. Rankings need finite "
+                "features: impute it, or leave the document out."
+            )
+        if self.relevance is None:
+            return
+        wrong = ~((self.relevance >= 0) & (self.relevance < np.inf))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            grade = self.relevance[row]
+            cure = "say what it means by unjudged=0 or unjudged='drop'" if grade < 0 else "leave the document out"
+            raise DataError(f"{self._place(row)}: the grade is {grade:g}. Grades are finite and >= 0: {cure}.")
+
+    def _place(self, row: int) -> str:
+        document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
+        return f"Row {self.row_order[row]}, query {self.query_ids[self.query_of(row)]!r}{document}"
+
+    def __len__(self) -> int:
+        """The number m of queries."""
+        return self.offsets.size - 1
+
+    @property
+    def n_documents(self) -> int:
+        """The number N of documents of all queries together."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_features(self) -> int:
+        """The number d of features."""
+        return int(self.features.shape[1])
+
+    def query_of(self, row: int) -> int:
+        """Which query holds a (grouped) row."""
+        return int(np.searchsorted(self.offsets, row, side="right")) - 1
+
+    def to_caller(self, values: Any) -> NDArray[Any]:
+        """Values (N, ...) of the grouped rows, in the order of the caller's rows (those that were not dropped)."""
+        array = np.asarray(values)
+        if array.shape[:1] != (self.n_documents,):
+            raise DataError(f"values have shape {array.shape} but there are {self.n_documents} documents.")
+        return array[np.argsort(self.row_order, kind="stable")]
+
+    def select(self, indices: Any) -> "Queries":
+        """The queries of these positions (integers, each at most once, or a mask (m,)), in this order."""
+        chosen = np.asarray(indices)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else np.arange(len(self))[chosen]
+        if chosen.ndim != 1 or chosen.size == 0 or np.unique(chosen).size != chosen.size:
+            raise DataError("select cannot pick no query, or one twice; pass distinct positions of queries.")
+        sizes = np.diff(self.offsets)[chosen]
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
+        return Queries(
+            features=self.features[rows],
+            offsets=offsets,
+            relevance=None if self.relevance is None else self.relevance[rows],
+            query_ids=tuple(self.query_ids[q] for q in chosen),
+            document_ids=None if self.document_ids is None else picked(self.document_ids, rows),
+            attributes={name: values[rows] for name, values in self.attributes.items()},
+            feature_names=self.feature_names,
+            row_order=self.row_order[rows],
+        )
+
+    def with_(self, **changes: Any) -> "Queries":
+        """The same queries with some fields replaced; arrays are in the grouped order, as the fields are."""
+        return replace(self, **changes)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A mapping proxy cannot be pickled, and arrays come back writable: build anew instead.
+        values = [getattr(self, name) for name in self.__dataclass_fields__]
+        return Queries, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
+
+    def __repr__(self) -> str:
+        """Counts, the range of sizes, the grades, the names of attributes."""
+        from rankopt.data.summary import summary
+
+        return summary(self)

@@ -1,0 +1,117 @@
+"""Features and grades as rankings need them: of one type, finite, judged, read-only."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import DataError
+
+Floats = NDArray[np.float64]
+Features = Any
+"""(N, d) float64 or float32: a C-contiguous array, or a scipy CSR matrix or array."""
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The array itself where nobody can write to it, else a read-only copy."""
+    if array.flags.writeable:
+        array = array.copy()
+        array.setflags(write=False)
+    return array
+
+
+def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None) -> NDArray[Any]:
+    """One value a document, (n,). Raises DataError for another shape, and for words where numbers are wanted."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    try:
+        array = np.asarray(values, dtype=dtype)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {error}; pass one value a row.") from None
+    if array.shape != (n,):
+        raise DataError(f"{name} has shape {array.shape} but there are {n} rows; pass one value a row.")
+    return array
+
+
+def picked(items: Sequence[Hashable], rows: NDArray[np.int64]) -> tuple[Hashable, ...]:
+    """The items at these positions."""
+    return tuple(items[row] for row in rows.tolist())
+
+
+def is_sparse(features: Features) -> bool:
+    """Whether the features are a scipy sparse matrix or array; scipy is not loaded for the question."""
+    return hasattr(features, "tocsr")
+
+
+def as_features(features: Any) -> Features:
+    """Features as a C-contiguous array or canonical CSR; float32 and float64 are kept, whole numbers become float64.
+
+    The result may share memory with the argument. Raises DataError for anything that is no table of real numbers.
+    """
+    if is_sparse(features):
+        features = features.tocsr()
+        if not features.has_canonical_format:
+            features = features.copy()
+            features.sum_duplicates()
+        return features if features.dtype in (np.float32, np.float64) else features.astype(_real(features.dtype))
+    if hasattr(features, "to_numpy"):
+        features = features.to_numpy()
+    table = np.asarray(features)
+    if table.ndim != 2:
+        raise DataError(f"features have shape {table.shape} but are a table of documents × features; reshape them.")
+    try:
+        kept = table.dtype in (np.float32, np.float64)
+        return np.ascontiguousarray(table, dtype=table.dtype if kept else _real(table.dtype))
+    except (TypeError, ValueError) as error:
+        raise DataError(f"features cannot be read as numbers: {error}; encode words as numbers first.") from None
+
+
+def _real(dtype: Any) -> type[np.float64]:
+    if dtype.kind == "c":
+        raise DataError("features are complex numbers but scores are real; pass real and imaginary parts apart.")
+    return np.float64
+
+
+def first_not_finite(features: Features) -> tuple[int, int] | None:
+    """Row and column of the first NaN or infinite value, None where all are finite."""
+    entries = features.data if is_sparse(features) else features
+    with np.errstate(all="ignore"):
+        total = entries.sum()  # finite only if every term is; it may overflow although they all are
+    if np.isfinite(total):
+        return None
+    wrong = ~np.isfinite(entries)
+    if not wrong.any():
+        return None
+    if not is_sparse(features):
+        row, column = np.argwhere(wrong)[0]
+        return int(row), int(column)
+    entry = int(np.flatnonzero(wrong)[0])
+    return int(np.searchsorted(features.indptr, entry, side="right")) - 1, int(features.indices[entry])
+
+
+def frozen_features(features: Features) -> Features:
+    """Features that nobody can write to; copied where the caller could."""
+    if not is_sparse(features):
+        return frozen(features)
+    parts = (frozen(features.data), frozen(features.indices), frozen(features.indptr))
+    return type(features)(parts, shape=features.shape, copy=False)
+
+
+def judged(relevance: Floats, unjudged: float | str | None) -> tuple[Floats, NDArray[np.bool_] | None]:
+    """Grades (N,) with negative ones given the meaning `unjudged`, and which rows to keep (None: all).
+
+    unjudged: None refuses negative grades, a grade >= 0 replaces them, "drop" leaves the rows out. Raises DataError.
+    """
+    if unjudged is not None and unjudged != "drop" and not (np.isreal(unjudged) and 0 <= float(unjudged) < np.inf):
+        raise DataError(f"unjudged = {unjudged!r} is no meaning of a negative grade; pass a grade >= 0 or 'drop'.")
+    negative = relevance < 0
+    if unjudged is None or not negative.any():
+        return relevance, None
+    if unjudged != "drop":
+        return np.where(negative, float(unjudged), relevance), None
+    if negative.all():
+        raise DataError("All grades are negative, so unjudged='drop' leaves no document; judge some of them.")
+    return relevance, ~negative
