@@ -1,0 +1,92 @@
+"""What is evaluated, checked once: the grades of documents, grouped by query."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankopt.errors import DataError
+from rankopt.measures.segments import Floats, Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """Grades (N,), query boundaries (m + 1,), query ids (m) and document ids (N), where known."""
+
+    relevance: Floats
+    offsets: Ints
+    query_ids: tuple[Hashable, ...]
+    document_ids: tuple[Hashable, ...] | None = None
+
+    @classmethod
+    def read(
+        cls,
+        judged: Any,
+        offsets: ArrayLike | None = None,
+        query_ids: Sequence[Hashable] | None = None,
+        document_ids: Sequence[Hashable] | None = None,
+    ) -> "Judged":
+        """From anything with these four attributes (a `Queries`), or from grades and keywords.
+
+        Without offsets all rows are one query. Raises DataError for shapes that disagree and for infinite grades.
+        """
+        if hasattr(judged, "relevance") and hasattr(judged, "offsets"):
+            if not (offsets is None and query_ids is None and document_ids is None):
+                raise DataError(f"A {type(judged).__name__} brings its own offsets and ids; leave the keywords out.")
+            if judged.relevance is None:
+                raise DataError(
+                    f"This {type(judged).__name__} cannot be evaluated because it has no relevance; add it."
+                )
+            relevance, offsets = judged.relevance, judged.offsets
+            query_ids, document_ids = judged.query_ids, judged.document_ids
+        else:
+            relevance = judged
+        grades = vector("relevance", relevance)
+        if not np.all(np.isfinite(grades)):
+            row = int(np.argmin(np.isfinite(grades)))
+            raise DataError(f"relevance[{row}] cannot be {grades[row]}; grades are finite numbers.")
+        bounds = np.asarray([0, len(grades)] if offsets is None else offsets)
+        if (
+            bounds.ndim != 1
+            or len(bounds) == 0
+            or bounds[0] != 0
+            or bounds[-1] != len(grades)
+            or np.any(np.diff(bounds) < 0)
+        ):
+            raise DataError(f"offsets must rise from 0 to the number of documents, {len(grades)}; they are {bounds}.")
+        names = tuple(range(len(bounds) - 1)) if query_ids is None else tuple(query_ids)
+        documents = None if document_ids is None else tuple(document_ids)
+        for what, given, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
+            if given is not None and len(given) != wanted:
+                raise DataError(f"{what} has {len(given)} entries, but there are {wanted}; give one each.")
+        return cls(grades, bounds.astype(np.int64), names, documents)
+
+    def check_scores(self, scores: ArrayLike) -> Floats:
+        """The scores (N,) as floats. DataError for another length or NaN."""
+        values = vector("scores", scores)
+        if len(values) != len(self.relevance):
+            raise DataError(f"There are {len(values)} scores for {len(self.relevance)} documents; give one a document.")
+        if np.any(np.isnan(values)):
+            row = int(np.argmax(np.isnan(values)))
+            raise DataError(f"scores[{row}] cannot be NaN because it has no place in an order; mend the ranker.")
+        return values
+
+    def descending_ids(self) -> NDArray[np.int64]:
+        """A key (N,) that is smaller the later the document id, as text, stands in the alphabet."""
+        if self.document_ids is None:
+            raise DataError("Ties cannot be broken by document id because there are none; pass document_ids=.")
+        _, place = np.unique(np.array([str(name) for name in self.document_ids]), return_inverse=True)
+        return -place
+
+
+def vector(what: str, values: ArrayLike) -> Floats:
+    """The values as a vector of floats. DataError for other shapes and what is not a number."""
+    try:
+        result = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{what} cannot be read as numbers: {error}.") from error
+    if result.ndim != 1:
+        raise DataError(f"{what} must be one number a document; it has the shape {result.shape}.")
+    return result

@@ -1,0 +1,78 @@
+"""What every measure is: a frozen value with a name, options and a cutoff."""
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import MeasureError
+from rankopt.measures.convention import Convention
+from rankopt.measures.ranking import Ranking
+from rankopt.measures.segments import Floats, Ints
+
+
+@dataclass(frozen=True, repr=False)
+class Measure:
+    """A measure as it is written: `name(options)@cutoff`.
+
+    Calling a measure sets options, `@` the cutoff; both give a new value. An option is a field with the metadata
+    {"option": its name in the notation}, and {"shown": True} where it is printed even at its default.
+
+    >>> from rankopt.measures import nDCG
+    >>> nDCG(gain="linear") @ 10
+    nDCG(gain='linear')@10
+    """
+
+    name: ClassVar[str]
+    trainable: ClassVar[bool] = False
+    """Whether it is an inner product of a discount and a gain, the form that training needs."""
+    takes_cutoff: ClassVar[bool] = True
+    zero_when_short: ClassVar[tuple[str, ...]] = ()
+    """The settings of `Convention.short` under which a query with fewer documents than the cutoff has the value 0."""
+
+    cutoff: int | None = field(default=None, kw_only=True)
+
+    def __call__(self, **options: Any) -> Self:
+        """The measure with these options set. MeasureError for options it does not have."""
+        names = {f.metadata["option"]: f.name for f in fields(self) if "option" in f.metadata}
+        for given in options:
+            if given not in names:
+                known = f"its options are {', '.join(names)}" if names else "it has none"
+                raise MeasureError(f"{self.name} has no option {given!r}; {known}.")
+        return replace(self, **{names[given]: value for given, value in options.items()})
+
+    def __matmul__(self, cutoff: int) -> Self:
+        """The measure on the first `cutoff` positions."""
+        if not self.takes_cutoff:
+            raise MeasureError(f"{self.name} takes no cutoff because it speaks of all positions; write {self.name}.")
+        if isinstance(cutoff, bool) or not isinstance(cutoff, int | np.integer) or cutoff < 1:
+            raise MeasureError(f"A cutoff cannot be {cutoff!r}; write {self.name}@k with a whole number k >= 1.")
+        return replace(self, cutoff=int(cutoff))
+
+    def __repr__(self) -> str:
+        options = ", ".join(
+            f"{f.metadata['option']}={_written(getattr(self, f.name))}"
+            for f in fields(self)
+            if "option" in f.metadata and (f.metadata.get("shown") or getattr(self, f.name) != f.default)
+        )
+        return self.name + (f"({options})" if options else "") + ("" if self.cutoff is None else f"@{self.cutoff}")
+
+    def under(self, convention: Convention) -> Self:
+        """The measure with what it leaves open settled by the convention; stated options stay."""
+        return self
+
+    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+        """For which queries (m,) the measure has a value; the convention says what the others count."""
+        return np.ones(len(offsets) - 1, dtype=np.bool_)
+
+    def values(self, ranking: Ranking) -> Floats:
+        """The value (m,) of each query, the mean over the orders inside tie groups; 0 where it is not defined."""
+        raise NotImplementedError(f"{type(self).__name__} has no `values`; write it.")
+
+
+def _written(value: Any) -> str:
+    """Numbers as short as they parse, functions by their name."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return getattr(value, "__qualname__", None) or repr(value)

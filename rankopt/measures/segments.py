@@ -1,0 +1,45 @@
+"""Sums, products and orders inside queries, for all queries at once.
+
+Rows of query q are `offsets[q]:offsets[q + 1]`; queries may be empty. Nothing here loops over queries.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def query_of_row(offsets: Ints) -> Ints:
+    """The number of its query for every row (N,)."""
+    return np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+
+
+def position_in_query(offsets: Ints) -> Ints:
+    """The place of every row (N,) in its query, from 0."""
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], np.diff(offsets))
+
+
+def totals(values: Floats, offsets: Ints) -> Floats:
+    """The sum (m,) of the values of each query."""
+    sums = np.bincount(query_of_row(offsets), weights=values, minlength=len(offsets) - 1)
+    return sums.astype(np.float64, copy=False)
+
+
+def descending(values: Floats, offsets: Ints) -> Floats:
+    """The values (N,), largest first inside each query."""
+    return np.asarray(values[np.lexsort((-values, query_of_row(offsets)))])
+
+
+def running(combine: np.ufunc, values: Floats, offsets: Ints) -> Floats:
+    """`combine.accumulate` inside each query: running sums, products or maxima (N,).
+
+    Loops over the places inside a query (as often as the longest query has rows), so that no query's rounding
+    depends on another query.
+    """
+    result = np.array(values, dtype=np.float64)
+    starts, lengths = offsets[:-1], np.diff(offsets)
+    for place in range(1, int(lengths.max(initial=0))):
+        rows = starts[lengths > place] + place
+        result[rows] = combine(result[rows - 1], result[rows])
+    return result
