@@ -4,6 +4,7 @@ The table is text: an estimator, and scikit-learn with it, loads when its name i
 """
 
 from importlib import import_module
+from typing import Any
 
 RANKERS = {
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
@@ -20,7 +21,7 @@ _PARTS = {
 __all__ = [*RANKERS, *_PARTS]
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str) -> Any:
     """The object that a table names, loaded on first use."""
     place = RANKERS.get(name) or _PARTS.get(name)
     if place is None:

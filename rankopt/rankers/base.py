@@ -16,24 +16,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.data import Queries
+from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError
+from rankopt.measures.evaluation import evaluate
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import read_features, read_queries, read_row, without_qid_column
+from rankopt.rankers.scores import linear_scores
 from rankopt.rankers.weights import query_weights, weights_of_rows
 
 Floats = NDArray[np.float64]
-
-
-def linear_scores(features: Any, coef: Floats) -> Floats:
-    """The scores X w (N,) of features X (N, d), float64.
-
-    Each row is summed on its own and in one order, so equal documents get equal scores wherever they stand. A BLAS
-    product does not promise that: it sums the last rows of a block differently, and what ought to be ties is none.
-    """
-    if hasattr(features, "tocsr"):
-        return np.asarray(features.astype(np.float64, copy=False) @ coef)
-    return np.asarray(np.einsum("ij,j->i", features, coef, dtype=np.float64))
 
 
 class LinearRanker(BaseEstimator):
@@ -103,7 +94,7 @@ class LinearRanker(BaseEstimator):
     def _evaluation(self, eval_set: Any, eval_qid: Any, eval_group: Any) -> Queries | None:
         if eval_set is None:
             if eval_qid is not None or eval_group is not None:
-                raise DataError("eval_qid and eval_group name queries of eval_set, which is missing; pass eval_set=(X, y).")
+                raise DataError("eval_qid and eval_group belong to eval_set, which is missing; pass eval_set=(X, y).")
             return None
         if isinstance(eval_set, Queries):
             return read_queries(self, eval_set, None, qid=eval_qid, group=eval_group, reset=False)
@@ -121,13 +112,12 @@ class LinearRanker(BaseEstimator):
         return X.to_caller(scores) if isinstance(X, Queries) else scores
 
     def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
-        """The mean of `measure` over the queries, under the default convention of `rankopt.measures.evaluate`.
+        """The mean of `measure` over the queries, where it is defined, under the default
+        convention of `rankopt.measures.evaluate`.
 
         sample_weight: one weight a row, equal inside a query. Raises DataError when the ranker was fitted on several
         queries and nothing says which rows belong together.
         """
-        from rankopt.measures import evaluate
-
         check_is_fitted(self)
         _, column = without_qid_column(X)
         if self.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
@@ -139,8 +129,7 @@ class LinearRanker(BaseEstimator):
         queries = read_queries(self, X, y, qid=qid, group=group, reset=False)
         weights = weights_of_rows(queries, sample_weight)
         scores = linear_scores(queries.features, self.coef_)
-        result = evaluate(self.measure, queries.relevance, scores, queries.offsets)
-        return float(np.average(result.values, weights=weights))
+        return evaluate(queries, scores, self.measure).mean(weights=weights)
 
     def rank(
         self, X: Any, qid: Any = None, k: int | None = None, *, group: Any = None
@@ -180,13 +169,19 @@ class LinearRanker(BaseEstimator):
 
     def _check_loaded(self) -> None:
         """Raise ModelError where the attributes read from a file do not fit together."""
+        for name in ("coef_", "n_features_in_", "n_queries_"):
+            if not hasattr(self, name):
+                raise ModelError(f"{name} is missing.")
+        for name in ("n_features_in_", "n_queries_"):
+            if type(getattr(self, name)) is not int:
+                raise ModelError(f"{name} is not a whole number.")
         coef, d = self.coef_, self.n_features_in_
         if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == (d,)):
             raise ModelError(f"coef_ is not an array of {d} float64 numbers as n_features_in_ says.")
         if not np.isfinite(coef).all():
             raise ModelError("coef_ has a value that is not finite.")
         names = getattr(self, "feature_names_in_", None)
-        if names is not None and names.shape != (d,):
+        if names is not None and np.shape(names) != (d,):
             raise ModelError(f"feature_names_in_ does not name {d} features.")
 
     def __sklearn_tags__(self) -> Any:

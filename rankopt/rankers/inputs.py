@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from rankopt.data import Queries
+from rankopt.data.queries import Queries
 from rankopt.errors import DataError
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def read_queries(
         check_consistent_length(features, relevance)
     ids = column if qid is None else qid
     sizes = [features.shape[0]] if ids is None and group is None else group
-    return Queries.from_arrays(features, relevance, qid=ids, group=sizes)
+    names = getattr(ranker, "feature_names_in_", None)
+    return Queries.from_arrays(features, relevance, qid=ids, group=sizes, feature_names=names)
 
 
 def read_row(ranker: "LinearRanker", document: Any, name: str) -> NDArray[np.float64]:

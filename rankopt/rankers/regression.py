@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data import Queries
+from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
+from rankopt.measures.notation import parse
+from rankopt.measures.positional import Positional
 from rankopt.rankers.base import LinearRanker
 
 Floats = NDArray[np.float64]
@@ -42,16 +44,15 @@ class RegressionRanker(LinearRanker):
         self.coef_ = least_squares(queries.features, self._targets(queries), rows, float(self.alpha))
 
     def _targets(self, queries: Queries) -> Floats:
-        from rankopt.measures import parse
-
         if self.target not in TARGETS:
             raise OptionError(f"target = {self.target!r} is unknown; it is one of {', '.join(map(repr, TARGETS))}.")
+        relevance = np.asarray(queries.relevance, dtype=np.float64)
         if self.target == "grade":
-            return np.asarray(queries.relevance, dtype=np.float64)
-        measure = parse(self.measure) if isinstance(self.measure, str) else self.measure
-        if not hasattr(measure, "gain"):
+            return relevance
+        measure = parse(self.measure)
+        if not isinstance(measure, Positional):
             raise OptionError(f"{measure} has no gains to regress on because it is not positional; use target='grade'.")
-        return np.asarray(measure.gain(queries.relevance, queries.offsets), dtype=np.float64)
+        return np.asarray(measure.gain(relevance, queries.offsets))
 
 
 def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float) -> Floats:

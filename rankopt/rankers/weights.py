@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data import Queries
+from rankopt.data.queries import Queries
 from rankopt.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -26,7 +26,7 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
     if isinstance(weight, Mapping):
         missing = [query for query in queries.query_ids if query not in weight]
         if missing:
-            raise DataError(f"query_weight has no weight for query {missing[0]!r}; give one to every query of the data.")
+            raise DataError(f"query_weight has no weight for query {missing[0]!r}; give every query one.")
         weight = [weight[query] for query in queries.query_ids]
     values = np.array(weight, dtype=np.float64)
     if values.shape != (len(queries),):
@@ -49,15 +49,16 @@ def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
         raise DataError(
             f"sample_weight has shape {rows.shape} but there are {queries.n_documents} rows; pass one weight a row."
         )
-    grouped = rows[queries.row_order]
+    # The places of the grouped rows among the caller's rows; row_order may skip some, as in a selection of queries.
+    grouped = rows[np.argsort(np.argsort(queries.row_order))]
     values = grouped[queries.offsets[:-1]]
     differs = grouped != np.repeat(values, np.diff(queries.offsets))
     if differs.any():
         row = int(np.flatnonzero(differs)[0])
         query = queries.query_ids[int(np.searchsorted(queries.offsets, row, side="right")) - 1]
         raise DataError(
-            f"sample_weight differs inside query {query!r} (row {int(queries.row_order[row])}) but a ranking is weighed "
-            "as a whole; give all rows of a query one weight."
+            f"sample_weight differs inside query {query!r} (row {int(queries.row_order[row])}) but a ranking is "
+            "weighed as a whole; give all rows of a query one weight."
         )
     return _checked(queries, values, "sample_weight")
 
