@@ -1,0 +1,26 @@
+"""Who computes the shards, as a table: name → class, loaded on use. An engine maps shards and nothing else."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from rankopt.errors import OptionError
+
+if TYPE_CHECKING:
+    from rankopt.losses.risk import Engine
+
+__all__ = ["ENGINES", "engine_named"]
+
+ENGINES = {"serial": "rankopt.engines.serial:Serial"}
+
+
+def engine_named(spec: str | Engine) -> Engine:
+    """The engine of this name, or the one that is given."""
+    if not isinstance(spec, str):
+        return spec
+    if spec not in ENGINES:
+        raise OptionError(f"engine {spec!r} is unknown; known are {', '.join(ENGINES)}")
+    module, _, name = ENGINES[spec].partition(":")
+    engine: Engine = getattr(importlib.import_module(module), name)()
+    return engine

@@ -1,0 +1,108 @@
+"""Position weights c of the feature map: how much a score counts at each position [ORM, eq. 15, section 6.2].
+
+    linear       c_i = max(k + 1 - i, 0), k the cut-off (of the decay, else of the measure, else the whole list)
+    power(d)     c_i = i^-d
+    log          c_i = 1 / log2(i + 1)
+    loglog       c_i = 1 / log2(log2(i + 1) + 1)
+    discount     c = a, the measure's own position weights
+    an array     as given, zero beyond its end
+
+`power(0.5)@10` cuts a family at 10 positions.
+
+>>> parse_decay("linear@3").weights(5)
+array([3., 2., 1., 0., 0.])
+>>> parse_decay("power(0.5)").weights(4)[3]
+0.5
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankopt.errors import OptionError
+
+__all__ = ["FAMILIES", "Decay", "parse_decay"]
+
+Floats = NDArray[np.float64]
+
+
+class Discounted(Protocol):
+    """A measure as far as a decay needs it."""
+
+    def discount(self, n: int) -> Floats: ...
+
+
+def _power(i: Floats, exponent: float) -> Floats:
+    return i**-exponent
+
+
+FAMILIES: dict[str, Callable[[Floats, float], Floats]] = {
+    "power": _power,
+    "log": lambda i, _: 1.0 / np.log2(i + 1.0),
+    "loglog": lambda i, _: 1.0 / np.log2(np.log2(i + 1.0) + 1.0),
+}
+_NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<cut>\d+))?")
+
+
+@dataclass(frozen=True)
+class Decay:
+    """A family with its exponent and cut-off, or position weights of the user's own (`given`)."""
+
+    family: str = "linear"
+    exponent: float = 0.5
+    cut: int | None = None
+    given: tuple[float, ...] = ()
+
+    def weights(self, n: int, measure: Discounted | None = None) -> Floats:
+        """(n,) the weights of positions 1 to n, non-increasing, zero beyond a cut-off."""
+        reach = n if self.cut is None else min(n, self.cut)
+        if self.family == "given":
+            weights = np.array(self.given[:n])
+        elif self.family == "discount":
+            if measure is None:
+                raise OptionError("decay 'discount' takes its weights from a measure, but none is given")
+            weights = measure.discount(n)[:reach]
+        elif self.family == "linear":
+            k = self._linear_reach(n, measure)
+            weights = np.maximum(k + 1.0 - np.arange(1, n + 1), 0.0)
+        else:
+            weights = FAMILIES[self.family](np.arange(1.0, reach + 1.0), self.exponent)
+        return np.pad(weights, (0, n - weights.size))
+
+    def _linear_reach(self, n: int, measure: Discounted | None) -> int:
+        if self.cut is not None:
+            return self.cut
+        cutoff = getattr(measure, "cutoff", None)
+        return n if cutoff is None else int(cutoff)
+
+    def __str__(self) -> str:
+        if self.family == "given":
+            return f"given({len(self.given)})"
+        exponent = f"({self.exponent:g})" if self.family == "power" else ""
+        return f"{self.family}{exponent}" + ("" if self.cut is None else f"@{self.cut}")
+
+
+def parse_decay(spec: str | Decay | ArrayLike) -> Decay:
+    """The decay of this notation, or of these position weights; raises `OptionError` naming the families."""
+    if isinstance(spec, Decay):
+        return spec
+    if not isinstance(spec, str):
+        weights = np.asarray(spec, dtype=np.float64)
+        if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (np.diff(weights) > 0).any():
+            raise OptionError("decay as an array must be a non-empty, finite, non-increasing vector of position weights")
+        return Decay("given", given=tuple(weights.tolist()))
+    match = _NOTATION.fullmatch(spec.strip())
+    known = ("linear", "discount", *FAMILIES)
+    if match is None or match["family"] not in known or (match["exponent"] and match["family"] != "power"):
+        raise OptionError(f"decay {spec!r} is none of {', '.join(known)}; write 'linear', 'power(0.5)', 'log@10', ...")
+    exponent = float(match["exponent"]) if match["exponent"] else 0.5
+    cut = int(match["cut"]) if match["cut"] else None
+    if exponent < 0 or cut == 0:
+        raise OptionError(f"decay {spec!r} must not increase and must weigh one position at least")
+    return Decay(match["family"], exponent, cut)

@@ -1,0 +1,52 @@
+"""What every loss says: values, proven bounds, and a plane a query."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Loss", "LossAt"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class LossAt:
+    """A loss at scores s, for all queries of a batch.
+
+    value, bound: (m,) what was reached, and what the loss cannot exceed (the argmax is proven to that).
+    height, placed, reference: the plane of query q is height[q] + Σ (placed - reference)_j s_j over its documents; it
+    touches the loss here and nowhere exceeds it. `height` and `placed` hold for every reference of the same loss.
+    seconds: spent in the argmax.
+    """
+
+    value: Floats
+    bound: Floats
+    height: Floats
+    placed: Floats
+    reference: Floats
+    seconds: float
+
+
+class Loss(Protocol):
+    """A function of the scores alone."""
+
+    @property
+    def convex(self) -> bool: ...
+
+    def at(self, scores: Floats) -> LossAt: ...
+
+    def majorant(self, scores: Floats) -> Loss:
+        """The convex loss nowhere below this one that touches it at `scores`; itself if convex."""
+        ...
+
+    def only(self, first: int, last: int) -> Loss:
+        """The loss of the queries first <= q < last."""
+        ...
+
+    def reference_weights(self, scores: Floats) -> Floats:
+        """(N,) the part of the planes' slopes that depends on the reference only."""
+        ...

@@ -1,0 +1,29 @@
+"""The nonconvex bound: the reference is the order by score [ORM, eq. 22]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.modeling.rank_two import RankTwoBatch
+from rankopt.losses.within import mean_of_runs, query_of_row, sorted_rows
+
+__all__ = ["Nonconvex"]
+
+
+@dataclass(frozen=True)
+class Nonconvex:
+    """H(s) + best - max over all orders π of c[π]ᵀs: convex minus convex, the tightest of the three bounds."""
+
+    convex: ClassVar[bool] = False
+
+    def weights(self, problem: RankTwoBatch, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        """c̄ at these scores: the decay by rank of score, documents of equal score share theirs."""
+        query = query_of_row(problem.offsets)
+        rows = sorted_rows(query, scores)
+        weights = np.empty_like(problem.decay)
+        weights[rows] = mean_of_runs(problem.decay, query, scores[rows])
+        return weights

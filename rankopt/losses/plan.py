@@ -1,0 +1,87 @@
+"""The plan: how queries are cut into shards. It belongs to the data, never to the number of workers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.modeling.solve import Solver
+from formulations.ranking import ranking
+from rankopt.errors import DataError
+from rankopt.losses.decay import Decay
+from rankopt.losses.margin import MarginLoss, Reference
+from rankopt.losses.shard import Shard
+from rankopt.losses.within import query_of_row, sorted_rows
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+
+__all__ = ["SHARD_ROWS", "margin_shards", "orderable"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SHARD_ROWS = 1 << 17
+"""Rows after which a shard is closed."""
+
+
+def orderable(gain: Floats, discount: Floats, offsets: Ints) -> NDArray[np.bool_]:
+    """(m,) whether a query has something to order: its best order is worth more than its worst."""
+    query = query_of_row(offsets)
+    best, worst = gain[sorted_rows(query, gain)], gain[sorted_rows(query, -gain)]
+    return np.asarray(np.add.reduceat(discount * (best - worst), offsets[:-1]) > 0)
+
+
+def cut(offsets: Ints, rows: int = SHARD_ROWS) -> list[tuple[int, int]]:
+    """Ranges of queries, each of at least `rows` rows but the last."""
+    ranges, first = [], 0
+    for query in range(1, offsets.size):
+        if offsets[query] - offsets[first] >= rows or query == offsets.size - 1:
+            ranges.append((first, query))
+            first = query
+    return ranges
+
+
+def margin_shards(
+    queries: Queries,
+    weights: Floats,
+    measure: Any,
+    decay: Decay,
+    reference: Reference,
+    solver: Solver,
+) -> tuple[Shard, ...]:
+    """Shards of the queries that have something to order, with the margin bound of a positional measure.
+
+    weights: (m,) the weight of each query; those that stay are scaled to sum to 1.
+    Raises DataError where no query has anything to order.
+    """
+    if queries.relevance is None:
+        raise DataError("training cannot learn an order because the queries carry no relevance; give y")
+    gain = measure.gain(queries.relevance, queries.offsets)
+    discount = ranking(gain, gain, discount=measure.discount, decay=measure.discount, offsets=queries.offsets).discount
+    kept = np.flatnonzero(orderable(gain, discount, queries.offsets) & (weights > 0))
+    if not kept.size:
+        raise DataError(
+            f"training cannot learn an order because no query has documents that {measure} tells apart; "
+            "give queries with at least two different grades"
+        )
+    if kept.size < len(queries):
+        rows = np.concatenate([np.arange(queries.offsets[q], queries.offsets[q + 1]) for q in kept])
+        queries, gain = queries.select(kept), gain[rows]
+    share = weights[kept] / weights[kept].sum()
+    shards = []
+    for first, last in cut(queries.offsets):
+        low, high = queries.offsets[first], queries.offsets[last]
+        offsets = queries.offsets[first : last + 1] - low
+        problem = ranking(
+            np.zeros(high - low),
+            gain[low:high],
+            discount=measure.discount,
+            decay=lambda n: decay.weights(n, measure),
+            offsets=offsets,
+        )
+        loss = MarginLoss.build(problem, reference, solver)
+        shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss))
+    return tuple(shards)

@@ -1,0 +1,51 @@
+"""What a run has proved of its result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["Certificate", "Stop"]
+
+
+class Stop(Enum):
+    """Why a run ended."""
+
+    GAP = "the gap is within the tolerance"
+    STALLED = "rounding left nothing to gain: no step narrowed the gap any more"
+    ITERATIONS = "max_iter steps were taken"
+    TIME = "time_limit passed"
+    CALLBACK = "a callback asked to stop"
+    INTERRUPTED = "interrupted from the keyboard"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """primal: J(w) of the returned w, with the argmax's proven bound in place of its value. bound: proven from below.
+
+    kind "global": bound <= min J, so gap is the distance from the optimum (convex bound only).
+    kind "stationary": bound is below the convex majorant that touches J at w, so gap is what one more step of the
+    concave-convex procedure could still gain; 0 at a critical point. No global claim is made.
+    at_start: w is w₀ itself, which usually says that lam is too large or the bound too loose.
+    """
+
+    kind: str
+    primal: float
+    bound: float
+    stop: Stop
+    at_start: bool = False
+
+    @property
+    def gap(self) -> float:
+        return self.primal - self.bound
+
+    @property
+    def relative_gap(self) -> float:
+        """gap / primal; 0 if both are 0."""
+        return self.gap / abs(self.primal) if self.gap else 0.0
+
+    def __str__(self) -> str:
+        return (
+            f"{self.kind}: J = {self.primal:.8g}, bound {self.bound:.8g}, gap {self.gap:.2g} "
+            f"({100 * self.relative_gap:.2g}%), {self.stop.value}"
+        )

@@ -1,0 +1,69 @@
+"""J(w) = (lam/2)‖w - w₀‖² + R(w), and its master program over planes of R."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.margin_dual import margin_dual
+from formulations.modeling.solve import Solver, solve
+from rankopt.losses.risk import Planes, Risk
+from rankopt.optimize.planes import PlaneSet
+
+__all__ = ["MasterAnswer", "Objective"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class MasterAnswer:
+    """Where the model of J is least (w), a proven lower bound of J, the dual weights alpha, and seconds spent."""
+
+    w: Floats
+    bound: float
+    alpha: Floats
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The regularised risk that is minimised, and the solver of its master program."""
+
+    risk: Risk
+    lam: float
+    w0: Floats
+    master: Solver | str = "auto"
+
+    def regulariser(self, w: Floats) -> float:
+        return float(self.lam / 2.0 * np.sum((w - self.w0) ** 2))
+
+    def upper(self, w: Floats, planes: Planes) -> float:
+        """J(w) with the argmax's proven bound in place of its value."""
+        return self.regulariser(w) + planes.bound
+
+    def majorant(self, w: Floats) -> Objective:
+        """The convex objective nowhere below this one that touches it at w."""
+        return replace(self, risk=self.risk.majorant(w))
+
+    def solve_master(self, planes: PlaneSet, capacity: Floats, alpha: Floats) -> MasterAnswer:
+        """Minimise the regulariser and the planes' maxima, from the dual weights alpha.
+
+        The bound is the dual objective of whatever weights the solver returned, made feasible and evaluated by us.
+        """
+        began = perf_counter()
+        program = margin_dual(
+            planes.slopes,
+            planes.heights,
+            lam=self.lam,
+            groups=planes.group,
+            capacity=capacity,
+            w0=self.w0,
+            gram=planes.gram,
+        )
+        start = program.solution(alpha) if alpha.any() else None
+        solution = solve(program, self.master, start)
+        w = self.w0 + program.step(solution.x)
+        return MasterAnswer(w, solution.value, solution.x, perf_counter() - began)

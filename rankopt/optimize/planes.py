@@ -1,0 +1,100 @@
+"""The planes found so far: a lower model of the risk, in groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["PlaneSet"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneSet:
+    """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨placed[i] - references[g], w⟩.
+
+    `placed` (p, d) and `heights` (p,) hold for every reference, lam and w₀; only `references` (G, d) changes from one
+    round of the concave-convex procedure to the next. idle: master solves since the plane last carried weight.
+    """
+
+    placed: Floats
+    heights: Floats
+    group: Ints
+    references: Floats
+    idle: Ints
+    gram: Floats | None = None
+
+    @classmethod
+    def empty(cls, groups: int, features: int) -> PlaneSet:
+        none = np.zeros(0, dtype=np.int64)
+        return cls(np.zeros((0, features)), np.zeros(0), none, np.zeros((groups, features)), none)
+
+    def __len__(self) -> int:
+        return int(self.heights.size)
+
+    @property
+    def slopes(self) -> Floats:
+        return np.asarray(self.placed - self.references[self.group])
+
+    def heights_at(self, w: Floats) -> Floats:
+        """(G,) the model of each group's loss at w: its highest plane, 0 if none is above 0."""
+        heights = np.zeros(self.references.shape[0])
+        np.maximum.at(heights, self.group, self.heights + self.slopes @ w)
+        return heights
+
+    def with_references(self, references: Floats) -> PlaneSet:
+        """The same planes for another reference."""
+        if np.array_equal(references, self.references):
+            return self
+        return replace(self, references=references, gram=None)
+
+    def plus(self, placed: Floats, heights: Floats, group: Ints) -> PlaneSet:
+        """The set with further planes."""
+        grown = replace(
+            self,
+            placed=np.vstack([self.placed, placed]),
+            heights=np.append(self.heights, heights),
+            group=np.append(self.group, group),
+            idle=np.append(self.idle, np.zeros(heights.size, dtype=np.int64)),
+            gram=None,
+        )
+        if self.gram is None:
+            return grown
+        slopes = grown.slopes
+        old = len(self)
+        gram = np.empty((len(grown), len(grown)))
+        gram[:old, :old] = self.gram
+        gram[old:] = slopes[old:] @ slopes.T
+        gram[:old, old:] = gram[old:, :old].T
+        return replace(grown, gram=gram)
+
+    def with_gram(self) -> PlaneSet:
+        """The set with the Gram matrix of its slopes at hand."""
+        if self.gram is not None:
+            return self
+        slopes = self.slopes
+        return replace(self, gram=slopes @ slopes.T)
+
+    def without_idle(self, alpha: Floats, patience: int) -> tuple[PlaneSet, Floats]:
+        """Count idleness by the weights alpha and drop planes idle for more than `patience` solves; alpha of the rest.
+
+        Dropping a plane never spoils a lower bound: any planes give one.
+        """
+        idle = np.where(alpha > 0, 0, self.idle + 1)
+        stays = idle <= patience
+        if stays.all():
+            return replace(self, idle=idle), alpha
+        gram = None if self.gram is None else self.gram[np.ix_(stays, stays)]
+        kept = replace(
+            self,
+            placed=self.placed[stays],
+            heights=self.heights[stays],
+            group=self.group[stays],
+            idle=idle[stays],
+            gram=gram,
+        )
+        return kept, alpha[stays]
