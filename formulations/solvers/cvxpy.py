@@ -2,31 +2,63 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
+from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
 from formulations.modeling.form import Form
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.quadratic_program import QuadraticProgram
+from formulations.modeling.scaling import unit
 from formulations.modeling.solution import Solution
 from formulations.modeling.solve import Answer
 
 __all__ = ["Cvxpy"]
 
+TIME_LIMIT = {
+    **dict.fromkeys(("CLARABEL", "DAQP", "HIGHS", "OSQP"), "time_limit"),
+    **dict.fromkeys(("GLOP", "PDLP"), "time_limit_sec"),
+    "SCS": "time_limit_secs",
+}
+"""How each back end calls its time limit in seconds; the others have none."""
+
+CLOSED = {
+    "DAQP": frozenset({"primal_tol", "dual_tol", "iter_limit", "eps_prox", "time_limit"}),
+    "GLOP": frozenset({"parameters_proto", "time_limit_sec"}),
+    "PDLP": frozenset({"parameters_proto", "time_limit_sec"}),
+    "SCIPY": frozenset({"scipy_options"}),
+}
+"""Options of the back ends that ignore unknown ones silently, so that a misspelt one is an error here too."""
+
+Prices = Callable[[], Floats]
+
 
 @dataclass(frozen=True)
 class Cvxpy:
-    """A cvxpy back end by its cvxpy name; "" leaves the choice to cvxpy. `options` go to the back end as they are."""
+    """A cvxpy back end by its cvxpy name; "" leaves the choice to cvxpy.
+
+    time_limit: seconds, for back ends that have one. options: go to the back end as they are.
+    """
 
     backend: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
+    time_limit: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram, GroupedSimplexQP, QuadraticProgram)
     package: ClassVar[str] = "cvxpy"
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and self.backend not in TIME_LIMIT:
+            raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
+        wrong = set(self.options) - CLOSED.get(self.backend, set(self.options))
+        if wrong:
+            known = ", ".join(sorted(CLOSED[self.backend]))
+            raise UnknownSolver(f"{self.spec!r} has no option {', '.join(sorted(wrong))}; it knows {known}")
 
     @classmethod
     def variant(cls, backend: str) -> Cvxpy:
@@ -37,48 +69,123 @@ class Cvxpy:
 
     @classmethod
     def variants(cls) -> tuple[str, ...]:
-        import cvxpy
-
-        return tuple(sorted(cvxpy.installed_solvers()))
+        return tuple(sorted(_cvxpy().installed_solvers()))
 
     @property
     def spec(self) -> str:
         return f"cvxpy:{self.backend}" if self.backend else "cvxpy"
 
+    @property
+    def accepts(self) -> tuple[type[Form], ...]:
+        """Linear programs, and quadratic ones where the back end has quadratic objectives or second-order cones."""
+        from cvxpy.constraints import SOC
+        from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
+
+        conic = SOLVER_MAP_CONIC.get(self.backend)
+        if self.backend and self.backend not in SOLVER_MAP_QP and SOC not in getattr(conic, "SUPPORTED_CONSTRAINTS", ()):
+            return (LinearProgram,)
+        return (LinearProgram, GroupedSimplexQP, QuadraticProgram)
+
     def declines(self, problem: Form) -> str | None:
+        from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC
+
+        whole = isinstance(problem, LinearProgram) and problem.integer is not None
+        if whole and self.backend and not getattr(SOLVER_MAP_CONIC.get(self.backend), "MIP_CAPABLE", False):
+            return "it has integers; use 'highs' or 'cvxpy:HIGHS'"
         return None
 
     def solve(self, problem: Any, start: Solution | None = None) -> Answer:
-        import cvxpy
-
-        from formulations.margin_dual import stated
-
-        if isinstance(problem, GroupedSimplexQP):
-            statement, x, rows = *stated(problem), None
-        elif isinstance(problem, LinearProgram):
-            statement, x, rows = _linear(problem)
-        else:
-            statement, x, rows = _quadratic(problem)
-        if start is not None and start.x.shape == x.shape:
+        cvxpy = _cvxpy()
+        statement, x, prices = _stated(problem)
+        if start is not None and isinstance(x, cvxpy.Variable):
             x.value = start.x
+        options = dict(self.options)
+        if self.time_limit is not None:
+            options[TIME_LIMIT[self.backend]] = self.time_limit
         try:
-            statement.solve(solver=self.backend or None, warm_start=start is not None, **self.options)
-        except (cvxpy.error.SolverError, ArithmeticError) as error:
+            with warnings.catch_warnings():  # what cvxpy warns of stands in the status
+                warnings.simplefilter("ignore")
+                statement.solve(solver=self.backend or None, warm_start=start is not None, **options)
+        except (cvxpy.error.SolverError, ArithmeticError, ValueError, TypeError, AttributeError) as error:
+            if self.options and not isinstance(error, cvxpy.error.SolverError | ArithmeticError):
+                raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
             raise SolverFailed(f"{self.spec!r} gave up: {error}") from error
         # cvxpy does not raise on a status that is no answer: it must be read.
-        if statement.status in (cvxpy.INFEASIBLE, cvxpy.INFEASIBLE_INACCURATE):
-            raise Infeasible(f"{self.spec!r} found no feasible point ({statement.status})")
-        if statement.status in (cvxpy.UNBOUNDED, cvxpy.UNBOUNDED_INACCURATE):
-            raise Unbounded(f"{self.spec!r} found the objective unbounded ({statement.status})")
+        status = str(statement.status)
+        if status in (cvxpy.INFEASIBLE, cvxpy.INFEASIBLE_INACCURATE, cvxpy.settings.INFEASIBLE_OR_UNBOUNDED):
+            raise Infeasible(f"{self.spec!r} found no feasible point ({status})")
+        if status in (cvxpy.UNBOUNDED, cvxpy.UNBOUNDED_INACCURATE):
+            raise Unbounded(f"{self.spec!r} found the objective unbounded ({status})")
         if x.value is None:
-            raise SolverFailed(f"{self.spec!r} returned no point ({statement.status})")
-        return Answer(np.asarray(x.value, dtype=np.float64), None if rows is None else rows(), str(statement.status))
+            raise SolverFailed(f"{self.spec!r} returned no point ({status})")
+        point = np.asarray(x.value, dtype=np.float64)
+        y = prices() if isinstance(problem, LinearProgram) else None
+        if isinstance(problem, QuadraticProgram):
+            y = np.concatenate([prices(), point])
+        return Answer(point, y, status)
 
 
-def _linear(problem: LinearProgram) -> tuple[Any, Any, Any]:
+def _cvxpy() -> Any:
+    """The package; the back ends that it loads raise deprecation warnings of their own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import cvxpy
+    return cvxpy
+
+
+def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tuple[Any, Any, Prices]:
+    """The cvxpy problem, the expression of the point, and a function that reads the row prices after the solve.
+
+    Always a minimum with its objective scaled to order one, so that signs and tolerances mean one thing.
+    """
     import cvxpy
 
-    x = cvxpy.Variable(problem.objective.size, integer=bool(problem.integer is not None and problem.integer.all()))
-    direction = cvxpy.Maximize if problem.maximises else cvxpy.Minimize
-    constraints, rows = _limits(problem, x)
-    return cvxpy.Problem(direction(problem.objective @ x), constraints), x, rows
+    from formulations.margin_dual import stated
+
+    if isinstance(problem, GroupedSimplexQP):
+        return *stated(problem), lambda: np.empty(0)
+    columns = problem.lower.size
+    if isinstance(problem, LinearProgram):
+        whole = [] if problem.integer is None else [(int(j),) for j in np.flatnonzero(problem.integer)]
+        x = cvxpy.Variable(columns, integer=whole or False, name="x")
+        scale = unit(problem.objective)
+        costs = problem.objective / (-scale if problem.maximises else scale)
+        objective = costs @ x
+    else:
+        x = cvxpy.Variable(columns, name="x")
+        scale = max(unit(problem.linear), unit(problem.hessian.data))
+        curved = cvxpy.quad_form(x, cvxpy.psd_wrap(problem.hessian / scale))
+        objective = curved / 2 + (problem.linear / scale) @ x
+    rows, limits = problem.matrix @ x, []
+    parts: list[tuple[Any, Any, float]] = []  # which rows, their constraint, the sign of its price
+    for name, chosen, sign in _sides(problem):
+        limit = (problem.row_lower if sign > 0 else problem.row_upper)[chosen]
+        part = rows[chosen]
+        constraint = part == limit if name == "equal" else part >= limit if name == "lower" else part <= limit
+        parts.append((chosen, constraint, -1.0 if name == "equal" else sign))
+    for limit, is_lower in ((problem.lower, True), (problem.upper, False)):
+        held = np.flatnonzero(np.isfinite(limit))
+        if held.size:
+            limits.append(x[held] >= limit[held] if is_lower else x[held] <= limit[held])
+
+    def prices() -> Floats:
+        y = np.zeros(problem.row_lower.size)
+        for chosen, constraint, sign in parts:
+            if constraint.dual_value is None:
+                return np.full(y.size, np.nan)
+            y[chosen] += sign * np.asarray(constraint.dual_value) * scale
+        return y
+
+    statement = cvxpy.Problem(cvxpy.Minimize(objective), [part[1] for part in parts] + limits)
+    return statement, x, prices
+
+
+def _sides(problem: LinearProgram | QuadraticProgram) -> list[tuple[str, Any, float]]:
+    """Rows that are equations, rows with a lower limit, rows with an upper limit; the sign says which limit to read."""
+    equal = problem.row_lower == problem.row_upper
+    sides = (
+        ("equal", equal, 1.0),
+        ("lower", ~equal & np.isfinite(problem.row_lower), 1.0),
+        ("upper", ~equal & np.isfinite(problem.row_upper), -1.0),
+    )
+    return [(name, np.flatnonzero(mask), sign) for name, mask, sign in sides if mask.any()]
