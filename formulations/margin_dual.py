@@ -64,18 +64,18 @@ def stated(program: GroupedSimplexQP) -> tuple[cvxpy.Problem, Any]:
     """The program as it stands above, in cvxpy, and its variable α.
 
     The step is a variable of its own, so that cvxpy never sees the Gram matrix. cvxpy's solvers want numbers of order
-    one: the variable is β = α / capacity of its group, and α an expression in it.
+    one: the variable is β = α / (capacity · usual share), and α an expression in it.
     """
     import cvxpy
 
     planes, features = program.slopes.shape
-    share = program.capacity[program.group]
+    unit = program.capacity[program.group] * program.usual_share
     beta = cvxpy.Variable(planes, nonneg=True, name="beta")
     step = cvxpy.Variable(features, name="step")
-    slopes, values = program.slopes * share[:, None], program.values * share
+    slopes, values = program.slopes * unit[:, None], program.values * unit
     size = max(float(np.einsum("ij,ij->i", slopes, slopes).max()) / program.lam, float(np.abs(values).max()), 1e-300)
-    root = np.sqrt(program.lam * size)
-    used = np.zeros((program.capacity.size, planes))
-    used[program.group, np.arange(planes)] = 1.0
+    held = np.zeros((program.capacity.size, planes))
+    held[program.group, np.arange(planes)] = 1.0
     objective = cvxpy.Maximize((values / size) @ beta - cvxpy.sum_squares(step) / 2)
-    return cvxpy.Problem(objective, [step == (slopes / root).T @ beta, used @ beta <= 1]), cvxpy.multiply(share, beta)
+    constraints = [step == (slopes / np.sqrt(program.lam * size)).T @ beta, held @ beta <= 1.0 / program.usual_share]
+    return cvxpy.Problem(objective, constraints), cvxpy.multiply(unit, beta)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, eye_array, hstack, vstack
+from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints
 from formulations.modeling.assignment import Assignment
@@ -130,38 +130,35 @@ def _flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
 
 
 def _margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[QuadraticProgram, Back]:
-    """In β = α / capacity with the objective scaled to order one: through the Gram matrix when there are no more planes
-    than features, else with the step slopesᵀα as further variables (the whole Gram matrix is never formed)."""
-    share = problem.capacity[problem.group]
-    slopes = problem.slopes * share[:, None]
-    values = problem.values * share
-    planes, features = slopes.shape
-    squares = np.einsum("ij,ij->i", slopes, slopes) / problem.lam
+    """In β = α / (capacity · usual share), the objective scaled to order one: through the Gram matrix when there are no
+    more planes than features or it is known, else with the step slopesᵀα as further variables, and the whole Gram
+    matrix is never formed."""
+    unit = problem.capacity[problem.group] * problem.usual_share
+    values = problem.values * unit
+    planes, features = problem.slopes.shape
+    groups = problem.capacity.size
+    squares = np.einsum("ij,ij->i", problem.slopes, problem.slopes) * (unit * unit / problem.lam)
     scale = max(float(squares.max()), float(np.abs(values).max()), 1e-300)
-    caps = csr_array((np.ones(planes), (problem.group, np.arange(planes))), shape=(problem.capacity.size, planes))
-    no_floor, ones = np.full(problem.capacity.size, -np.inf), np.ones(problem.capacity.size)
+    held = csr_array((np.ones(planes), (problem.group, np.arange(planes))), (groups, planes))
+    no_floor, limit = np.full(groups, -np.inf), np.full(groups, 1.0 / problem.usual_share)
+    zeros, no_limit = np.zeros(planes), np.full(planes, np.inf)
     if planes <= features or problem.known_gram is not None:
-        gram = problem.gram * np.outer(share, share) / (problem.lam * scale)
-        program = QuadraticProgram(
-            csr_array(gram), -values / scale, caps, no_floor, ones, np.zeros(planes), np.full(planes, np.inf)
-        )
+        gram = csr_array(problem.gram * np.outer(unit, unit) / (problem.lam * scale))
+        program = QuadraticProgram(gram, -values / scale, held, no_floor, limit, zeros, no_limit)
     else:
-        root = np.sqrt(problem.lam * scale)
-        step = hstack([csr_array(slopes.T / root), -eye_array(features)])
-        held = csr_array((caps.data, caps.indices, caps.indptr), shape=(caps.shape[0], planes + features))
-        hessian = csr_array(
-            (np.ones(features), (planes + np.arange(features),) * 2), shape=(planes + features, planes + features)
-        )
+        step = problem.slopes.T * (unit / np.sqrt(problem.lam * scale))
+        still, free = np.zeros(features), np.full(features, np.inf)
+        held.resize((groups, planes + features))
         program = QuadraticProgram(
-            hessian,
-            np.concatenate([-values / scale, np.zeros(features)]),
-            csr_array(vstack([held, step])),
-            np.concatenate([no_floor, np.zeros(features)]),
-            np.concatenate([ones, np.zeros(features)]),
-            np.concatenate([np.zeros(planes), np.full(features, -np.inf)]),
-            np.full(planes + features, np.inf),
+            csr_array(diags_array(np.concatenate([zeros, np.ones(features)]))),
+            np.concatenate([-values / scale, still]),
+            csr_array(vstack([held, hstack([csr_array(step), -eye_array(features)])])),
+            np.concatenate([no_floor, still]),
+            np.concatenate([limit, still]),
+            np.concatenate([zeros, -free]),
+            np.concatenate([no_limit, free]),
         )
-    return program, lambda x, y: (problem.feasible(x[:planes] * share), None)
+    return program, lambda x, y: (problem.feasible(x[:planes] * unit), None)
 
 
 BRIDGES: tuple[Bridge, ...] = (

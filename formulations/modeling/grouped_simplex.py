@@ -56,11 +56,23 @@ class GroupedSimplexQP(Form):
         """slopes slopesᵀ."""
         return self.slopes @ self.slopes.T if self.known_gram is None else self.known_gram
 
+    @cached_property
+    def usual_share(self) -> float:
+        """The largest share of its group's capacity that a plane alone would take: the size of a good α / capacity.
+
+        Solvers see α / (capacity · usual share): with a small lam the weights would else lie far below their
+        tolerance. Not below 1e-7, where the limits of the groups become too large for them.
+        """
+        share = self.capacity[self.group]
+        steepest = float((np.einsum("ij,ij->i", self.slopes, self.slopes) * share * share).max()) / self.lam
+        highest = float(np.abs(self.values * share).max())
+        return min(1.0, max(1e-7, highest / steepest)) if steepest > 0 else 1.0
+
     @property
     def rounding(self) -> float:
-        """What a master may leave: 1e-9 of the size of the objective."""
-        size = float(np.abs(self.values).max() * self.capacity.sum())
-        return 1e-9 * max(size, EPSILON)
+        total = float(self.capacity.sum())
+        steepest = float(np.einsum("ij,ij->i", self.slopes, self.slopes).max(initial=0.0))
+        return 64.0 * EPSILON * (total * float(np.abs(self.values).max()) + total * total * steepest / self.lam)
 
     def step(self, alpha: Floats) -> Floats:
         """δ = w - w₀ of the dual point alpha."""

@@ -1,0 +1,182 @@
+"""Quadratic programming solvers called directly, through the package qpsolvers."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.sparse import csc_matrix
+
+from formulations.arrays import Floats
+from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
+from formulations.modeling.form import Form
+from formulations.modeling.quadratic_program import QuadraticProgram
+from formulations.modeling.scaling import unit
+from formulations.modeling.solution import Solution
+from formulations.modeling.solve import Answer
+
+__all__ = ["QpSolvers"]
+
+TOLERANCES = {
+    "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+    "daqp": ("primal_tol", "dual_tol"),
+    "highs": ("primal_feasibility_tolerance", "dual_feasibility_tolerance"),
+    "osqp": ("eps_abs", "eps_rel"),
+    "piqp": ("eps_abs", "eps_rel"),
+    "scs": ("eps_abs", "eps_rel"),
+}
+"""How each back end calls its tolerances; others keep their own."""
+
+TIME_LIMIT = {**dict.fromkeys(("clarabel", "daqp", "highs", "osqp"), "time_limit"), "scs": "time_limit_secs"}
+"""How each back end calls its time limit in seconds; the others have none."""
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "highs": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex
+    "osqp": {"polishing": True, "max_iter": 20_000, "raise_error": False},
+    "scs": {"max_iters": 20_000},
+}
+
+
+@dataclass(frozen=True)
+class QpSolvers:
+    """A back end by its name in `qpsolvers.available_solvers`; the objective is scaled to order one by a power of two.
+
+    time_limit: seconds, for back ends that have one. options: go to the back end as they are.
+    """
+
+    backend: str = "clarabel"
+    tolerance: float | None = 1e-9
+    time_limit: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    accepts: ClassVar[tuple[type[Form], ...]] = (QuadraticProgram,)
+    package: ClassVar[str] = "qpsolvers"
+
+    def __post_init__(self) -> None:
+        if self.time_limit is not None and self.backend not in TIME_LIMIT:
+            raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
+        wrong = set(self.options) - _known_options(self.backend, set(self.options))
+        if wrong:
+            raise UnknownSolver(f"{self.spec!r} has no option {', '.join(sorted(wrong))}")
+
+    @classmethod
+    def variant(cls, backend: str) -> QpSolvers:
+        known = cls.variants()
+        if backend not in known:
+            raise UnknownSolver(f"qpsolvers has no installed solver {backend!r}; installed are {', '.join(known)}")
+        return cls(backend)
+
+    @classmethod
+    def variants(cls) -> tuple[str, ...]:
+        import qpsolvers
+
+        return tuple(sorted(qpsolvers.available_solvers))
+
+    @property
+    def spec(self) -> str:
+        return f"qpsolvers:{self.backend}"
+
+    def declines(self, problem: Form) -> str | None:
+        return None
+
+    def solve(self, problem: QuadraticProgram, start: Solution | None = None) -> Answer:
+        import qpsolvers
+
+        options = dict(DEFAULTS.get(self.backend, {}))
+        if self.tolerance is not None:
+            options.update(dict.fromkeys(TOLERANCES.get(self.backend, ()), self.tolerance))
+        if self.time_limit is not None:
+            options[TIME_LIMIT[self.backend]] = self.time_limit
+        options.update(self.options)
+        scale = max(unit(problem.linear), unit(problem.hessian.data))
+        try:
+            with warnings.catch_warnings():  # what back ends warn of stands in the status
+                warnings.simplefilter("ignore")
+                answer = qpsolvers.solve_problem(
+                    _posed(problem, scale, dense=self.backend not in qpsolvers.sparse_solvers), self.backend, **options
+                )
+        except (TypeError, AttributeError, ValueError) as error:
+            if self.options and not isinstance(error, qpsolvers.exceptions.QPError):
+                raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
+            raise SolverFailed(f"{self.spec!r} gave up: {error}") from error
+        told = _status(answer)
+        if not answer.found:
+            if "unbound" in told.lower() or "dual infeasible" in told.lower() or "DualInfeasible" in told:
+                raise Unbounded(f"{self.spec!r} found the objective unbounded ({told})")
+            if "infeasible" in told.lower():
+                raise Infeasible(f"{self.spec!r} found no feasible point ({told})")
+            if answer.x is None or not np.isfinite(answer.x).all():
+                raise SolverFailed(f"{self.spec!r} returned no point ({told})")
+        x = np.asarray(answer.x, dtype=np.float64)
+        prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
+        return Answer(x, prices, told)
+
+
+def _posed(problem: QuadraticProgram, scale: float, dense: bool) -> Any:
+    """min ½ xᵀPx + qᵀx subject to Gx <= h (upper limits, then lower ones), Ax = b, lb <= x <= ub."""
+    import qpsolvers
+
+    equal, upper, lower = _sides(problem)
+    rows = problem.matrix
+    G = csc_matrix(rows[np.concatenate([upper, lower])])
+    G.data = G.data.copy()
+    h = np.concatenate([problem.row_upper[upper], -problem.row_lower[lower]])
+    if lower.size:
+        G[upper.size :] *= -1.0
+    A, b = csc_matrix(rows[equal]), problem.row_lower[equal]
+    P, q = csc_matrix(problem.hessian / scale), problem.linear / scale
+    shaped = (lambda matrix: matrix.toarray()) if dense else (lambda matrix: matrix)
+    return qpsolvers.Problem(
+        shaped(P),
+        q,
+        shaped(G) if h.size else None,
+        h if h.size else None,
+        shaped(A) if b.size else None,
+        b if b.size else None,
+        problem.lower if np.isfinite(problem.lower).any() else None,
+        problem.upper if np.isfinite(problem.upper).any() else None,
+    )
+
+
+def _sides(problem: QuadraticProgram) -> tuple[Any, Any, Any]:
+    """The rows that are equations, those with an upper limit, those with a lower one."""
+    equal = problem.row_lower == problem.row_upper
+    upper, lower = (~equal & np.isfinite(limit) for limit in (problem.row_upper, problem.row_lower))
+    return np.flatnonzero(equal), np.flatnonzero(upper), np.flatnonzero(lower)
+
+
+def _prices(problem: QuadraticProgram, answer: Any) -> Floats:
+    """One price a row, positive where it presses on the lower limit."""
+    equal, upper, lower = _sides(problem)
+    prices = np.zeros(problem.row_lower.size)
+    if answer.y is not None and len(answer.y) == equal.size:
+        prices[equal] = -np.asarray(answer.y)
+    if answer.z is not None and len(answer.z) == upper.size + lower.size:
+        prices[upper] -= np.asarray(answer.z)[: upper.size]
+        prices[lower] += np.asarray(answer.z)[upper.size :]
+    return prices
+
+
+def _status(answer: Any) -> str:
+    """The back end's own word, wherever qpsolvers leaves it."""
+    told = answer.extras.get("status", getattr(answer.extras.get("info"), "status", None))
+    return str(told) if told is not None else "solved" if answer.found else "not solved"
+
+
+def _known_options(backend: str, asked: set[str]) -> set[str]:
+    """The options that exist, for the back ends that ignore others silently; what was asked for the rest."""
+    if backend == "piqp":
+        import piqp
+
+        settings = piqp.DenseSolver().settings
+        return {name for name in dir(settings) if not name.startswith("_")} | {"backend"}
+    if backend == "highs":
+        import highspy
+
+        solver = highspy.Highs()
+        solver.setOptionValue("output_flag", False)
+        return {name for name in asked if solver.getOptionValue(name)[0] == highspy.HighsStatus.kOk}
+    return asked
