@@ -26,8 +26,18 @@ if TYPE_CHECKING:
     from rankopt.measures.positional import Positional
 
 MEASURES = {
-    "DCG": "rankopt.measures.dcg:DCG",
     "nDCG": "rankopt.measures.dcg:nDCG",
+    "DCG": "rankopt.measures.dcg:DCG",
+    "P": "rankopt.measures.precision:P",
+    "WTA": "rankopt.measures.winner_takes_all:WTA",
+    "RR": "rankopt.measures.reciprocal_rank:RR",
+    "ERU": "rankopt.measures.expected_utility:ERU",
+    "NERU": "rankopt.measures.expected_utility:NERU",
+    "AUC": "rankopt.measures.auc:AUC",
+    "Custom": "rankopt.measures.custom:Custom",
+    "AP": "rankopt.measures.average_precision:AP",
+    "ERR": "rankopt.measures.expected_reciprocal_rank:ERR",
+    "MeanNDCG": "rankopt.measures.mean_ndcg:MeanNDCG",
 }
 """Every measure: its name in the notation, and where it lives."""
 

@@ -150,6 +150,8 @@ def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) ->
         return np.zeros(len(measures), dtype=np.int64)
     counts = []
     for measure in measures:
-        best, worst = (measure.under(rules).values(ranking.broken(how)) for how in ("best", "worst"))
+        settled = measure.under(rules)
+        best = _values(settled, ranking.broken("best"), rules)
+        worst = _values(settled, ranking.broken("worst"), rules)
         counts.append(np.count_nonzero(best - worst > 1e-12 * np.abs(best)))
     return np.array(counts, dtype=np.int64)

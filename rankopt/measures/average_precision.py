@@ -1,0 +1,47 @@
+"""Average precision: the mean, over all relevant documents, of the precision at their position.
+
+    AP@k = (1/n₊) Σ_j [y_j = 1, π(j) <= k] (number of relevant documents at positions <= π(j)) / π(j)
+
+No inner product, so for evaluation only. In a tie group of t documents, r of them relevant, with s positions and R
+relevant documents before it, place i is relevant with chance r/t, and then (i - 1)(r - 1)/(t - 1) of the places before
+it are on average: the expectation is Σ_i (r/t) (R + 1 + (i - 1)(r - 1)/(t - 1)) / (s + i).
+
+Source of the closed form: McSherry and Najork, Computing information retrieval performance measures efficiently in the
+presence of tied scores, 2008.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.measures.binary import Binary
+from rankopt.measures.ranking import Ranking
+from rankopt.measures.segments import Floats, Ints, position_in_query, totals
+
+
+@dataclass(frozen=True, repr=False)
+class AveragePrecision(Binary):
+    """Mean precision at the relevant documents; not defined where there is none."""
+
+    name: ClassVar[str] = "AP"
+
+    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+        return self.any_relevant(relevance, offsets)
+
+    def values(self, ranking: Ranking) -> Floats:
+        relevant = self.relevant(ranking.relevance)
+        counted = np.concatenate([[0.0], np.cumsum(relevant)])  # whole numbers: exact
+        hits, size = np.diff(counted[ranking.groups])[ranking.group], ranking.size[ranking.group]
+        before = counted[ranking.groups[ranking.group]] - np.repeat(
+            counted[ranking.offsets[:-1]], np.diff(ranking.offsets)
+        )
+        earlier = position_in_query(ranking.groups) * (hits - 1) / np.maximum(size - 1, 1)
+        precision = hits / size * (before + 1 + earlier) / ranking.position
+        kept = (hits > 0) & (ranking.position <= (self.cutoff or np.inf))
+        found = totals(np.where(kept, precision, 0.0), ranking.offsets)
+        return np.asarray(found / np.maximum(totals(relevant, ranking.offsets), 1))
+
+
+AP = AveragePrecision()

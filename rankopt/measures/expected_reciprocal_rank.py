@@ -1,0 +1,75 @@
+"""Expected reciprocal rank: a user reads down the list and stops at a document with chance p(y).
+
+    ERR@k = Σ_{i <= k} (1/i) p_i Π_{l < i} (1 - p_l)          p(y) = (2^y - 1) / 2^max_grade
+
+No inner product, so for evaluation only. Option `max_grade`: the highest grade of the scale (not of the data), 4 as in
+the program of the TREC Web track unless stated.
+
+In a tie group with factors q = 1 - p the chance to pass its first i places is the mean A_i of Π q over all subsets of i
+documents, so that place i adds (A_{i-1} - A_i) / position. These means grow by one document of factor q at a time:
+A_i <- ((m + 1 - i) A_i + i q A_{i-1}) / (m + 1), convex combinations, exact to rounding.
+
+Source: Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for graded relevance, 2009.
+"""
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from rankopt.errors import MeasureError
+from rankopt.measures.measure import Measure
+from rankopt.measures.ranking import Ranking
+from rankopt.measures.segments import Floats, running, totals
+
+
+@dataclass(frozen=True, repr=False)
+class ExpectedReciprocalRank(Measure):
+    """Reciprocal of the position at which a cascading user stops, in expectation."""
+
+    name: ClassVar[str] = "ERR"
+    max_grade: float = field(default=4.0, metadata={"option": "max_grade"})
+
+    def __post_init__(self) -> None:
+        try:
+            top = float(self.max_grade)
+        except (TypeError, ValueError):
+            top = np.nan
+        if not 0 < top <= 1000:
+            raise MeasureError(f"ERR cannot have max_grade={self.max_grade!r}; give the highest grade of the scale.")
+        object.__setattr__(self, "max_grade", top)
+
+    def values(self, ranking: Ranking) -> Floats:
+        relevance = ranking.relevance
+        outside = (relevance < 0) | (relevance > self.max_grade)
+        if np.any(outside):
+            raise MeasureError(
+                f"ERR cannot use the grade {relevance[outside][0]:g} because the scale ends at {self.max_grade:g}; "
+                f"write ERR(max_grade={relevance.max():g})."
+            )
+        going_on = 1 - (np.exp2(relevance) - 1) / np.exp2(self.max_grade)
+        passed = running(np.multiply, going_on, ranking.offsets)
+        reached = np.where(ranking.position > 1, np.roll(passed, 1), 1.0)[ranking.groups[:-1]]
+        stopped = 1 - going_on
+        for size in np.unique(ranking.size[ranking.size > 1]):
+            groups = np.flatnonzero(ranking.size == size)
+            rows = ranking.groups[groups][:, None] + np.arange(size)
+            stopped[rows] = -np.diff(subset_means(going_on[rows]), axis=1)
+        share = stopped * reached[ranking.group] / ranking.position
+        return totals(np.where(ranking.position <= (self.cutoff or np.inf), share, 0.0), ranking.offsets)
+
+
+def subset_means(factors: Floats) -> Floats:
+    """The mean product of i of the t factors, i = 0..t: factors (G, t) gives (G, t + 1)."""
+    count, size = factors.shape
+    means = np.zeros((count, size + 1))
+    means[:, 0] = 1.0
+    for m in range(size):
+        i = np.arange(1, m + 2)
+        means[:, 1 : m + 2] = ((m + 1 - i) * means[:, 1 : m + 2] + i * factors[:, m, None] * means[:, : m + 1]) / (
+            m + 1
+        )
+    return means
+
+
+ERR = ExpectedReciprocalRank()
