@@ -12,13 +12,14 @@ from formulations.ranking import ranking
 from rankopt.errors import DataError
 from rankopt.losses.decay import Decay
 from rankopt.losses.margin import MarginLoss, Reference
+from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.losses.shard import Shard
 from rankopt.losses.within import query_of_row, sorted_rows
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
-__all__ = ["SHARD_ROWS", "margin_shards", "orderable"]
+__all__ = ["SHARD_ROWS", "margin_shards", "orderable", "pairwise_shards"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -57,20 +58,11 @@ def margin_shards(
     weights: (m,) the weight of each query; those that stay are scaled to sum to 1.
     Raises DataError where no query has anything to order.
     """
-    if queries.relevance is None:
-        raise DataError("training cannot learn an order because the queries carry no relevance; give y")
+    _check_labelled(queries)
     gain = measure.gain(queries.relevance, queries.offsets)
-    discount = ranking(gain, gain, discount=measure.discount, decay=measure.discount, offsets=queries.offsets).discount
-    kept = np.flatnonzero(orderable(gain, discount, queries.offsets) & (weights > 0))
-    if not kept.size:
-        raise DataError(
-            f"training cannot learn an order because no query has documents that {measure} tells apart; "
-            "give queries with at least two different grades"
-        )
-    if kept.size < len(queries):
-        rows = np.concatenate([np.arange(queries.offsets[q], queries.offsets[q + 1]) for q in kept])
-        queries, gain = queries.select(kept), gain[rows]
-    share = weights[kept] / weights[kept].sum()
+    useful = orderable(gain, measure.discounts(queries.offsets), queries.offsets)
+    queries, share = _kept(queries, weights, useful, f"{measure} tells apart")
+    gain = measure.gain(queries.relevance, queries.offsets)
     shards = []
     for first, last in cut(queries.offsets):
         low, high = queries.offsets[first], queries.offsets[last]
@@ -85,3 +77,36 @@ def margin_shards(
         loss = MarginLoss.build(problem, reference, solver)
         shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss))
     return tuple(shards)
+
+
+def pairwise_shards(queries: Queries, weights: Floats) -> tuple[Shard, ...]:
+    """Shards of the queries with documents of different grades, with the pairwise hinge."""
+    _check_labelled(queries)
+    useful = np.maximum.reduceat(queries.relevance, queries.offsets[:-1]) > np.minimum.reduceat(
+        queries.relevance, queries.offsets[:-1]
+    )
+    queries, share = _kept(queries, weights, useful, "have different grades")
+    shards = []
+    for first, last in cut(queries.offsets):
+        low, high = queries.offsets[first], queries.offsets[last]
+        offsets = queries.offsets[first : last + 1] - low
+        loss = PairwiseHinge(queries.relevance[low:high], offsets)
+        shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss))
+    return tuple(shards)
+
+
+def _check_labelled(queries: Queries) -> None:
+    if queries.relevance is None:
+        raise DataError("training cannot learn an order because the queries carry no relevance; give y")
+
+
+def _kept(queries: Queries, weights: Floats, useful: NDArray[np.bool_], trait: str) -> tuple[Queries, Floats]:
+    """The queries with something to order and a weight, and their weights scaled to sum to 1."""
+    kept = np.flatnonzero(useful & (weights > 0))
+    if not kept.size:
+        raise DataError(
+            f"training cannot learn an order because no query has documents that {trait}; "
+            "give queries with at least two different grades"
+        )
+    share = weights[kept] / weights[kept].sum()
+    return (queries if kept.size == len(queries) else queries.select(kept)), share

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 
 __all__ = ["Certificate", "Stop"]
 
 
-class Stop(Enum):
+class Stop(StrEnum):
     """Why a run ended."""
 
     GAP = "the gap is within the tolerance"
@@ -34,6 +34,9 @@ class Certificate:
     bound: float
     stop: Stop
     at_start: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
 
     @property
     def gap(self) -> float:

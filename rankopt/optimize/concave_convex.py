@@ -55,7 +55,7 @@ def train(
     kind = "global" if objective.risk.convex else "stationary"
     at_start = bool(np.array_equal(chosen.w, objective.w0))
     certificate = Certificate(kind, chosen.primal, chosen.bound, stop, at_start)
-    return Training(chosen.w, certificate, History(tuple(clock.steps)), state, judged)
+    return Training(chosen.w, certificate, History.of(clock.steps), state, judged)
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["History", "Step"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -31,43 +35,50 @@ class Step:
     seconds_master: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class History:
-    """The steps of a run, in order; `history.primal`, `history.bound`, ... are columns."""
+    """The steps of a run as columns: `history.primal[i]` is the primal of step i, and so on for the fields of `Step`."""
 
-    steps: tuple[Step, ...] = ()
+    step: Ints
+    round: Ints
+    primal: Floats
+    bound: Floats
+    latest: Floats
+    planes: Ints
+    seconds: Floats
+    seconds_argmax: Floats
+    seconds_master: Floats
+
+    @classmethod
+    def of(cls, steps: Sequence[Step]) -> History:
+        """The history of these steps."""
+        return cls(**{field.name: np.array([getattr(step, field.name) for step in steps]) for field in fields(Step)})
 
     def __len__(self) -> int:
-        return len(self.steps)
+        return int(self.step.size)
 
     def __getitem__(self, index: int) -> Step:
-        return self.steps[index]
+        return Step(**{field.name: getattr(self, field.name)[index].item() for field in fields(Step)})
 
-    def column(self, name: str) -> NDArray[np.float64]:
-        """One figure of all steps, such as "primal" or "seconds"."""
-        return np.array([getattr(step, name) for step in self.steps], dtype=np.float64)
-
-    def __getattr__(self, name: str) -> NDArray[np.float64]:
-        if name in {field.name for field in fields(Step)}:
-            return self.column(name)
-        raise AttributeError(name)
+    @property
+    def gap(self) -> Floats:
+        """primal - bound after each step."""
+        return np.asarray(self.primal - self.bound)
 
     def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
-        """Primal and proven bound against "step" or "seconds"; the area between them is what is not yet proven."""
+        """Primal and proven bound against "step" or "seconds"; the area between them is what is not yet proven.
+
+        Rounds of the concave-convex procedure, each with a convex problem and a gap of its own, are parted by lines.
+        """
         import matplotlib.pyplot as plt
 
         axes = plt.subplots(layout="constrained")[1] if axes is None else axes
-        x = self.column(against)
-        primal, bound = self.column("primal"), self.column("bound")
-        axes.fill_between(x, bound, primal, alpha=0.15, linewidth=0, label="gap")
-        axes.plot(x, primal, label="best objective")
-        axes.plot(x, bound, label="proven lower bound")
-        for start in np.flatnonzero(np.diff(self.column("round")) > 0) + 1:
+        x = getattr(self, against)
+        axes.fill_between(x, self.bound, self.primal, alpha=0.15, linewidth=0, label="gap")
+        axes.plot(x, self.primal, label="best objective")
+        axes.plot(x, self.bound, label="proven lower bound")
+        for start in np.flatnonzero(np.diff(self.round) > 0) + 1:
             axes.axvline(x[start], color="0.8", linewidth=0.8, zorder=0)
         axes.set(xlabel=against, ylabel="objective")
         axes.legend(frameon=False)
         return axes
-
-    def to_dict(self) -> dict[str, list[Any]]:
-        """Columns as lists."""
-        return {field.name: [getattr(step, field.name) for step in self.steps] for field in fields(Step)}

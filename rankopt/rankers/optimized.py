@@ -1,0 +1,161 @@
+"""What rankers share that minimise a regularised risk: objective, loop, certificate."""
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from formulations.modeling.grouped_simplex import GroupedSimplexQP
+from formulations.modeling.solve import Solver, suits
+from formulations.solvers import accepting, named
+from rankopt.engines import engine_named
+from rankopt.errors import OptionError
+from rankopt.losses.risk import Risk
+from rankopt.losses.shard import Shard
+from rankopt.measures.notation import parse
+from rankopt.optimize import method_named
+from rankopt.optimize.certificate import Certificate, Stop
+from rankopt.optimize.concave_convex import Training, train
+from rankopt.optimize.history import History
+from rankopt.optimize.loop import Clock
+from rankopt.optimize.objective import Objective
+from rankopt.rankers.base import LinearRanker
+from rankopt.rankers.progress import shown
+from rankopt.rankers.regression import least_squares
+from rankopt.rankers.scores import linear_scores
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+
+__all__ = ["OptimizedRanker"]
+
+Floats = NDArray[np.float64]
+
+
+class OptimizedRanker(LinearRanker):
+    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
+
+    A subclass has the parameters read here and says in `_shards` which loss it minimises.
+    """
+
+    _saved: ClassVar[tuple[str, ...]] = (
+        *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "eval_score_",
+    )  # fmt: skip
+    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "engine", "n_jobs", "verbose")
+
+    certificate_: Certificate
+    history_: History
+    method: Any
+    master: Any
+    engine: Any
+    lam: float | None
+    C: float | None
+    tol: float
+    max_iter: int
+    time_limit: float | None
+    n_jobs: int | None
+    warm_start: bool
+    callbacks: Sequence[Callable[..., bool | None]]
+    verbose: int
+
+    def _shards(self, queries: Queries, weights: Floats) -> tuple[Shard, ...]:
+        """The queries that have something to order, with the loss, in shards."""
+        raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_shards`; write one.")
+
+    def _start(self) -> Any:
+        """What w₀ is: "zeros", "regression" or an array."""
+        return "zeros"
+
+    def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
+        """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
+        self._check_options()
+        weights = np.ones(len(queries)) if weights is None else weights
+        risk = Risk(self._shards(queries, weights), engine_named(self.engine))
+        return Objective(risk, self._lam(risk.weights.size), self._w0(queries, weights), self._master())
+
+    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        objective = self.objective(queries, weights)
+        start = objective.w0
+        if self.warm_start and np.shape(getattr(self, "coef_", None)) == start.shape:
+            start = self.coef_
+        with shown(self.verbose) as progress:
+            clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
+            judge = None if evaluation is None else self._judge(evaluation)
+            outcome = train(objective, method_named(self.method), start, self.tol, clock, judge)
+        self._keep(outcome, objective)
+        if outcome.certificate.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt("training was interrupted; the ranker holds the best weights so far")
+
+    def _keep(self, outcome: Training, objective: Objective) -> None:
+        self.coef_ = outcome.w
+        self.certificate_ = outcome.certificate
+        self.history_ = outcome.history
+        self.n_iter_ = len(outcome.history)
+        self.w0_, self.lam_ = objective.w0, objective.lam
+        if outcome.judged is not None:
+            self.eval_score_ = outcome.judged
+        elif hasattr(self, "eval_score_"):
+            del self.eval_score_
+        if outcome.certificate.stop in (Stop.ITERATIONS, Stop.TIME, Stop.STALLED):
+            warnings.warn(
+                f"training stopped before the gap closed ({outcome.certificate}); raise max_iter or time_limit, "
+                "enlarge lam or accept a larger tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _master(self) -> Solver | str:
+        if isinstance(self.master, str) and self.master == "auto":
+            return "auto"
+        solver = named(self.master) if isinstance(self.master, str) else self.master
+        if not suits(solver, GroupedSimplexQP):
+            known = ", ".join(accepting(GroupedSimplexQP))
+            raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
+        return solver
+
+    def _lam(self, queries: int) -> float:
+        if (self.lam is None) == (self.C is None):
+            raise OptionError("exactly one of lam and C says how strong the regulariser is; set the other to None")
+        given = self.lam if self.C is None else self.C
+        if given is None or not (np.isfinite(given) and given > 0):
+            raise OptionError(f"lam = {self.lam}, C = {self.C}: the regulariser needs a positive finite weight")
+        return float(given) if self.C is None else 1.0 / (float(given) * queries)
+
+    def _w0(self, queries: Queries, weights: Floats) -> Floats:
+        start = self._start()
+        if isinstance(start, str) and start == "zeros":
+            return np.zeros(queries.n_features)
+        if isinstance(start, str) and start == "regression":
+            gain = parse(self.measure).gain(queries.relevance, queries.offsets)
+            return least_squares(queries.features, gain, np.repeat(weights, np.diff(queries.offsets)), 0.0)
+        if isinstance(start, str):
+            raise OptionError(f"w0 = {start!r} is unknown; use 'zeros', 'regression' or an array")
+        w0 = np.array(start, dtype=np.float64)
+        if w0.shape != (queries.n_features,) or not np.isfinite(w0).all():
+            raise OptionError(f"w0 has shape {w0.shape}; it needs {queries.n_features} finite numbers, one a feature")
+        return w0
+
+    def _check_options(self) -> None:
+        if not (np.isfinite(self.tol) and self.tol >= 0):
+            raise OptionError(f"tol = {self.tol} is no relative gap; give 0 or more, such as 1e-3")
+        if int(self.max_iter) < 1:
+            raise OptionError(f"max_iter = {self.max_iter} leaves no step; give 1 or more")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise OptionError(f"time_limit = {self.time_limit} leaves no time; give seconds, or None")
+        if self.n_jobs not in (None, 1) and self.engine == "serial":
+            raise OptionError(f"n_jobs = {self.n_jobs} needs an engine with workers, but engine is 'serial'")
+
+    def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
+        """The measure on the evaluation queries, as `score` computes it."""
+        from rankopt.measures.evaluation import evaluate
+
+        def judged(w: Floats) -> float:
+            return evaluate(evaluation, linear_scores(evaluation.features, w), self.measure).mean()
+
+        return judged
