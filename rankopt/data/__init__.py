@@ -4,10 +4,19 @@ The table is text: a part, and what it needs, loads when its name is first used.
 """
 
 from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+    from rankopt.data.concatenation import concatenate as concatenate
+    from rankopt.data.queries import Queries as Queries
+    from rankopt.data.svmlight import read_svmlight as read_svmlight
+    from rankopt.data.svmlight_writer import write_svmlight as write_svmlight
 
 PARTS = {
     "Queries": "rankopt.data.queries:Queries",
+    "concatenate": "rankopt.data.concatenation:concatenate",
     "read_svmlight": "rankopt.data.svmlight:read_svmlight",
+    "write_svmlight": "rankopt.data.svmlight_writer:write_svmlight",
 }
 """Everything here, `name: "module:object"`."""
 

@@ -24,6 +24,9 @@ from rankopt.errors import DataError, OptionError
 SPARSE_BELOW = 0.1
 """With sparse="auto": features are CSR where a smaller part of them is written in the file."""
 
+COMPILED_FROM = 2**18
+"""Bytes of text from which compiled code is worth loading."""
+
 
 def read_svmlight(
     path: str | PathLike[str],
@@ -50,12 +53,14 @@ def read_svmlight(
         raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
     file = fspath(path)
     text = _text(file)
-    parsed = parse_lines(text, file, missing, unjudged)
-    names = header_names(text, file)
+    parsed = _parsed(text, file, missing, unjudged)
+    greatest = int(parsed.columns.max(initial=-1)) + 1
+    names = header_names(text, file, greatest)
+    d = _width(greatest, names, n_features, file)
     ids = np.empty(parsed.starts.size, dtype=object)
     ids[:] = [query_name(token) for token in parsed.qids]
     return Queries.from_arrays(
-        _features(parsed, _width(parsed, names, n_features, file), np.dtype(dtype), sparse),
+        _features(parsed, d, np.dtype(dtype), sparse),
         parsed.grades,
         qid=np.repeat(ids, np.diff(np.append(parsed.starts, parsed.grades.size))),
         documents=None if not any(parsed.documents) else [d and d.decode() for d in parsed.documents],
@@ -75,9 +80,19 @@ def _text(file: str) -> bytes:
     return text.removeprefix(codecs.BOM_UTF8)
 
 
-def _width(parsed: Parsed, names: list[str] | None, n_features: int | None, file: str) -> int:
+def _parsed(text: bytes, file: str, missing: float | None, unjudged: Any) -> Parsed:
+    """Large texts by compiled code; small ones, and whatever it finds odd, line by line."""
+    if len(text) >= COMPILED_FROM:
+        from rankopt.data.svmlight_bytes import parse_bytes
+
+        parsed = parse_bytes(text, missing)
+        if parsed is not None and (unjudged is not None or not (parsed.grades < 0).any()):
+            return parsed
+    return parse_lines(text, file, missing, unjudged)
+
+
+def _width(greatest: int, names: list[str] | None, n_features: int | None, file: str) -> int:
     """The number d of features, by the caller's word, the header or the greatest index."""
-    greatest = int(parsed.columns.max(initial=-1)) + 1
     d = n_features if n_features is not None else len(names) if names is not None else greatest
     if names is not None and len(names) != d:
         raise DataError(f"{file}: the header names {len(names)} features but n_features is {d}; leave n_features out.")
@@ -90,9 +105,11 @@ def _width(parsed: Parsed, names: list[str] | None, n_features: int | None, file
 
 
 def _features(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str) -> Features:
-    """The table (N, d) of all entries."""
+    """The table (N, d) of all entries, read-only."""
     n = parsed.grades.size
     values = parsed.values.astype(dtype, copy=False)
+    for array in (values, parsed.columns, parsed.bounds):
+        array.setflags(write=False)
     if sparse not in (True, False, "auto"):
         raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
     if sparse is True or (sparse == "auto" and values.size < SPARSE_BELOW * n * d):
@@ -103,4 +120,5 @@ def _features(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str) 
         return values.reshape(n, d)
     table = np.zeros((n, d), dtype=dtype)
     table[np.repeat(np.arange(n), np.diff(parsed.bounds)), parsed.columns] = values
+    table.setflags(write=False)
     return table

@@ -4,21 +4,24 @@ Two ways are read, the first is written:
 
     # 1: BM25 of the title          a line a feature; also `#1 name`, `# feature 1 = name`
     # feature names: bm25 pagerank  all in one line, without blanks inside a name
+
+Numbered comments that do not name every feature of the data are taken for what they are: comments.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from rankopt.errors import DataError
 
 NUMBERED = re.compile(r"#\s*(?:feature\s+)?([0-9]+)\s*[:=\s]\s*(\S.*)", re.IGNORECASE)
-LISTED = re.compile(r"#\s*features?(?:[ _]names?)?\s*[:=]\s*(.+)", re.IGNORECASE)
+LISTED = re.compile(r"#\s*features?[ _]names?\s*[:=]\s*(.+)", re.IGNORECASE)
 
 
-def header_names(text: bytes, file: str) -> list[str] | None:
-    """The names of features 1, ..., d, or None where the header does not name each of them once.
+def header_names(text: bytes, file: str, greatest: int) -> list[str] | None:
+    """The names of features 1, ..., d, or None where the header does not name all up to the greatest.
 
-    Raises DataError where a list of names repeats one.
+    Raises DataError where a name comes twice.
     """
     numbered: dict[int, str] = {}
     for line in _comments(text):
@@ -28,9 +31,9 @@ def header_names(text: bytes, file: str) -> list[str] | None:
         entry = NUMBERED.fullmatch(line)
         if entry:
             numbered[int(entry[1])] = entry[2].strip()
-    if numbered and sorted(numbered) == list(range(1, len(numbered) + 1)):
-        return _distinct([numbered[index] for index in sorted(numbered)], file)
-    return None  # comments that happen to begin with a number
+    if len(numbered) < max(greatest, 1) or sorted(numbered) != list(range(1, len(numbered) + 1)):
+        return None
+    return _distinct([numbered[index] for index in sorted(numbered)], file)
 
 
 def header_lines(names: tuple[str, ...]) -> Iterator[str]:
@@ -58,7 +61,7 @@ def _comments(text: bytes) -> Iterator[str]:
 
 
 def _distinct(names: list[str], file: str) -> list[str]:
-    repeated = [name for i, name in enumerate(names) if name in names[:i]]
+    repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise DataError(f"{file} names two features {repeated[0]!r}; give each its own name.")
     return names

@@ -9,6 +9,7 @@ stand together. Blank lines and lines of comment only are skipped.
 import re
 from collections.abc import Hashable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ def _tokens(line: bytes, where: str) -> tuple[list[bytes], bytes]:
 
 def _grade(token: bytes, unjudged: Any, where: str) -> float:
     word = token.decode()
-    if not NUMBER.fullmatch(token) or np.isinf(float(token)):
+    if not NUMBER.fullmatch(token) or not isfinite(float(token)):
         raise DataError(f"{where}: the grade is {word!r}. Lines begin with a finite number: give the document a grade.")
     if float(token) < 0 and unjudged is None:
         raise DataError(
@@ -144,8 +145,8 @@ def _entry(token: bytes, last: int, missing: float | None, where: str) -> tuple[
     if index <= last:
         what = "comes twice" if index == last else f"comes after feature {last}"
         raise DataError(f"{where}: feature {index} {what}. Indices rise strictly in a line: sort them, each once.")
-    if NUMBER.fullmatch(tail) and np.isfinite(float(tail)):
-        return index, float(tail)
+    if NUMBER.fullmatch(tail) and isfinite(value := float(tail)):
+        return index, value
     if tail.lower() in MISSING:
         if missing is not None:
             return index, missing
