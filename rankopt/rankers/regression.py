@@ -1,6 +1,5 @@
 """Least squares on the gains: the baseline of [ORM, section 6.1], and the start w₀ of the nonconvex bounds."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,9 @@ from rankopt.errors import OptionError
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.rankers.base import LinearRanker
+from rankopt.rankers.least_squares import least_squares
+
+__all__ = ["RegressionRanker", "least_squares"]
 
 Floats = NDArray[np.float64]
 
@@ -53,69 +55,3 @@ class RegressionRanker(LinearRanker):
         if not isinstance(measure, Positional):
             raise OptionError(f"{measure} has no gains to regress on because it is not positional; use target='grade'.")
         return np.asarray(measure.gain(relevance, queries.offsets))
-
-
-def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float) -> Floats:
-    """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`.
-
-    features (N, d) dense or CSR, targets (N,), weights (N,) >= 0, not all 0. Columns are centred and scaled to norm 1
-    first, so features of 1e-9 and 1e9 side by side lose no digits. Dense data is solved by singular values, CSR by LSMR
-    without being made dense.
-    """
-    total = weights.sum()
-    root = np.sqrt(weights)
-    mean = np.asarray(weights @ features).ravel() / total
-    residual = root * (targets - weights @ targets / total)
-    if hasattr(features, "tocsr"):
-        return _sparse(features.tocsr().astype(np.float64, copy=False), residual, root, mean, alpha)
-    centred = root[:, None] * (features - mean)
-    scale = _scale(np.sqrt(np.einsum("ij,ij->j", centred, centred)), np.abs(mean) * np.sqrt(total), len(features))
-    centred *= scale
-    if alpha:
-        centred = np.vstack([centred, np.diag(np.sqrt(alpha) * scale)])
-        residual = np.concatenate([residual, np.zeros_like(mean)])
-    solution = np.linalg.lstsq(centred, residual, rcond=None)[0]
-    return np.asarray(solution * scale)
-
-
-def _scale(norms: Floats, sizes: Floats, n: int) -> Floats:
-    # A constant column is left with rounding of its mean only; scaled up it would be noise with a large weight.
-    varies = norms > 4 * np.finfo(np.float64).eps * np.sqrt(n) * sizes
-    return np.divide(1.0, norms, out=np.zeros_like(norms), where=varies & (norms > 0))
-
-
-def _sparse(features: Any, residual: Floats, root: Floats, mean: Floats, alpha: float) -> Floats:
-    from scipy.sparse.linalg import LinearOperator, lsmr
-
-    n, d = features.shape
-    # Σ root² (x - mean)² without the dense difference: entries that are stored, then the zeros between them.
-    deviations = features.copy()
-    deviations.data = (deviations.data - mean[deviations.indices]) ** 2
-    stored = features.copy()
-    stored.data = np.ones_like(stored.data)
-    squares = root**2 @ deviations + mean**2 * np.maximum((root**2).sum() - root**2 @ stored, 0.0)
-    scale = _scale(np.sqrt(squares), np.abs(mean) * np.sqrt((root**2).sum()), n)
-    ridge = np.sqrt(alpha) * scale
-
-    def forward(z: Floats) -> Floats:
-        w = scale * z.ravel()
-        return np.concatenate([root * (features @ w - mean @ w), ridge * z.ravel()])
-
-    def backward(r: Floats) -> Floats:
-        rows, columns = root * r.ravel()[:n], r.ravel()[n:]
-        return np.asarray(scale * (features.T @ rows - mean * rows.sum()) + ridge * columns)
-
-    operator = LinearOperator((n + d, d), matvec=forward, rmatvec=backward, dtype=np.float64)
-    limit = 20 * max(d, 100)
-    solution, stopped = lsmr(
-        operator, np.concatenate([residual, np.zeros(d)]), atol=1e-13, btol=1e-13, conlim=0.0, maxiter=limit
-    )[:2]
-    if stopped == 7:
-        from sklearn.exceptions import ConvergenceWarning
-
-        warnings.warn(
-            f"Least squares did not settle in {limit} iterations; raise alpha or scale the features.",
-            ConvergenceWarning,
-            stacklevel=4,
-        )
-    return np.asarray(solution * scale)

@@ -1,0 +1,94 @@
+"""Weighted least squares with an intercept that is thrown away, dense or sparse."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+Floats = NDArray[np.float64]
+
+WIDE = 512
+"""Features above which sparse data is solved by iteration, without any dense part of it."""
+
+ROWS = 4096
+"""Rows that are made dense and centred at a time."""
+
+
+def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float) -> Floats:
+    """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`.
+
+    features (N, d) dense or CSR, targets (N,), weights (N,) >= 0, not all 0. Columns are centred and scaled to norm 1,
+    so features of 1e-9 and 1e9 side by side lose no digits; where w is not unique, the scaled one of least norm is
+    taken, and constant features get 0. Blocks of rows are reduced to a triangle, which is solved by singular values.
+    Sparse data of more than WIDE features is solved by LSMR; a ConvergenceWarning says where that did not settle.
+    """
+    total = weights.sum()
+    root = np.sqrt(weights)
+    mean = np.asarray(weights @ features).ravel() / total
+    residual = root * (targets - weights @ targets / total)
+    # What rounding of the mean leaves of a constant column: scaled up it would be noise with a large weight.
+    rounding = 4 * np.finfo(np.float64).eps * np.sqrt(total * len(root)) * np.abs(mean)
+    if hasattr(features, "tocsr") and features.shape[1] > WIDE:
+        return _by_iteration(features.tocsr().astype(np.float64, copy=False), residual, root, mean, rounding, alpha)
+    triangle, right = _triangle(features, residual, root, mean)
+    scale = _scale(np.sqrt(np.einsum("ij,ij->j", triangle, triangle)), rounding)
+    system = triangle * scale
+    if alpha:
+        system = np.vstack([system, np.diag(np.sqrt(alpha) * scale)])
+        right = np.concatenate([right, np.zeros_like(mean)])
+    return np.asarray(np.linalg.lstsq(system, right, rcond=None)[0] * scale)
+
+
+def _triangle(features: Any, residual: Floats, root: Floats, mean: Floats) -> tuple[Floats, Floats]:
+    """R and Qᵀ residual of the QR factorisation of the centred, weighted features."""
+    kept = np.empty((0, len(mean) + 1))
+    for start in range(0, len(root), ROWS):
+        part = slice(start, start + ROWS)
+        rows = features[part]
+        rows = rows.toarray() if hasattr(rows, "toarray") else rows
+        centred = root[part, None] * (rows - mean)
+        stacked = np.vstack([kept, np.column_stack([centred, residual[part]])])
+        kept = np.asarray(np.linalg.qr(stacked, mode="r"))
+    return kept[:, :-1], kept[:, -1]
+
+
+def _scale(norms: Floats, rounding: Floats) -> Floats:
+    return np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > rounding)
+
+
+def _by_iteration(
+    features: Any, residual: Floats, root: Floats, mean: Floats, rounding: Floats, alpha: float
+) -> Floats:
+    from scipy.sparse.linalg import LinearOperator, lsmr
+
+    n, d = features.shape
+    # Σ root² (x - mean)² without the dense difference: entries that are stored, then the zeros between them.
+    weights = root**2
+    deviations, stored = features.copy(), features.copy()
+    deviations.data = (deviations.data - mean[deviations.indices]) ** 2
+    stored.data = np.ones_like(stored.data)
+    squares = weights @ deviations + mean**2 * np.maximum(weights.sum() - weights @ stored, 0.0)
+    scale = _scale(np.sqrt(squares), rounding)
+    ridge = np.sqrt(alpha) * scale
+
+    def forward(z: Floats) -> Floats:
+        w = scale * z.ravel()
+        return np.concatenate([root * (features @ w - mean @ w), ridge * z.ravel()])
+
+    def backward(r: Floats) -> Floats:
+        rows, columns = root * r.ravel()[:n], r.ravel()[n:]
+        return np.asarray(scale * (features.T @ rows - mean * rows.sum()) + ridge * columns)
+
+    operator = LinearOperator((n + d, d), matvec=forward, rmatvec=backward, dtype=np.float64)
+    right = np.concatenate([residual, np.zeros(d)])
+    limit = 10 * d
+    solution, stopped = lsmr(operator, right, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=limit)[:2]
+    if stopped == 7:
+        warnings.warn(
+            f"Least squares did not settle in {limit} iterations; raise alpha or leave out nearly equal features.",
+            ConvergenceWarning,
+            stacklevel=5,
+        )
+    return np.asarray(solution * scale)
