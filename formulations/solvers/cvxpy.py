@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.sparse import csr_array, diags_array
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
@@ -15,7 +16,7 @@ from formulations.modeling.form import Form
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.quadratic_program import QuadraticProgram
-from formulations.modeling.scaling import unit
+from formulations.modeling.scaling import row_units, unit
 from formulations.modeling.solution import Solution
 from formulations.modeling.solve import Answer
 
@@ -156,36 +157,29 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
         scale = max(unit(problem.linear), unit(problem.hessian.data))
         curved = cvxpy.quad_form(x, cvxpy.psd_wrap(problem.hessian / scale))
         objective = curved / 2 + (problem.linear / scale) @ x
-    rows, limits = problem.matrix @ x, []
-    parts: list[tuple[Any, Any, float]] = []  # which rows, their constraint, the sign of its price
-    for name, chosen, sign in _sides(problem):
-        limit = (problem.row_lower if sign > 0 else problem.row_upper)[chosen]
-        part = rows[chosen]
-        constraint = part == limit if name == "equal" else part >= limit if name == "lower" else part <= limit
-        parts.append((chosen, constraint, -1.0 if name == "equal" else sign))
-    for limit, is_lower in ((problem.lower, True), (problem.upper, False)):
-        held = np.flatnonzero(np.isfinite(limit))
-        if held.size:
-            limits.append(x[held] >= limit[held] if is_lower else x[held] <= limit[held])
+    units = row_units(problem.matrix)
+    rows = csr_array(diags_array(1.0 / units) @ problem.matrix) @ x
+    low, high = problem.row_lower / units, problem.row_upper / units
+    equal = low == high
+    sides = [  # the rows, their constraint, the sign of its multiplier in our prices
+        (part, constraint(rows[part], part), sign)
+        for part, constraint, sign in (
+            (np.flatnonzero(equal), lambda left, part: left == low[part], -1.0),
+            (np.flatnonzero(~equal & np.isfinite(low)), lambda left, part: left >= low[part], 1.0),
+            (np.flatnonzero(~equal & np.isfinite(high)), lambda left, part: left <= high[part], -1.0),
+        )
+        if part.size
+    ]
+    above, below = np.flatnonzero(np.isfinite(problem.lower)), np.flatnonzero(np.isfinite(problem.upper))
+    limits = [x[above] >= problem.lower[above]] if above.size else []
+    limits += [x[below] <= problem.upper[below]] if below.size else []
 
     def prices() -> Floats:
-        y = np.zeros(problem.row_lower.size)
-        for chosen, constraint, sign in parts:
+        y = np.zeros(units.size)
+        for part, constraint, sign in sides:
             if constraint.dual_value is None:
                 return np.full(y.size, np.nan)
-            y[chosen] += sign * np.asarray(constraint.dual_value) * scale
+            y[part] += sign * scale * np.asarray(constraint.dual_value) / units[part]
         return y
 
-    statement = cvxpy.Problem(cvxpy.Minimize(objective), [part[1] for part in parts] + limits)
-    return statement, x, prices
-
-
-def _sides(problem: LinearProgram | QuadraticProgram) -> list[tuple[str, Any, float]]:
-    """Rows that are equations, rows with a lower limit, rows with an upper limit; the sign says which limit to read."""
-    equal = problem.row_lower == problem.row_upper
-    sides = (
-        ("equal", equal, 1.0),
-        ("lower", ~equal & np.isfinite(problem.row_lower), 1.0),
-        ("upper", ~equal & np.isfinite(problem.row_upper), -1.0),
-    )
-    return [(name, np.flatnonzero(mask), sign) for name, mask, sign in sides if mask.any()]
+    return cvxpy.Problem(cvxpy.Minimize(objective), [side[1] for side in sides] + limits), x, prices

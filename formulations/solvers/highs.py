@@ -1,0 +1,168 @@
+"""HiGHS: linear programs, with or without integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from formulations.arrays import Floats
+from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
+from formulations.modeling.form import Form
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.scaling import row_units, unit
+from formulations.modeling.solution import Solution
+from formulations.modeling.solve import Answer
+
+__all__ = ["Highs"]
+
+DROPPED = 1e-9
+"""HiGHS forgets matrix entries of this magnitude or less without a word."""
+
+ENDLESS = 1e20
+"""HiGHS takes limits of this magnitude or more for infinite."""
+
+
+@dataclass(frozen=True)
+class Highs:
+    """HiGHS through highspy. Costs are scaled by a power of two, and so are rows with entries that it would drop.
+
+    time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default.
+    method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not.
+
+    The dual of a program with integers is that of its relaxation: a bound that can be recomputed, which the bound of a
+    search tree cannot. The latter is told in `details["told_bound"]`.
+    """
+
+    time_limit: float | None = None
+    threads: int | None = None
+    method: Literal["choose", "simplex", "ipm", "pdlp"] = "choose"
+
+    accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram,)
+    package: ClassVar[str] = "highspy"
+    spec: ClassVar[str] = "highs"
+
+    def __post_init__(self) -> None:
+        if self.method not in ("choose", "simplex", "ipm", "pdlp"):
+            raise UnknownSolver(f"'highs' has no method {self.method!r}; it has choose, simplex, ipm and pdlp")
+
+    def declines(self, problem: Form) -> str | None:
+        if not isinstance(problem, LinearProgram):
+            return None
+        entries = np.abs(problem.matrix.data) / np.repeat(row_units(problem.matrix), np.diff(problem.matrix.indptr))
+        if ((entries <= DROPPED) & (entries > 0)).any():
+            return f"it drops coefficients that are {DROPPED:g} or less of the largest in their row; rescale columns"
+        for limit in (problem.lower, problem.upper, problem.row_lower, problem.row_upper):
+            if (np.abs(limit[np.isfinite(limit)]) >= ENDLESS).any():
+                return f"it takes limits of {ENDLESS:g} or more for infinite; rescale"
+        return None
+
+    def solve(self, problem: LinearProgram, start: Solution | None = None) -> Answer:
+        whole = problem.integer is not None and bool(problem.integer.any())
+        run = _Run(problem, self, relaxed=False)
+        if whole and start is not None:
+            run.suggest(start.x)
+        message = run.solve()
+        x = np.array(run.highs.getSolution().col_value, dtype=np.float64)
+        if not whole:
+            return Answer(x, run.prices(), message)
+        x[problem.integer] = np.round(x[problem.integer])
+        details = {"told_bound": (-run.scale if problem.maximises else run.scale) * run.highs.getInfo().mip_dual_bound}
+        relaxation = _Run(problem, self, relaxed=True)
+        try:
+            relaxation.solve()
+        except SolverFailed:
+            return Answer(x, None, message, details)
+        return Answer(x, relaxation.prices(), message, details)
+
+
+class _Run:
+    """One HiGHS object with the problem passed to it as a scaled minimum."""
+
+    def __init__(self, problem: LinearProgram, options: Highs, relaxed: bool) -> None:
+        import highspy
+
+        self.problem, self.status = problem, highspy.HighsStatus
+        if options.threads is not None:  # the pool of threads is shared by the process, and of fixed size
+            highspy.Highs.resetGlobalScheduler(True)
+        self.highs = highspy.Highs()
+        self.scale, self.row_scale = unit(problem.objective), row_units(problem.matrix)
+        self._set(output_flag=False, solver=options.method)
+        if options.time_limit is not None:
+            self._set(time_limit=float(options.time_limit))
+        if options.threads is not None:
+            self._set(threads=int(options.threads))
+        program = highspy.HighsLp()
+        program.num_row_, program.num_col_ = problem.matrix.shape
+        program.col_cost_ = problem.objective / (-self.scale if problem.maximises else self.scale)
+        program.col_lower_, program.col_upper_ = problem.lower, problem.upper
+        program.row_lower_, program.row_upper_ = problem.row_lower / self.row_scale, problem.row_upper / self.row_scale
+        matrix = program.a_matrix_
+        matrix.format_ = highspy.MatrixFormat.kRowwise
+        matrix.num_row_, matrix.num_col_ = problem.matrix.shape
+        matrix.start_, matrix.index_ = problem.matrix.indptr, problem.matrix.indices
+        matrix.value_ = problem.matrix.data / np.repeat(self.row_scale, np.diff(problem.matrix.indptr))
+        if problem.integer is not None and not relaxed:
+            kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+            program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
+        self._check(self.highs.passModel(program), "passModel")
+
+    def _set(self, **options: Any) -> None:
+        for name, value in options.items():
+            if self.highs.setOptionValue(name, value) != self.status.kOk:
+                raise UnknownSolver(f"HiGHS refuses {name} = {value!r}")
+
+    def _check(self, status: Any, step: str) -> None:
+        if status == self.status.kError:
+            raise SolverFailed(f"HiGHS failed in {step}: {self.highs.modelStatusToString(self.highs.getModelStatus())}")
+
+    def suggest(self, x: Floats) -> None:
+        """Start the search for integers from x."""
+        import highspy
+
+        point = highspy.HighsSolution()
+        point.col_value = [float(value) for value in x]
+        self._check(self.highs.setSolution(point), "setSolution")
+
+    def solve(self) -> str:
+        """Run; HiGHS's own word. Raises what the model status says."""
+        import highspy
+
+        state = highspy.HighsModelStatus
+        self._check(self.highs.run(), "run")
+        reached = self.highs.getModelStatus()
+        if reached == state.kUnboundedOrInfeasible:  # presolve cannot tell which
+            self._set(presolve="off")
+            self._check(self.highs.run(), "run")
+            reached = self.highs.getModelStatus()
+        word = str(self.highs.modelStatusToString(reached))
+        if reached == state.kInfeasible:
+            raise Infeasible(f"HiGHS found no feasible point. {self._conflict()}")
+        if reached in (state.kUnbounded, state.kUnboundedOrInfeasible):
+            raise Unbounded(f"HiGHS says: {word}")
+        if reached in (state.kOptimal, state.kModelEmpty):
+            return word
+        feasible = self.highs.getInfo().primal_solution_status == highspy.kSolutionStatusFeasible
+        if reached in (state.kTimeLimit, state.kIterationLimit, state.kSolutionLimit, state.kInterrupt) and feasible:
+            return word
+        raise SolverFailed(f"HiGHS ended without a feasible point: {word}")
+
+    def _conflict(self) -> str:
+        """An irreducible set of rows and limits that cannot hold together, as HiGHS finds it."""
+        import highspy
+
+        self._set(iis_strategy=int(highspy.IisStrategy.kIisStrategyFromLp))
+        status, subset = self.highs.getIis()
+        if status != self.status.kOk or not (subset.row_index_ or subset.col_index_):
+            return "The conflict is not known"
+        names = [self.problem.row_name(row) for row in subset.row_index_]
+        names += [f"limits of {self.problem.variable_name(column)}" for column in subset.col_index_]
+        return f"Conflict: {', '.join(names)}"
+
+    def prices(self) -> Floats | None:
+        """A price a row, in the problem's own scale; None where HiGHS has none."""
+        solution = self.highs.getSolution()
+        if not solution.dual_valid:
+            return None
+        return np.asarray(np.array(solution.row_dual, dtype=np.float64) * self.scale / self.row_scale)
