@@ -1,0 +1,72 @@
+"""The command `rankopt`: a table of commands, each in a file of `rankopt.commands`, loaded on use."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+__all__ = ["COMMANDS", "main", "rankopt"]
+
+COMMANDS = {
+    "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),
+    "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),
+    "evaluate": ("rankopt.commands.evaluate:evaluate", "Measure rankings; compare several with a paired test."),
+    "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
+    "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
+}
+"""Every command: where it lives, and what `rankopt --help` says of it."""
+
+
+class Table(click.Group):
+    """Commands of the table; none is loaded before it runs or is asked for its own help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.command(
+    cls=Table,
+    epilog="Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable data or file, 4 unusable model, "
+    "5 unusable option or measure, 6 a solver failed, 130 interrupted.",
+)
+@click.version_option(package_name="rankopt")
+def rankopt() -> None:
+    """Learning to rank as optimization: exact argmax, certified bounds, any solver."""
+
+
+def main() -> None:
+    """Run the command line; errors of ours become one line on standard error and an exit code."""
+    from formulations.errors import FormulationError
+    from rankopt.errors import DataError, ModelError, RankoptError
+
+    try:
+        code = rankopt.main(standalone_mode=False)
+    except click.exceptions.Abort:
+        code = 130
+    except KeyboardInterrupt:
+        click.echo("interrupted", err=True)
+        code = 130
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        sys.stderr.close()
+        code = 0
+    except (RankoptError, FormulationError, OSError) as error:
+        click.echo(f"{type(error).__name__}: {error}", err=True)
+        code = 3 if isinstance(error, DataError | OSError) else 4 if isinstance(error, ModelError) else 5
+        code = 6 if isinstance(error, FormulationError) else code
+    sys.exit(code if isinstance(code, int) else 0)

@@ -1,0 +1,70 @@
+"""`rankopt doctor`: what is installed, and whether it works together."""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+from typing import Any
+
+import click
+
+from rankopt.commands.output import as_json, json_option, table
+
+PACKAGES = (
+    "rankopt", "numpy", "scipy", "cvxpy", "ortools", "highspy", "networkx", "scikit-learn", "numba", "qpsolvers",
+    "click", "rich", "matplotlib",
+)  # fmt: skip
+
+
+@click.command()
+@json_option
+def doctor(json_: bool) -> None:
+    """Show versions, and solve one small problem with every installed solver in this one process."""
+    from formulations.solvers import installed_version
+
+    versions = {"python": sys.version.split()[0]} | {name: installed_version(name) for name in PACKAGES}
+    rows = _tried()
+    healthy = all(row["works"] for row in rows) and all(versions.values())
+    if json_:
+        as_json({"versions": versions, "solvers": rows, "healthy": healthy})
+    else:
+        table(["package", "version"], [[name, version or "missing"] for name, version in versions.items()])
+        click.echo()
+        table(
+            ["solver", "problem", "works", "gap", "ms", "says"],
+            [
+                [
+                    row["solver"], row["problem"], "yes" if row["works"] else "NO",
+                    "-" if row["gap"] is None else f"{row['gap']:.0e}", f"{1e3 * row['seconds']:.1f}", row["says"][:60],
+                ]
+                for row in rows
+            ],
+        )  # fmt: skip
+        click.echo("\nAll solvers load together and agree." if healthy else "\nSomething is broken: see NO above.")
+    if not healthy:
+        raise click.exceptions.Exit(1)
+
+
+def _tried() -> list[dict[str, Any]]:
+    """One row a solver and problem: an assignment and a margin dual with known optima."""
+    from formulations.margin_dual import margin_dual
+    from formulations.modeling.solve import solve
+    from formulations.ranking import ranking
+    from formulations.solvers import accepting
+
+    problems = {
+        "ranking": (ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0]), -0.1),
+        "margin dual": (margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0), 0.125),
+    }
+    rows = []
+    for name, (problem, optimum) in problems.items():
+        for spec in accepting(problem):
+            began = perf_counter()
+            try:
+                solution = solve(problem, spec)
+                works = abs(solution.value - optimum) <= 1e-3
+                row = {"works": works, "gap": solution.gap, "says": solution.message}
+            except Exception as error:  # whatever breaks is what the doctor is asked for
+                row = {"works": False, "gap": None, "says": f"{type(error).__name__}: {error}"}
+            rows.append({"solver": spec, "problem": name, **row, "seconds": perf_counter() - began})
+    return rows

@@ -1,0 +1,105 @@
+"""`rankopt evaluate`: measures of rankings, and paired comparisons."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankopt.commands.output import as_json, json_option, table
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rankopt.data.queries import Queries
+
+MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
+
+
+@click.command()
+@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.option("--scores", multiple=True, type=click.Path(exists=True, dir_okay=False), help="Scores; repeat to compare.")
+@click.option("--model", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A model; repeat to compare.")
+@click.option("--measure", multiple=True, help=f"A measure; repeatable.  [default: {', '.join(MEASURES)}]")
+@click.option("--convention", default="default", show_default=True, help="letor2, letor3, letor4, trec, sklearn, burges.")
+@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@json_option
+def evaluate(
+    data: str,
+    scores: tuple[str, ...],
+    model: tuple[str, ...],
+    measure: tuple[str, ...],
+    convention: str,
+    unjudged: float | None,
+    json_: bool,
+) -> None:
+    """Measure the rankings of DATA that score files or models make.
+
+    With several, each is compared with the first by a paired randomisation test over queries.
+    """
+    if not scores and not model:
+        raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
+    from rankopt.data import read_svmlight
+    from rankopt.measures import compare
+    from rankopt.measures import evaluate as measured
+
+    queries = read_svmlight(data, unjudged=unjudged)
+    runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
+    runs |= {path: _predicted(path, data, unjudged) for path in model}
+    found = {path: measured(queries, run, measure or MEASURES, convention=convention) for path, run in runs.items()}
+    first, *others = found
+    pairs = {(other, str(m)): compare(found[first], found[other], m) for other in others for m in found[first].measures}
+    if json_:
+        record: dict[str, Any] = {path: evaluation.as_dict() for path, evaluation in found.items()}
+        compared = [
+            {"baseline": first, "run": other, "measure": name, **result.as_dict()} for (other, name), result in pairs.items()
+        ]
+        as_json({"runs": record, "compared": compared})
+        return
+    for path, evaluation in found.items():
+        click.secho(path, bold=True)
+        click.echo(str(evaluation))
+    if pairs:
+        click.secho(f"\nagainst {first}", bold=True)
+        table(
+            ["run", "measure", "difference", "95% interval", "p (randomisation)", "p (t)"],
+            [
+                [
+                    other, name, f"{r.difference:+.4f}", f"[{r.interval[0]:+.4f}, {r.interval[1]:+.4f}]",
+                    f"{r.p_randomisation:.4f}", f"{r.p_t:.4f}",
+                ]
+                for (other, name), r in pairs.items()
+            ],
+        )  # fmt: skip
+
+
+def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
+    """Scores of the model at `path`, grouped by query."""
+    from rankopt.data import read_svmlight
+    from rankopt.rankers import load_model
+    from rankopt.rankers.scores import linear_scores
+
+    ranker = load_model(path)
+    return linear_scores(read_svmlight(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_)
+
+
+def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
+    """One score a line in the order of the data file, as scores grouped by query."""
+    import numpy as np
+
+    from rankopt.errors import DataError
+
+    values = []
+    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+        try:
+            value = float(line)
+        except ValueError:
+            value = float("nan")
+        if not np.isfinite(value):
+            raise DataError(f"{path}, line {number}: {line[:40]!r} is no finite number; write one score a line.")
+        values.append(value)
+    if len(values) != queries.n_documents:
+        raise DataError(f"{path} has {len(values)} scores for {queries.n_documents} documents; write one for each.")
+    return np.array(values)[queries.row_order]

@@ -1,0 +1,48 @@
+"""What commands print: a table to read, or one JSON object."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+__all__ = ["as_json", "json_option", "table"]
+
+json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
+
+
+def as_json(record: dict[str, Any]) -> None:
+    """Print one JSON object; numbers that JSON does not know become null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+    click.echo(json.dumps(plain(record), ensure_ascii=False, indent=2))
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print aligned columns, text to the left and all else to the right; bold head on a terminal."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(name), *(len(row[i]) for row in cells), 0) for i, name in enumerate(head)]
+    left = [all(isinstance(row[i], str) and not _number(row[i]) for row in rows) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        parts = (cell.ljust(w) if is_text else cell.rjust(w) for cell, w, is_text in zip(row, widths, left, strict=True))
+        return "  ".join(parts).rstrip()
+
+    click.secho(line(head), bold=True)
+    for row in cells:
+        click.echo(line(row))
+
+
+def _number(text: object) -> bool:
+    return isinstance(text, str) and text[:1] in "-0123456789" and text != "-"

@@ -1,0 +1,27 @@
+"""`rankopt predict`: scores of the documents of a file."""
+
+from __future__ import annotations
+
+import click
+
+from rankopt.commands.output import as_json, json_option
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.option("--output", required=True, type=click.Path(dir_okay=False, allow_dash=True), help="A file, or - .")
+@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@json_option
+def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool) -> None:
+    """Score the documents of DATA with MODEL: one score a line, in the order of the file."""
+    from rankopt.data import read_svmlight
+    from rankopt.rankers import load_model
+
+    ranker = load_model(model)
+    queries = read_svmlight(data, n_features=ranker.n_features_in_, unjudged=unjudged)
+    scores = ranker.predict(queries)
+    with click.open_file(output, "w", encoding="ascii", atomic=output != "-") as file:
+        file.writelines(f"{score!r}\n" for score in scores.tolist())
+    if json_:
+        as_json({"output": output, "documents": len(scores), "queries": len(queries)})
