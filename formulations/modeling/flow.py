@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -54,10 +55,17 @@ class MinCostFlow(Form):
         if self.supply.sum() != 0:
             raise Infeasible(f"supplies add up to {int(self.supply.sum())}, but what leaves must arrive: make it 0")
 
+    @cached_property
+    def units(self) -> int:
+        """A bound on the flow over arcs that cost anything: what leaves a node on them has come in or is supplied."""
+        nodes, priced = self.supply.size, self.cost != 0
+        leaving = np.bincount(self.tail[priced], self.capacity[priced], nodes)
+        arriving = np.bincount(self.head, self.capacity, nodes) + np.maximum(self.supply, 0)
+        return int(np.minimum(leaving, arriving).sum())
+
     @property
     def rounding(self) -> float:
-        reach = float(np.abs(self.cost) @ np.minimum(self.capacity, max(1, int(np.abs(self.supply).sum()))))
-        return 64.0 * EPSILON * reach
+        return 16.0 * EPSILON * float(np.abs(self.cost).max(initial=0.0)) * (self.units + self.supply.size)
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.cost @ x)
@@ -93,5 +101,3 @@ class MinCostFlow(Form):
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         return split_by_block(self.nodes, y)
-
-

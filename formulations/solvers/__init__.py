@@ -77,7 +77,7 @@ def specs() -> list[str]:
     for name in SOLVERS:
         kind = _load(SOLVERS[name])
         variants = kind.variants() if hasattr(kind, "variants") else ()
-        found.extend(f"{name}:{variant}" for variant in variants)
+        found.extend(f"{name}:{variant}" if variant else name for variant in variants)
         if not variants:
             found.append(name)
     return found

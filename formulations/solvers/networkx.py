@@ -1,0 +1,52 @@
+"""networkx: minimum-cost flow by the network simplex method, in whole numbers of any length."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from formulations.errors import Infeasible, Unbounded
+from formulations.modeling.flow import MinCostFlow
+from formulations.modeling.form import Form
+from formulations.modeling.integer_costs import exact_costs
+from formulations.modeling.solution import Solution
+from formulations.modeling.solve import Answer
+
+__all__ = ["NetworkX"]
+
+
+@dataclass(frozen=True)
+class NetworkX:
+    """`networkx.network_simplex`; costs are turned into whole numbers without rounding, so its answer is exact."""
+
+    accepts: ClassVar[tuple[type[Form], ...]] = (MinCostFlow,)
+    package: ClassVar[str] = "networkx"
+    spec: ClassVar[str] = "networkx"
+
+    def declines(self, problem: Form) -> str | None:
+        return None
+
+    def solve(self, problem: MinCostFlow, start: Solution | None = None) -> Answer:
+        import networkx
+
+        costs = exact_costs(problem.cost)
+        graph = networkx.MultiDiGraph()
+        for node, supply in enumerate(problem.supply.tolist()):
+            graph.add_node(node, demand=-supply)
+        ends = zip(problem.tail.tolist(), problem.head.tolist(), problem.capacity.tolist(), costs.values, strict=True)
+        for arc, (tail, head, capacity, cost) in enumerate(ends):
+            graph.add_edge(tail, head, key=arc, capacity=capacity, weight=cost)
+        try:
+            _, flows = networkx.network_simplex(graph)
+        except networkx.NetworkXUnfeasible as error:
+            raise Infeasible(f"'networkx' found no flow that meets all supplies: {error}") from error
+        except networkx.NetworkXUnbounded as error:
+            raise Unbounded(f"'networkx' found the cost unbounded: {error}") from error
+        flow = np.zeros(problem.cost.size)
+        for heads in flows.values():
+            for arcs in heads.values():
+                for arc, amount in arcs.items():
+                    flow[arc] = amount
+        return Answer(flow, message="network_simplex returned", details=dict(costs.details))

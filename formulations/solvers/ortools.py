@@ -1,0 +1,101 @@
+"""Google OR-Tools: assignment and minimum-cost flow, in whole numbers."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from formulations.errors import Infeasible, SolverFailed, UnknownSolver
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.flow import MinCostFlow
+from formulations.modeling.form import Form
+from formulations.modeling.integer_costs import rounded_costs
+from formulations.modeling.solution import Solution
+from formulations.modeling.solve import Answer
+
+__all__ = ["OrTools"]
+
+
+@dataclass(frozen=True)
+class OrTools:
+    """`SimpleLinearSumAssignment` for assignments, `SimpleMinCostFlow` for flows; costs are rounded to 64 bits.
+
+    flow: solve assignments as flows too ("ortools:flow").
+    """
+
+    flow: bool = False
+
+    package: ClassVar[str] = "ortools"
+
+    @classmethod
+    def variant(cls, name: str) -> OrTools:
+        if name != "flow":
+            raise UnknownSolver(f"'ortools' has one variant, 'ortools:flow', and not {name!r}")
+        return cls(flow=True)
+
+    @classmethod
+    def variants(cls) -> tuple[str, ...]:
+        return "", "flow"
+
+    @property
+    def spec(self) -> str:
+        return "ortools:flow" if self.flow else "ortools"
+
+    @property
+    def accepts(self) -> tuple[type[Form], ...]:
+        return (MinCostFlow,) if self.flow else (Assignment, MinCostFlow)
+
+    def declines(self, problem: Form) -> str | None:
+        return None
+
+    def solve(self, problem: Assignment | MinCostFlow, start: Solution | None = None) -> Answer:
+        return _assigned(problem) if isinstance(problem, Assignment) else _routed(problem)
+
+
+def _assigned(problem: Assignment) -> Answer:
+    """Rows of zeros stand for the positions that are missing to a square."""
+    k, n = problem.positions, problem.documents
+    mask = np.ones((k, n), dtype=bool) if problem.allowed is None else problem.allowed
+    rows, columns = np.nonzero(mask)
+    costs = rounded_costs(-problem.profit[rows, columns], k, n, shift=True)
+    spare = n - k
+    rows = np.concatenate([rows, np.repeat(np.arange(k, n), n)])
+    columns = np.concatenate([columns, np.tile(np.arange(n), spare)])
+    values = np.concatenate([np.asarray(costs.values), np.zeros(spare * n, dtype=np.int64)])
+    solver = _module("linear_sum_assignment").SimpleLinearSumAssignment()
+    solver.add_arcs_with_cost(rows.astype(np.int32), columns.astype(np.int32), values)
+    status = solver.solve()
+    # Reading a mate after any other status ends the process.
+    if status != solver.OPTIMAL:
+        raise SolverFailed(f"'ortools' did not solve a feasible assignment (status {status})")
+    order = np.array([solver.right_mate(i) for i in range(k)], dtype=np.int64)
+    return Answer(order, message=f"OPTIMAL in whole costs, times 2^{costs.exponent}", details=dict(costs.details))
+
+
+def _routed(problem: MinCostFlow) -> Answer:
+    terms = problem.units
+    costs = rounded_costs(problem.cost, terms, problem.supply.size, shift=False)
+    solver = _module("min_cost_flow").SimpleMinCostFlow()
+    arcs = solver.add_arcs_with_capacity_and_unit_cost(
+        problem.tail.astype(np.int32), problem.head.astype(np.int32), problem.capacity, np.asarray(costs.values)
+    )
+    solver.set_nodes_supplies(np.arange(problem.supply.size, dtype=np.int32), problem.supply)
+    status = solver.solve()
+    if status in (solver.INFEASIBLE, solver.UNBALANCED):
+        raise Infeasible(f"'ortools' found no flow that meets all supplies within the capacities ({status.name})")
+    if status != solver.OPTIMAL:
+        raise SolverFailed(f"'ortools' did not solve the flow ({getattr(status, 'name', status)})")
+    flow = np.asarray(solver.flows(arcs), dtype=np.float64)
+    return Answer(flow, message=f"OPTIMAL in whole costs, times 2^{costs.exponent}", details=dict(costs.details))
+
+
+def _module(name: str) -> Any:
+    """ortools.graph.python.`name`; its loading warns of SWIG's own types."""
+    import importlib
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module(f"ortools.graph.python.{name}")
