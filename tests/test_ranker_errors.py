@@ -1,0 +1,108 @@
+"""A ranker says what is wrong with its data or options, and what to do."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from rankopt.data import Queries
+from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.rankers import LinearRanker, RegressionRanker
+
+FEATURES = np.arange(12.0).reshape(6, 2) ** 2
+GRADES = np.array([0, 1, 2, 0, 1, 0])
+QID = list("aabbbb")
+QUERIES = Queries.from_arrays(FEATURES, GRADES, qid=QID)
+FRAME = pd.DataFrame(FEATURES, columns=["u", "v"]).assign(qid=QID)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "says"),
+    [
+        (FEATURES, GRADES, {"qid": QID, "group": [2, 4]}, "by qid= and group= at once"),
+        (FRAME, GRADES, {"qid": QID}, "by qid= and the column 'qid' of X at once"),
+        (FRAME, GRADES, {"group": [2, 4]}, "group= and the column"),
+        (QUERIES, GRADES, {}, "y cannot be given beside a Queries"),
+        (QUERIES, None, {"qid": QID, "group": [6]}, "qid and group cannot be given beside"),
+        (QUERIES.with_(relevance=None), None, {}, "requires y .* have no relevance"),
+        (FEATURES, None, {"qid": QID}, "requires y"),
+        (FEATURES, GRADES[:5], {"qid": QID}, "inconsistent numbers of samples"),
+        (FEATURES, GRADES, {"qid": QID[:5]}, "5"),
+        (FEATURES, GRADES, {"group": [2, 3]}, "5"),
+        (FEATURES, -GRADES, {"qid": QID}, "grade is -1"),
+        (FEATURES, GRADES, {"qid": QID, "query_weight": {"a": 1.0}}, "no weight for query 'b'"),
+        (FEATURES, GRADES, {"qid": QID, "query_weight": [1.0]}, "there are 2 queries"),
+        (FEATURES, GRADES, {"qid": QID, "query_weight": [1.0, -1.0]}, "of query 'b' is -1"),
+        (FEATURES, GRADES, {"qid": QID, "query_weight": [np.nan, 1.0]}, "of query 'a' is nan"),
+        (FEATURES, GRADES, {"qid": QID, "query_weight": [0, 0]}, "0 for every query"),
+        (FEATURES, GRADES, {"qid": QID, "eval_qid": QID}, "belong to eval_set"),
+        (FEATURES, GRADES, {"qid": QID, "eval_set": [(FEATURES, GRADES)]}, "eval_set cannot be a list"),
+        (FEATURES, GRADES, {"qid": QID, "eval_set": (FEATURES[:, :1], GRADES)}, "1 features"),
+        (FEATURES, GRADES, {"qid": QID, "eval_set": (FEATURES, GRADES), "eval_qid": QID, "eval_group": [6]}, "at once"),
+        (FEATURES, GRADES, {"qid": QID, "eval_set": QUERIES, "eval_qid": QID}, "beside a Queries"),
+        (FEATURES, GRADES, {"qid": QID, "eval_set": QUERIES}, "cannot use eval_set"),
+    ],
+)  # fmt: skip
+def test_fit_says_what_is_wrong_with_its_data(X, y, options, says):
+    with pytest.raises(ValueError, match=says):
+        RegressionRanker().fit(X, y, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"alpha": -1.0}, OptionError, "alpha = -1.0"),
+        ({"alpha": np.inf}, OptionError, "alpha = inf"),
+        ({"target": "rank"}, OptionError, "'gain', 'grade'"),
+        ({"measure": "nDGC@10"}, MeasureError, "nDCG"),
+    ],
+)
+def test_fit_says_what_is_wrong_with_an_option(options, error, says):
+    with pytest.raises(error, match=says):
+        RegressionRanker(**options).fit(FEATURES, GRADES)
+
+
+def test_score_needs_the_queries_after_a_fit_on_several():
+    ranker = RegressionRanker().fit(FEATURES, GRADES, qid=QID)
+    with pytest.raises(DataError, match=r"sklearn\.set_config\(enable_metadata_routing=True\)"):
+        ranker.score(FEATURES, GRADES)
+    with pytest.raises(DataError, match="requires y"):
+        ranker.score(FEATURES, qid=QID)
+
+
+@pytest.mark.parametrize(
+    ("weight", "says"),
+    [
+        ([1, 1, 2, 2, 3, 2], r"differs inside query 'b' \(row 4\)"),
+        ([1, 1], "there are 6 rows"),
+        ([1, 1, -2, -2, -2, -2], "of query 'b' is -2"),
+    ],
+)
+def test_weights_of_rows_are_weights_of_queries(weight, says):
+    ranker = RegressionRanker().fit(FEATURES, GRADES, qid=QID)
+    with pytest.raises(DataError, match=says):
+        ranker.score(FEATURES, GRADES, qid=QID, sample_weight=weight)
+
+
+def test_an_unfitted_ranker_says_so():
+    for call in (
+        lambda ranker: ranker.predict(FEATURES),
+        lambda ranker: ranker.score(FEATURES, GRADES),
+        lambda ranker: ranker.rank(FEATURES),
+        lambda ranker: ranker.explain(FEATURES[0], FEATURES[1]),
+        lambda ranker: ranker.save("nowhere"),
+    ):
+        with pytest.raises(NotFittedError):
+            call(RegressionRanker())
+    with pytest.raises(NotImplementedError, match="write one"):
+        LinearRanker().fit(FEATURES, GRADES)
+
+
+def test_rank_and_explain_say_what_they_cannot_do():
+    ranker = RegressionRanker().fit(FEATURES, GRADES, qid=QID)
+    with pytest.raises(DataError, match="k = 0"):
+        ranker.rank(FEATURES, QID, k=0)
+    with pytest.raises(DataError, match="x has 2 rows"):
+        ranker.explain(FEATURES[:2], FEATURES[0])
+    with pytest.raises(ValueError, match="3 features"):
+        ranker.explain(FEATURES[0], [1.0, 2.0, 3.0])
