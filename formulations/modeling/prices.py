@@ -14,27 +14,15 @@ __all__ = ["shortest_path_prices"]
 
 
 def shortest_path_prices(profit: Floats, order: Ints) -> Floats:
-    """One price a document for `profit` (k × n, -inf where not allowed) and the document at each position.
+    """One price a document for `profit` (k × n, -inf where not allowed) and the document at each position."""
+    from formulations.modeling.price_kernel import settled
 
-    Bellman-Ford with whole rows relaxed at once, only from documents whose price has changed.
-    """
-    positions = profit.shape[0]
-    gain = profit - profit[np.arange(positions), order][:, None]
-    prices = np.zeros(profit.shape[1])
-    # A rise below this is rounding: following it round a tied cycle would never end.
-    noise = 4.0 * np.finfo(float).eps * np.abs(profit[np.isfinite(profit)]).max(initial=0.0)
-    changed = np.arange(positions)
-    for _ in range(positions + 1):
-        offered = (prices[order[changed]][:, None] + gain[changed]).max(axis=0)
-        rises = offered > prices + noise
-        if not rises.any():
-            break
-        prices[rises] = offered[rises]
-        changed = np.flatnonzero(rises[order])
-        if not changed.size:
-            break
-    if profit.shape[1] > positions:
-        idle = np.ones(profit.shape[1], dtype=bool)
+    positions, documents = profit.shape
+    prices = np.zeros(documents)
+    noise = 4.0 * np.finfo(float).eps * float(np.abs(profit[np.isfinite(profit)]).max(initial=0.0))
+    settled(np.ascontiguousarray(profit), np.asarray(order, dtype=np.int64), prices, noise, positions + 1)
+    if documents > positions:
+        idle = np.ones(documents, dtype=bool)
         idle[order] = False
         prices[idle] = 0.0
     return prices

@@ -1,0 +1,45 @@
+"""The compiled loop behind `prices`; the same function, not compiled, runs on rational numbers."""
+
+import numba as nb
+import numpy as np
+
+from formulations.arrays import Floats, Ints
+
+__all__ = ["settled"]
+
+READ_MATRIX = nb.types.Array(nb.float64, 2, "C", readonly=True)
+READ_ORDER = nb.types.Array(nb.int64, 1, "C", readonly=True)
+
+
+@nb.njit(nb.int64(READ_MATRIX, READ_ORDER, nb.float64[::1], nb.float64, nb.int64), cache=True)
+def settled(profit: Floats, order: Ints, prices: Floats, noise: float, passes: int) -> int:
+    """Raise `prices` until prices[j] >= prices[order[i]] + profit[i, j] - profit[i, order[i]] for all i, j.
+
+    Bellman-Ford with prices used as soon as they are raised, down the positions and up again in turn, and a position
+    looked at only when the price of its own document has risen: the long chains between neighbouring positions that a
+    ranking has settle in one pass. Rises up to `noise` are rounding: to follow them round a tied cycle would never end.
+    Returns the passes it took, or `passes` + 1 if so many did not settle them.
+    """
+    positions, documents = profit.shape
+    place = np.full(documents, -1)
+    for i in range(positions):
+        place[order[i]] = i
+    waits = np.ones(positions, np.bool_)
+    for count in range(passes):
+        quiet = True
+        for step in range(positions):
+            i = step if count % 2 == 1 else positions - 1 - step
+            if not waits[i]:
+                continue
+            waits[i] = False
+            own = order[i]
+            base = prices[own] - profit[i, own]
+            for j in range(documents):
+                if base + profit[i, j] > prices[j] + noise and j != own:
+                    prices[j] = base + profit[i, j]
+                    quiet = False
+                    if place[j] >= 0:
+                        waits[place[j]] = True
+        if quiet:
+            return count
+    return passes + 1
