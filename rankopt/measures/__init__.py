@@ -18,12 +18,22 @@ A new family of measures is one file here and one line in `MEASURES`.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from rankopt.measures.convention import Convention, conventions
-    from rankopt.measures.evaluation import Evaluation, evaluate
-    from rankopt.measures.measure import Measure
-    from rankopt.measures.notation import parse
-    from rankopt.measures.positional import Positional
+if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
+    from rankopt.measures.comparison import Comparison as Comparison
+    from rankopt.measures.comparison import compare as compare
+    from rankopt.measures.comparison import holm as holm
+    from rankopt.measures.convention import Convention as Convention
+    from rankopt.measures.convention import conventions as conventions
+    from rankopt.measures.evaluation import Evaluation as Evaluation
+    from rankopt.measures.evaluation import evaluate as evaluate
+    from rankopt.measures.judged_run import judge as judge
+    from rankopt.measures.measure import Measure as Measure
+    from rankopt.measures.notation import parse as parse
+    from rankopt.measures.positional import Positional as Positional
+    from rankopt.measures.trec import read_qrels as read_qrels
+    from rankopt.measures.trec import read_run as read_run
+    from rankopt.measures.trec import write_qrels as write_qrels
+    from rankopt.measures.trec import write_run as write_run
 
 MEASURES = {
     "nDCG": "rankopt.measures.dcg:nDCG",
@@ -41,21 +51,30 @@ MEASURES = {
 }
 """Every measure: its name in the notation, and where it lives."""
 
-_OTHER = {
+PARTS = {
     "Convention": "rankopt.measures.convention:Convention",
+    "Comparison": "rankopt.measures.comparison:Comparison",
     "Evaluation": "rankopt.measures.evaluation:Evaluation",
     "Measure": "rankopt.measures.measure:Measure",
     "Positional": "rankopt.measures.positional:Positional",
+    "compare": "rankopt.measures.comparison:compare",
     "conventions": "rankopt.measures.convention:conventions",
     "evaluate": "rankopt.measures.evaluation:evaluate",
+    "holm": "rankopt.measures.comparison:holm",
+    "judge": "rankopt.measures.judged_run:judge",
     "parse": "rankopt.measures.notation:parse",
+    "read_qrels": "rankopt.measures.trec:read_qrels",
+    "read_run": "rankopt.measures.trec:read_run",
+    "write_qrels": "rankopt.measures.trec:write_qrels",
+    "write_run": "rankopt.measures.trec:write_run",
 }
+"""Everything else of this package."""
 
-__all__ = ["Convention", "Evaluation", "Measure", "Positional", "conventions", "evaluate", "parse"]
+__all__ = [*MEASURES, *PARTS]
 
 
 def __getattr__(name: str) -> Any:
-    where = MEASURES.get(name) or _OTHER.get(name)
+    where = MEASURES.get(name) or PARTS.get(name)
     if where is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, _, attribute = where.partition(":")
@@ -63,4 +82,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *MEASURES, *_OTHER])
+    return sorted([*globals(), *MEASURES, *PARTS])

@@ -1,7 +1,7 @@
 """The measures of one ranker on all queries at once."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,17 +34,22 @@ class Evaluation:
     convention: Convention
 
     def __getitem__(self, measure: str | Measure) -> Floats:
+        return self.values_of(measure)
+
+    def values_of(self, measure: str | Measure | None = None) -> Floats:
+        """The values (m,) of one measure, which may be left out when there is only one."""
         return np.asarray(self.values[self._row(measure)])
+
+    def name_of(self, measure: str | Measure | None = None) -> str:
+        """That measure as text."""
+        return repr(self.measures[self._row(measure)])
 
     def __len__(self) -> int:
         return len(self.query_ids)
 
     def mean(self, measure: str | Measure | None = None, weights: ArrayLike | None = None) -> float:
-        """The mean over the queries that count, weighted by weights (m,) where given.
-
-        The measure may be left out when there is only one.
-        """
-        values = self.values[self._row(measure)]
+        """The mean over the queries that count, weighted by weights (m,) where given."""
+        values = self.values_of(measure)
         counted = ~np.isnan(values)
         shares = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
         if shares.shape != values.shape:
@@ -53,7 +58,7 @@ class Evaluation:
 
     def counted(self, measure: str | Measure | None = None) -> int:
         """The number of queries in the mean."""
-        return int(np.count_nonzero(~np.isnan(self.values[self._row(measure)])))
+        return int(np.count_nonzero(~np.isnan(self.values_of(measure))))
 
     def as_dict(self) -> dict[str, Any]:
         """Means, counts and ties by measure, as plain data."""
@@ -111,20 +116,20 @@ def evaluate(
     asked = tuple(parse(measure) for measure in wanted)
     ranking = _ranking(documents, values, rules)
     rows = [_values(measure.under(rules), ranking, rules) for measure in asked]
-    tied = _tied(asked, _ranking(documents, values, rules, by_score=True), rules)
+    by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
+    tied = _tied(asked, by_score, rules)
     table = np.array(rows).reshape(len(asked), len(documents.query_ids))
     table.setflags(write=False)
     return Evaluation(asked, table, tied, documents.query_ids, rules)
 
 
-def _ranking(documents: Judged, scores: Floats, rules: Convention, *, by_score: bool = False) -> Ranking:
-    """The ranking under the rules, or with all documents of equal score tied."""
+def _ranking(documents: Judged, scores: Floats, rules: Convention) -> Ranking:
     if rules.float32:
         with np.errstate(over="ignore"):
             scores = scores.astype(np.float32).astype(np.float64)
-    if by_score or rules.ties in ("average", "worst"):
+    if rules.ties in ("average", "worst"):
         ranking = ranked(documents.relevance, scores, documents.offsets)
-        return ranking.broken("worst") if rules.ties == "worst" and not by_score else ranking
+        return ranking.broken("worst") if rules.ties == "worst" else ranking
     key = np.arange(len(scores)) if rules.ties == "input" else documents.descending_ids()
     return ranked(documents.relevance, scores, documents.offsets, key)
 
@@ -146,7 +151,7 @@ def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
 
 def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) -> Ints:
     """How many queries have another value when all ties fall for the best than when they fall for the worst."""
-    if ranking.strict:
+    if not ranking.mixed:
         return np.zeros(len(measures), dtype=np.int64)
     counts = []
     for measure in measures:

@@ -74,11 +74,16 @@ class Judged:
         return values
 
     def descending_ids(self) -> NDArray[np.int64]:
-        """A key (N,) that is smaller the later the document id, as text, stands in the alphabet."""
+        """The key (N,) that sorts by document id, as text, last first."""
         if self.document_ids is None:
             raise DataError("Ties cannot be broken by document id because there are none; pass document_ids=.")
-        _, place = np.unique(np.array([str(name) for name in self.document_ids]), return_inverse=True)
-        return -place
+        return descending_text([str(name) for name in self.document_ids])
+
+
+def descending_text(words: Sequence[str]) -> NDArray[np.int64]:
+    """A key (N,) that is smaller the later the word stands in the alphabet (of code points, as in C)."""
+    _, place = np.unique(np.array(words, dtype=np.str_), return_inverse=True)
+    return -place.astype(np.int64)
 
 
 def vector(what: str, values: ArrayLike) -> Floats:

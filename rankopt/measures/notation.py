@@ -48,9 +48,9 @@ def named(name: str) -> Measure:
     written = {known.lower(): known for known in MEASURES} | ALIASES
     key = name.lower()
     if key not in written or written[key] not in MEASURES:
-        close = get_close_matches(key, written, n=1)
-        hint = f"did you mean {written[close[0]]}? " if close else ""
-        raise MeasureError(f"There is no measure {name!r}; {hint}There are {', '.join(MEASURES)}.")
+        close = get_close_matches(key, written, n=1, cutoff=0.7)
+        hint = f"did you mean {written[close[0]]}? There" if close else "there"
+        raise MeasureError(f"There is no measure {name!r}; {hint} are {', '.join(MEASURES)}.")
     module, _, attribute = MEASURES[written[key]].partition(":")
     measure = getattr(import_module(module), attribute)
     assert isinstance(measure, Measure)

@@ -47,6 +47,13 @@ class Ranking:
         """Whether no document is tied with another."""
         return len(self.groups) == len(self.relevance) + 1
 
+    @property
+    def mixed(self) -> bool:
+        """Whether documents of different grades are tied."""
+        filled = np.flatnonzero(self.size)
+        first, last = self.groups[filled], self.groups[filled + 1] - 1
+        return bool(np.any(self.relevance[first] != self.relevance[last]))
+
     def averaged(self, values: Floats) -> Floats:
         """Each value (N,) replaced by the mean of its tie group."""
         if self.strict:

@@ -1,0 +1,270 @@
+"""`evaluate`: conventions, ties, invariance, agreement with scikit-learn and trec_eval."""
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankopt.errors import DataError, MeasureError
+from rankopt.measures import AP, AUC, ERR, NERU, RR, WTA, Convention, MeanNDCG, P, conventions, evaluate, nDCG, parse
+
+FIXTURE = np.array([2.0, 1, 0, 0]), np.array([0.1, 0.9, 0.5, 0.5])
+ALL = [nDCG @ 10, nDCG, P @ 3, AP, AP @ 5, RR, WTA, ERR @ 4, AUC, MeanNDCG, NERU(alpha=3, d=0)]
+
+
+def sample(seed=0, queries=40, grades=3, scores=6, empty=0.2):
+    """Grades, tied scores and offsets of some queries, a few without a relevant document."""
+    random = np.random.default_rng(seed)
+    offsets = np.concatenate([[0], np.cumsum(random.integers(1, 25, size=queries))])
+    relevance = random.integers(0, grades, size=offsets[-1]).astype(float)
+    for q in np.flatnonzero(random.random(queries) < empty):
+        relevance[offsets[q] : offsets[q + 1]] = 0
+    return relevance, random.integers(0, scores, size=offsets[-1]).astype(float), offsets
+
+
+@pytest.mark.parametrize(
+    ("convention", "value"), [("sklearn", 0.7075), ("burges", 0.6313), ("default", 0.6313), ("letor2", 0.6250)]
+)
+def test_the_fixture_under_each_convention(convention, value):
+    assert round(evaluate(*FIXTURE, nDCG @ 4, convention=convention).mean(), 4) == value
+
+
+def test_an_option_of_the_measure_outlives_the_convention():
+    assert round(evaluate(*FIXTURE, nDCG(gain="linear") @ 4, convention="burges").mean(), 4) == 0.7075
+    found = evaluate(*FIXTURE, nDCG(gain="linear", discount="log2") @ 4, convention="letor2").mean()
+    assert round(found, 4) == 0.7075
+
+
+@pytest.mark.parametrize("convention", ["default", "burges", "sklearn"])
+def test_shuffling_documents_changes_no_bit(convention):
+    relevance, scores, offsets = sample()
+    before = evaluate(relevance, scores, ALL, offsets=offsets, convention=convention)
+    random = np.random.default_rng(1)
+    order = np.concatenate([start + random.permutation(stop - start) for start, stop in pairwise(offsets)])
+    after = evaluate(relevance[order], scores[order], ALL, offsets=offsets, convention=convention)
+    assert np.array_equal(before.values, after.values, equal_nan=True)
+    assert before.tied.tolist() == after.tied.tolist()
+
+
+@given(seed=st.integers(0, 1000), shift=st.floats(-5, 5), scale=st.sampled_from([1e-9, 0.5, 1e9]))
+@settings(derandomize=True, max_examples=15, deadline=None)
+def test_only_the_order_of_the_scores_matters(seed, shift, scale):
+    relevance, scores, offsets = sample(seed)
+    first = evaluate(relevance, scores, ALL, offsets=offsets)
+    second = evaluate(relevance, np.exp(scores + shift) * scale, ALL, offsets=offsets)
+    assert np.array_equal(first.values, second.values, equal_nan=True)
+
+
+@pytest.mark.parametrize("ties", ["average", "input", "worst"])
+def test_the_average_lies_between_worst_and_best(ties):
+    relevance, scores, offsets = sample()
+    rules = Convention(empty=0.0, ties=ties)
+    values = evaluate(relevance, scores, ALL, offsets=offsets, convention=rules).values
+    worst = evaluate(relevance, scores, ALL, offsets=offsets, convention=replace(rules, ties="worst")).values
+    best = evaluate(relevance, scores + 1e-6 * relevance, ALL, offsets=offsets, convention=rules).values
+    assert np.all(worst <= values + 1e-12)
+    assert np.all(values <= best + 1e-12)
+
+
+def test_the_worst_order_of_a_constant_ranker_earns_nothing_for_the_order_of_the_file():
+    relevance = np.array([2.0, 1, 0, 0, 0])
+    assert evaluate(relevance, np.zeros(5), nDCG, convention=Convention(ties="input")).mean() == pytest.approx(1)
+    found = evaluate(relevance, np.zeros(5), nDCG)
+    reverse = evaluate(relevance[::-1], np.zeros(5), nDCG, convention=Convention(ties="input")).mean()
+    assert evaluate(relevance, np.zeros(5), nDCG, convention=Convention(ties="worst")).mean() == pytest.approx(reverse)
+    assert reverse < found.mean() < 1
+    assert found.tied.tolist() == [1]
+
+
+def test_ties_that_matter_are_counted():
+    relevance = np.array([1.0, 0, 0, 1, 1, 0, 2, 1])
+    scores = np.array([2.0, 1, 1, 5, 5, 4, 1, 1])
+    found = evaluate(relevance, scores, ["nDCG@1", "nDCG", "P@1", "P(rel=2)@1", "AP"], offsets=[0, 3, 6, 8])
+    assert found.tied.tolist() == [1, 1, 0, 1, 0]
+    assert evaluate(relevance, np.arange(8.0), "nDCG", offsets=[0, 3, 6, 8]).tied.tolist() == [0]
+
+
+def test_a_query_without_relevant_documents_counts_what_the_convention_says():
+    relevance, scores, offsets = np.array([1.0, 0, 0, 0]), np.array([1.0, 2, 1, 0]), [0, 2, 4]
+    skipped = evaluate(relevance, scores, ["nDCG", "P@1"], offsets=offsets)
+    assert skipped.counted("nDCG") == 1
+    assert skipped.counted("P@1") == 2
+    assert np.isnan(skipped["nDCG"][1])
+    half = skipped.mean("nDCG") / 2
+    for value in (0.0, 1.0):
+        found = evaluate(relevance, scores, ["nDCG", "P@1"], offsets=offsets, convention=Convention(empty=value))
+        assert found.mean("nDCG") == pytest.approx(half + value / 2)
+        assert found["P@1"].tolist() == [0.0, 0.0]
+
+
+def test_no_query_with_a_value_is_an_error_that_names_the_cure():
+    with pytest.raises(MeasureError, match=re.escape("nDCG@5 has no value on any of the 1 queries")):
+        evaluate([0.0, 0.0], [1.0, 2.0], "nDCG@5")
+    assert evaluate([0.0, 0.0], [1.0, 2.0], "nDCG@5", convention="trec", document_ids="ab").mean() == 0
+
+
+@pytest.mark.parametrize(
+    ("short", "wanted"), [("own", [1.0, 0.2, 1.0]), ("zero-ndcg", [0.0, 0.2, 1.0]), ("zero", [0.0, 0.0, 1.0])]
+)
+def test_a_short_list_counts_what_the_convention_says(short, wanted):
+    found = evaluate([1.0, 0.0], [2.0, 1.0], [nDCG @ 5, P @ 5, nDCG @ 2], convention=Convention(short=short))
+    assert found.values[:, 0].tolist() == wanted
+
+
+def test_ties_by_document_id_put_the_last_id_first():
+    found = evaluate([1.0, 0.0, 0.0], [1.0, 1, 1], "RR", convention=Convention(ties="id"), document_ids="19x")
+    assert found.mean() == pytest.approx(1 / 3)
+    with pytest.raises(DataError, match="document id"):
+        evaluate([1.0, 0.0], [1.0, 1], "RR", convention="trec")
+
+
+def test_single_precision_makes_ties():
+    scores = [1.0, 1.0 + 1e-12]
+    assert evaluate([1.0, 0.0], scores, "RR").mean() == 0.5
+    rules = Convention(float32=True)
+    assert evaluate([1.0, 0.0], scores, "RR", convention=rules).mean() == 0.75
+    assert evaluate([1.0, 0.0], [1e300, 1e200], "RR", convention=rules).mean() == 0.75
+
+
+@pytest.mark.parametrize("k", [1, 3, 10, None])
+def test_scikit_learn_agrees(k):
+    from sklearn.metrics import dcg_score, ndcg_score, roc_auc_score
+
+    relevance, scores, offsets = sample(seed=3, grades=5)
+    asked = ["nDCG", "DCG"] if k is None else [f"nDCG@{k}", f"DCG@{k}"]
+    found = evaluate(relevance, scores, asked, offsets=offsets, convention="sklearn")
+    areas = evaluate(relevance, scores, AUC, offsets=offsets).values_of()
+    for q, (start, stop) in enumerate(pairwise(offsets)):
+        y, s = relevance[None, start:stop], scores[None, start:stop]
+        if stop - start == 1:  # refused there
+            continue
+        assert found.values[0, q] == pytest.approx(ndcg_score(y, s, k=k), abs=1e-13)
+        assert found.values[1, q] == pytest.approx(dcg_score(y, s, k=k), abs=1e-12)
+        if not np.isnan(areas[q]):
+            assert areas[q] == pytest.approx(roc_auc_score(y[0] > 0, s[0]), abs=1e-13)
+
+
+def test_trec_eval_agrees():
+    import ir_measures
+
+    relevance, scores, offsets = sample(seed=5)
+    names = np.random.default_rng(0).permutation(len(relevance))
+    documents = [f"doc{name}" for name in names]
+    query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    rows = list(zip(map(str, query), documents, strict=True))
+    qrels = [ir_measures.Qrel(q, d, int(y)) for (q, d), y in zip(rows, relevance, strict=True)]
+    run = [ir_measures.ScoredDoc(q, d, s) for (q, d), s in zip(rows, scores.tolist(), strict=True)]
+    theirs = [ir_measures.parse_measure(name) for name in ("nDCG", "nDCG@5", "P@3", "P(rel=2)@10", "AP", "AP@4", "RR")]
+    found = evaluate(
+        relevance, scores, [str(m) for m in theirs], offsets=offsets, convention="trec", document_ids=documents
+    )
+    seen = {measure: np.zeros(len(offsets) - 1) for measure in theirs}
+    for metric in ir_measures.iter_calc(theirs, qrels, run):
+        seen[metric.measure][int(metric.query_id)] = metric.value
+    for ours, measure in zip(found.measures, theirs, strict=True):
+        assert found[ours] == pytest.approx(seen[measure], abs=1e-9)
+        assert found.mean(ours) == pytest.approx(seen[measure].mean(), abs=1e-9)
+
+
+def test_queries_and_arrays_give_the_same():
+    from rankopt.data import Queries
+
+    relevance, scores, offsets = sample()
+    names = [f"q{q}" for q in range(len(offsets) - 1)]
+    documents = [f"d{j}" for j in range(len(relevance))]
+    queries = Queries.from_arrays(
+        np.zeros((len(relevance), 1)), relevance, qid=np.repeat(names, np.diff(offsets)), documents=documents
+    )
+    one = evaluate(queries, scores, ALL, convention="trec")
+    two = evaluate(relevance, scores, ALL, convention="trec", offsets=offsets, query_ids=names, document_ids=documents)
+    assert np.array_equal(one.values, two.values)
+    assert one.query_ids == tuple(names)
+    with pytest.raises(DataError, match="brings its own offsets"):
+        evaluate(queries, scores, ALL, offsets=offsets)
+    with pytest.raises(DataError, match="no relevance"):
+        evaluate(queries.with_(relevance=None), scores, ALL)
+
+
+def test_an_evaluation_prints_a_table_and_is_plain_data():
+    relevance, scores, offsets = np.array([1.0, 0, 0]), np.array([1.0, 2, 2]), [0, 2, 3]
+    found = evaluate(relevance, scores, ["nDCG@10", AP], offsets=offsets, query_ids=["a", "b"])
+    assert str(found).splitlines() == [
+        "measure     mean  queries  tied    (convention default)",
+        "nDCG@10   0.6309        1     0",
+        "AP        0.5000        1     0",
+    ]
+    assert found.as_dict()["measures"]["AP"] == {"mean": 0.5, "queries": 1, "tied": 0}
+    assert found.as_dict()["queries"] == len(found) == 2
+    assert found["map"].tolist()[0] == 0.5
+    with pytest.raises(MeasureError, match="was not evaluated"):
+        found["P@1"]
+    with pytest.raises(MeasureError, match="Say which measure"):
+        found.mean()
+    with pytest.raises(ValueError, match="read-only"):
+        found.values[0, 0] = 1
+
+
+def test_means_may_be_weighted():
+    found = evaluate([1.0, 0, 1, 0, 0], [2.0, 1, 1, 2, 0], RR, offsets=[0, 2, 4, 5])
+    assert found.mean() == 0.75
+    assert found.mean(weights=[3, 1, 5]) == 0.875
+    with pytest.raises(DataError, match="one a query"):
+        found.mean(weights=[1, 2])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([1.0, 0], [1.0]), "1 scores for 2 documents"),
+        (([1.0, 0], [1.0, np.nan]), r"scores\[1\] cannot be NaN"),
+        (([1.0, np.inf], [1.0, 2]), r"relevance\[1\] cannot be inf"),
+        (([[1.0, 0]], [1.0, 2]), "one number a document"),
+        ((["good", "bad"], [1.0, 2]), "cannot be read as numbers"),
+    ],
+)
+def test_arrays_that_do_not_fit_are_refused(arguments, message):
+    with pytest.raises(DataError, match=message):
+        evaluate(*arguments, nDCG)
+
+
+@pytest.mark.parametrize("offsets", [[0, 1], [1, 2], [0, 3, 2], [], [[0, 2]]])
+def test_offsets_that_do_not_fit_are_refused(offsets):
+    with pytest.raises(DataError, match="offsets must rise"):
+        evaluate([1.0, 0], [1.0, 2], nDCG, offsets=offsets)
+
+
+def test_ids_that_do_not_fit_are_refused():
+    with pytest.raises(DataError, match="query_ids has 2 entries"):
+        evaluate([1.0, 0], [1.0, 2], nDCG, query_ids="ab")
+
+
+def test_infinite_scores_stand_first_and_last():
+    assert evaluate([1.0, 0, 0], [np.inf, 5, -np.inf], RR).mean() == 1
+
+
+def test_conventions_are_data():
+    assert conventions["letor2"] == conventions["letor3"]
+    assert conventions["trec"].name == "trec"
+    assert evaluate(*FIXTURE, nDCG, convention="trec", document_ids="abcd").convention.name == "trec"
+    assert Convention(empty=1.0).name.startswith("Convention(gain=None")
+    for field, value in (("gain", "cube"), ("empty", "none"), ("ties", "best"), ("short", "half"), ("discount", 2)):
+        with pytest.raises(MeasureError, match=f"cannot have {field}="):
+            Convention(**{field: value})
+    with pytest.raises(MeasureError, match="There is no convention 'letor5'; choose one of default, letor2"):
+        evaluate(*FIXTURE, nDCG, convention="letor5")
+
+
+def test_a_training_measure_and_its_evaluation_are_the_same_number():
+    relevance, scores, offsets = sample(empty=0.0)
+    strict = scores + np.linspace(0, 0.5, len(scores))
+    order = np.lexsort((-strict, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))))
+    for text in ("nDCG@5", "P@3", "DCG", "AUC"):
+        measure = parse(text)
+        products = (measure.discounts(offsets) * measure.gain(relevance, offsets)[order]).cumsum()
+        sums = np.diff(np.concatenate([[0], products[offsets[1:] - 1]])) - measure.constant(relevance, offsets)
+        found = evaluate(relevance, strict, measure, offsets=offsets, convention=Convention(empty=0.0)).values_of()
+        assert found == pytest.approx(np.where(measure.defined(relevance, offsets), sums, 0), abs=1e-11)

@@ -1,0 +1,163 @@
+"""Measures print, parse, compare, hash and copy as values."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankopt.errors import MeasureError
+from rankopt.measures import (
+    AP,
+    AUC,
+    DCG,
+    ERR,
+    ERU,
+    MEASURES,
+    NERU,
+    RR,
+    WTA,
+    Custom,
+    MeanNDCG,
+    Measure,
+    P,
+    nDCG,
+    parse,
+)
+
+VALUES = {
+    "nDCG": nDCG,
+    "nDCG@10": nDCG @ 10,
+    "nDCG(gain='linear')@10": nDCG(gain="linear") @ 10,
+    "nDCG(discount='letor', gain='exp2')@3": nDCG(discount="letor", gain="exp2") @ 3,
+    "nDCG(gain=(0.0, 1.0, 3.5))": nDCG(gain=[0, 1, 3.5]),
+    "DCG@5": DCG @ 5,
+    "P@5": P @ 5,
+    "P(rel=2)@5": P(rel=2) @ 5,
+    "WTA": WTA,
+    "RR": RR,
+    "RR(rel=0.5)@3": RR(rel=0.5) @ 3,
+    "ERU(alpha=5, d=3)": ERU,
+    "ERU(alpha=2.5, d=0)@4": ERU(alpha=2.5, d=0) @ 4,
+    "NERU(alpha=5, d=2)": NERU(d=2),
+    "AUC": AUC,
+    "AP@100": AP @ 100,
+    "ERR(max_grade=2)@20": ERR(max_grade=2) @ 20,
+    "MeanNDCG": MeanNDCG,
+    "Custom(discount=(2.0, 1.0), gain=(0.0, 1.0))@1": Custom(discount=np.array([2, 1]), gain=(0, 1)) @ 1,
+}
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_a_measure_prints_as_it_is_written_and_parses_back(text):
+    assert repr(VALUES[text]) == str(VALUES[text]) == text
+    assert parse(text) == VALUES[text]
+    assert hash(parse(text)) == hash(VALUES[text])
+    assert parse(VALUES[text]) is VALUES[text]
+
+
+@pytest.mark.parametrize("text", VALUES)
+def test_a_measure_survives_copies(text):
+    for twin in (copy.deepcopy(VALUES[text]), pickle.loads(pickle.dumps(VALUES[text]))):
+        assert twin == VALUES[text]
+
+
+def test_different_measures_differ():
+    assert len(set(VALUES.values())) == len(VALUES)
+    assert nDCG @ 10 != nDCG @ 5
+    assert nDCG @ 10 != DCG @ 10
+    assert ERU != NERU
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("ndcg@10", nDCG @ 10),
+        ("NDCG @ 10", nDCG @ 10),
+        (' nDCG( gain = "linear" )@10', nDCG(gain="linear") @ 10),
+        ("map", AP),
+        ("MAP@5", AP @ 5),
+        ("mrr", RR),
+        ("prec@5", P @ 5),
+        ("Precision@5", P @ 5),
+        ("meanndcg", MeanNDCG),
+        ("mean_ndcg", MeanNDCG),
+        ("ERU", ERU),
+        ("eru(d=3.0, alpha=5)", ERU),
+        ("nDCG()", nDCG),
+    ],
+)
+def test_other_spellings_are_read(text, meant):
+    assert parse(text) == meant
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nDGC@10", r"did you mean nDCG\? There are nDCG, DCG, P"),
+        ("bpref", "There is no measure 'bpref'; there are nDCG"),
+        ("nDCG@0", "whole number k >= 1"),
+        ("nDCG@-3", "whole number k >= 1"),
+        ("nDCG@2.5", "whole number k >= 1"),
+        ("nDCG@True", "whole number k >= 1"),
+        ("WTA@3", "takes no cutoff"),
+        ("AUC@3", "takes no cutoff"),
+        ("nDCG(gains='linear')", "no option 'gains'; its options are discount, gain"),
+        ("nDCG(gain='square')", "There is no gain 'square'; name one of exp2, linear"),
+        ("nDCG(gain=-1)", "A gain cannot be"),
+        ("nDCG(gain=())", "A gain cannot be"),
+        ("nDCG(gain=(1, 0))", "cannot decrease with the grade"),
+        ("DCG(discount=(1, 2))", "cannot increase with the position"),
+        ("DCG(discount=((1, 2), (3, 4)))", "A discount cannot be"),
+        ("DCG(discount=(1, 'x'))", "A discount cannot be"),
+        ("DCG(discount=(2, -1))", "A discount cannot be"),
+        ("P(rel='x')@5", "cannot have rel='x'"),
+        ("ERU(alpha=1)", "alpha > 1"),
+        ("ERU(d=None)", "alpha > 1"),
+        ("ERR(max_grade=0)", "highest grade"),
+        ("nDCG(10)", "cannot be read"),
+        ("nDCG(**{})", "no option"),
+        ("nDCG(gain=open('x'))", "cannot be read"),
+        ("nDCG@k", "cannot be read"),
+        ("nDCG[10]", "cannot be read"),
+        ("a.nDCG", "cannot be read"),
+        ("nDCG@10@5", "cannot be read"),
+        ("", "cannot be read"),
+        ("nDCG\0", "cannot be read"),
+        ("(" * 5000 + ")" * 5000, "cannot be read"),
+        (10, "cannot be 10"),
+        (None, "cannot be None"),
+    ],
+)
+def test_what_is_no_measure_is_refused_with_the_cure(text, message):
+    with pytest.raises(MeasureError, match=message):
+        parse(text)
+
+
+@pytest.mark.parametrize("name", MEASURES)
+@given(k=st.integers(1, 10**9))
+@settings(derandomize=True, max_examples=20)
+def test_cutoffs_print_and_parse(name, k):
+    measure = parse(name)
+    assert isinstance(measure, Measure)
+    if measure.takes_cutoff:
+        assert parse(repr(measure @ k)) == measure @ k
+        assert (measure @ k)(**{}).cutoff == k
+
+
+def test_a_measure_of_functions_prints_their_names_and_does_not_parse():
+    def halves(n):
+        return 0.5 ** np.arange(n)
+
+    own = Custom(discount=halves, gain=(0, 1))
+    assert "halves" in repr(own)
+    assert own == Custom(discount=halves, gain=(0, 1))
+    with pytest.raises(MeasureError, match="cannot be read"):
+        parse(repr(own))
+
+
+def test_measures_are_frozen():
+    with pytest.raises(AttributeError):
+        (nDCG @ 10).cutoff = 5
