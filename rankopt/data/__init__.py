@@ -7,14 +7,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+    from rankopt.data.attributes import read_attributes as read_attributes
     from rankopt.data.concatenation import concatenate as concatenate
+    from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
+    from rankopt.data.query_normalizer import QueryNormalizer as QueryNormalizer
+    from rankopt.data.samples import Sample as Sample
+    from rankopt.data.samples import load_sample as load_sample
     from rankopt.data.svmlight import read_svmlight as read_svmlight
     from rankopt.data.svmlight_writer import write_svmlight as write_svmlight
 
 PARTS = {
     "Queries": "rankopt.data.queries:Queries",
+    "QueryNormalizer": "rankopt.data.query_normalizer:QueryNormalizer",
+    "SAMPLES": "rankopt.data.samples:SAMPLES",
+    "Sample": "rankopt.data.samples:Sample",
     "concatenate": "rankopt.data.concatenation:concatenate",
+    "load_sample": "rankopt.data.samples:load_sample",
+    "normalise": "rankopt.data.normalisation:normalise",
+    "read_attributes": "rankopt.data.attributes:read_attributes",
     "read_svmlight": "rankopt.data.svmlight:read_svmlight",
     "write_svmlight": "rankopt.data.svmlight_writer:write_svmlight",
 }

@@ -1,0 +1,126 @@
+"""Attributes of documents from a CSV file, keyed by query and document.
+
+qid,docid,site,year
+q17,GX008-86-4444840,a.org,2004
+"""
+
+import csv
+import re
+from collections.abc import Hashable, Iterator
+from io import StringIO
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.queries import Queries
+from rankopt.errors import DataError
+
+QID, DOCUMENT = "qid", "docid"
+"""The columns that say which document a line is about."""
+
+WHOLE = re.compile("-?(?:0|[1-9][0-9]{0,17})")  # '007' is a name
+NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+Key = tuple[str, str]
+
+
+def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: list[str] | None = None) -> Queries:
+    """The same queries with attributes of their documents, added to those they have.
+
+    The file is CSV in UTF-8 with a header; its columns `qid` and `docid` name the document, as text. columns: which of
+    the others to read, by default all. A column of whole numbers becomes int64, one of finite numbers float64, any
+    other strings. Lines about other documents are left aside. Raises DataError naming file and line for a key that
+    comes twice, a missing or unknown column, a line of another length, and for a document that the file lacks.
+    """
+    file = fspath(path)
+    if queries.document_ids is None:
+        raise DataError(
+            f"{file} cannot be joined because these queries have no document ids; read them with '#docid ='."
+        )
+    names, lines = _table(file, columns)
+    rows = _rows_by_key(queries)
+    found: list[list[str] | None] = [None] * queries.n_documents
+    seen: dict[Key, int] = {}
+    for number, key, values in lines:
+        if seen.setdefault(key, number) != number:
+            raise DataError(
+                f"{file}, line {number}: query {key[0]!r}, document {key[1]!r} stands in line {seen[key]} already; "
+                "keep one of the two."
+            )
+        if key in rows:
+            found[rows[key]] = values
+    complete = [values for values in found if values is not None]
+    if len(complete) < len(found):
+        query, document = list(rows)[found.index(None)]
+        raise DataError(
+            f"{file} has no line for query {query!r}, document {document!r}; every document needs its attributes "
+            f"({len(found) - len(complete)} lack them): add a line."
+        )
+    added = {name: _typed([values[c] for values in complete]) for c, name in enumerate(names)}
+    return queries.with_(attributes={**queries.attributes, **added})
+
+
+def _table(file: str, columns: list[str] | None) -> tuple[list[str], Iterator[tuple[int, Key, list[str]]]]:
+    """The names of the attributes, and line number, key and values of each line."""
+    try:
+        text = Path(file).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise DataError(f"{file}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8 text.") from None
+    reader = csv.reader(StringIO(text, newline=""), strict=True)
+    header = [name.strip() for name in _next(file, reader)]
+    for name in (QID, DOCUMENT, *(columns or ())):
+        if header.count(name) != 1:
+            known = ", ".join(map(repr, header)) or "none"
+            raise DataError(f"{file}, line 1: the column {name!r} is needed once; the columns are {known}.")
+    names = [name for name in header if name not in (QID, DOCUMENT)] if columns is None else list(columns)
+    if len(set(names)) < len(names) or not all(names):
+        raise DataError(f"{file}, line 1: a column has no name, or that of another; name each column.")
+    return names, _lines(file, reader, header, names)
+
+
+def _lines(file: str, reader: Any, header: list[str], names: list[str]) -> Iterator[tuple[int, Key, list[str]]]:
+    qid, document = header.index(QID), header.index(DOCUMENT)
+    places = [header.index(name) for name in names]
+    while fields := _next(file, reader):
+        if len(fields) != len(header):
+            raise DataError(
+                f"{file}, line {reader.line_num}: {len(fields)} fields but the header has {len(header)}; mend the line."
+            )
+        yield reader.line_num, (fields[qid].strip(), fields[document].strip()), [fields[place] for place in places]
+
+
+def _next(file: str, reader: Any) -> list[str]:
+    """The next line that is not blank; empty at the end."""
+    try:
+        return next((fields for fields in reader if fields), [])
+    except csv.Error as error:
+        raise DataError(f"{file}, line {reader.line_num}: this is no CSV: {error}; mend the line.") from None
+
+
+def _rows_by_key(queries: Queries) -> dict[Key, int]:
+    documents: tuple[Hashable, ...] = queries.document_ids or ()
+    queries_of_rows = np.repeat(np.arange(len(queries)), np.diff(queries.offsets)).tolist()
+    rows: dict[Key, int] = {}
+    for row, (q, document) in enumerate(zip(queries_of_rows, documents, strict=True)):
+        query = queries.query_ids[q]
+        if document is None:
+            raise DataError(f"Query {query!r} has a document without id, which no key can name; give it an id.")
+        if rows.setdefault((str(query), str(document)), row) != row:
+            raise DataError(
+                f"Document {document!r} stands twice in query {query!r}, so a key does not name one row; "
+                "pass arrays to with_(attributes=) instead."
+            )
+    return rows
+
+
+def _typed(words: list[str]) -> NDArray[Any]:
+    """Whole numbers, finite numbers or strings: the first that all words are."""
+    if all(map(WHOLE.fullmatch, words)):
+        return np.array([int(word) for word in words], dtype=np.int64)
+    if all(map(NUMBER.fullmatch, words)) and np.isfinite(values := np.array([float(word) for word in words])).all():
+        return values
+    return np.array(words)

@@ -1,0 +1,115 @@
+"""Features made comparable between queries.
+
+For each query and each feature, with x the values over the documents of the query:
+
+    sum      x / Σ|x|                       shares; zeros stay zeros
+    zscore   (x - mean(x)) / std(x)         mean 0, standard deviation 1 (of the n values, not n - 1)
+    minmax   (x - min(x)) / (max(x) - min(x))   from 0 to 1; LETOR's "query level" normalisation
+
+A feature that is constant in a query says nothing about its documents: it becomes 0 there, by any method. A query of
+one document is all 0.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.queries import Queries
+from rankopt.data.values import Features, is_sparse
+from rankopt.errors import DataError, OptionError
+
+METHODS = ("sum", "zscore", "minmax")
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def normalise(queries: Queries, method: str = "zscore") -> Queries:
+    """The same queries with features normalised within each. Raises as `normalised_rows` does."""
+    return queries.with_(features=normalised_rows(queries.features, queries.offsets, method))
+
+
+def normalised_rows(features: Features, offsets: Ints, method: str) -> Features:
+    """Features (N, d), grouped by query as `offsets` (m + 1,) says, normalised within each query; a new table.
+
+    float32 stays float32, computed in float64. CSR allows "sum" only. Raises as `shift_and_scale` does.
+    """
+    if is_sparse(features):
+        check_method(features, method)
+        return _sparse_shares(features, offsets)
+    shift, scale = shift_and_scale(features, offsets, method)
+    queries = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    return ((features - shift[queries]) / scale[queries]).astype(features.dtype, copy=False)
+
+
+def check_method(features: Features, method: str) -> None:
+    """Raise OptionError for an unknown method, DataError for CSR with a method that would fill it."""
+    if method not in METHODS:
+        raise OptionError(f"method cannot be {method!r}; it is one of {', '.join(map(repr, METHODS))}.")
+    if is_sparse(features) and method != "sum":
+        raise DataError(
+            f"Sparse features cannot be normalised by {method!r} because zeros would become other values and fill the "
+            "table; use method='sum', or make the features dense first (sparse=False, or .toarray())."
+        )
+
+
+def shift_and_scale(features: Features, offsets: Ints, method: str) -> tuple[Floats, Floats]:
+    """Shift and scale (m, d) of each query and feature: the normalised value is (x - shift) / scale.
+
+    The scale of a constant feature is infinite, which makes it 0. features: (N, d), grouped as `offsets` (m + 1,) says.
+    Raises OptionError for an unknown method, DataError for numbers too large to be added up, and for CSR with a method
+    that would fill it.
+    """
+    check_method(features, method)
+    if is_sparse(features):
+        keys, totals, _ = _totals(features, offsets)
+        scale = np.full((offsets.size - 1, features.shape[1]), np.inf)
+        scale.ravel()[keys] = totals
+        return np.zeros_like(scale), scale
+    starts, sizes = offsets[:-1], np.diff(offsets)
+    table = features.astype(np.float64, copy=False)
+    low, high = np.minimum.reduceat(table, starts), np.maximum.reduceat(table, starts)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if method == "sum":
+            shift, scale = np.zeros_like(low), np.add.reduceat(np.abs(table), starts)
+        elif method == "minmax":
+            shift, scale = low, high - low
+        else:
+            shift = np.add.reduceat(table, starts) / sizes[:, None]
+            scale = _deviation(table, shift, starts, sizes)
+    if not (np.isfinite(shift).all() and np.isfinite(scale).all()):
+        q, j = np.argwhere(~(np.isfinite(shift) & np.isfinite(scale)))[0]
+        raise DataError(f"Feature column {j} has numbers too large to be added up in query {q}; rescale it first.")
+    return shift, np.where(low == high, np.inf, scale)
+
+
+def _deviation(table: Floats, mean: Floats, starts: Ints, sizes: Ints) -> Floats:
+    """Standard deviations (m, d), by way of the largest deviation so that no square over- or underflows."""
+    deviations = np.abs(table - np.repeat(mean, sizes, axis=0))
+    largest = np.maximum.reduceat(deviations, starts)
+    deviations /= np.repeat(np.where(largest > 0, largest, 1.0), sizes, axis=0)
+    return np.asarray(largest * np.sqrt(np.add.reduceat(deviations**2, starts) / sizes[:, None]))
+
+
+def _totals(features: Features, offsets: Ints) -> tuple[Ints, Floats, Ints]:
+    """For CSR: the cells query · d + feature in use, Σ|x| of each (infinite if constant), the cell of each entry."""
+    rows = np.repeat(np.arange(features.shape[0]), np.diff(features.indptr))
+    queries = np.searchsorted(offsets, rows, side="right") - 1
+    keys, cells = np.unique(queries * features.shape[1] + features.indices, return_inverse=True)
+    values = features.data.astype(np.float64)
+    order = np.argsort(cells, kind="stable")
+    starts = np.searchsorted(cells[order], np.arange(keys.size))
+    if not keys.size:
+        return keys, np.zeros(0), cells
+    low, high = np.minimum.reduceat(values[order], starts), np.maximum.reduceat(values[order], starts)
+    full = np.bincount(cells) == np.diff(offsets)[keys // features.shape[1]]
+    zero = (low == 0) & (high == 0)
+    totals = np.bincount(cells, weights=np.abs(values))
+    return keys, np.where(((low == high) & full) | zero, np.inf, totals), cells
+
+
+def _sparse_shares(features: Features, offsets: Ints) -> Features:
+    _, totals, cells = _totals(features, offsets)
+    shares = (features.data / totals[cells]).astype(features.dtype, copy=False)
+    made = type(features)((shares, features.indices.copy(), features.indptr.copy()), shape=features.shape)
+    made.eliminate_zeros()
+    return made
