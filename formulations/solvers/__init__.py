@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 from difflib import get_close_matches
 from functools import cache
+from typing import Any
 
 from formulations.errors import UnknownSolver
 from formulations.modeling.form import Form
@@ -35,7 +36,7 @@ AUTOMATIC = {
     "Assignment": ("scipy", "ortools"),
     "MinCostFlow": ("ortools", "highs"),
     "LinearProgram": ("highs", "cvxpy:CLARABEL"),
-    "GroupedSimplexQP": ("active_set", "qpsolvers:clarabel", "qpsolvers:piqp"),
+    "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
     "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),
 }
 """For each form the solvers that "auto" tries, cheapest first."""
@@ -49,15 +50,14 @@ def named(spec: str) -> Solver:
         hint = f"did you mean {near[0]!r}? " if near else ""
         raise UnknownSolver(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
     kind = _load(SOLVERS[name])
-    if not variant:
-        return kind()
-    if not hasattr(kind, "variant"):
+    if variant and not hasattr(kind, "variant"):
         raise UnknownSolver(f"{name!r} has no variants, but {variant!r} was asked for; write {name!r}")
-    return kind.variant(variant)
+    solver: Solver = kind.variant(variant) if variant else kind()
+    return solver
 
 
 @cache
-def _load(path: str) -> type:
+def _load(path: str) -> Any:
     module, _, attribute = path.partition(":")
     return getattr(importlib.import_module(module), attribute)
 

@@ -23,12 +23,13 @@ class ActiveSet:
 
     The planes in use are solved as an equality-constrained program; the step is cut where a weight would turn
     negative, and that plane leaves; when none does, the plane with the smallest gradient enters. Ends when the
-    Frank-Wolfe gap βᵀg - min g falls below `tolerance` of the objective's size, or can fall no further.
+    Frank-Wolfe gap βᵀg - min g falls below `tolerance` of the largest |p| (the size of what is maximised: H may be
+    many orders larger where planes are steep and lam is small), or can fall no further.
 
     max_steps: 0 means 50 steps a plane and 200 more.
     """
 
-    tolerance: float = 1e-12
+    tolerance: float = 1e-10
     max_steps: int = 0
 
     accepts: ClassVar[tuple[type[Form], ...]] = (GroupedSimplexQP,)
@@ -60,6 +61,7 @@ class ActiveSet:
 
     def _minimise(self, hessian: Floats, linear: Floats, beta: Floats) -> tuple[Floats, int, float]:
         limit = self.max_steps or 200 + 50 * linear.size
+        small = self.tolerance * float(np.abs(linear).max())
         ridge = 1e-13 * max(1.0, float(np.trace(hessian)) / linear.size)
         used = np.flatnonzero(beta > 0)
         best, least = beta.copy(), np.inf
@@ -73,10 +75,10 @@ class ActiveSet:
             else:
                 idle += 1
             # Rounding may keep a tiny gap alive: stop when it has not fallen for many steps.
-            if gap <= self.tolerance or idle > 20 + 2 * used.size:
+            if gap <= small or idle > 20 + 2 * used.size:
                 return best, step, least
             move = _newton(hessian, gradient, used, ridge)
-            if float(np.abs(move).max(initial=0.0)) <= 1e-15 or float(gradient[used] @ move) >= -self.tolerance * 1e-2:
+            if float(np.abs(move).max(initial=0.0)) <= 1e-15 or float(gradient[used] @ move) >= -1e-2 * small:
                 if entering in used:
                     return best, step, least
                 used = np.append(used, entering)
