@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +21,16 @@ MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 
 @click.command()
 @click.argument("data", type=click.Path(exists=True, dir_okay=False))
-@click.option("--scores", multiple=True, type=click.Path(exists=True, dir_okay=False), help="Scores; repeat to compare.")
-@click.option("--model", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A model; repeat to compare.")
+@click.option(
+    "--scores", multiple=True, type=click.Path(exists=True, dir_okay=False), help="Scores; repeat to compare."
+)
+@click.option(
+    "--model", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A model; repeat to compare."
+)
 @click.option("--measure", multiple=True, help=f"A measure; repeatable.  [default: {', '.join(MEASURES)}]")
-@click.option("--convention", default="default", show_default=True, help="letor2, letor3, letor4, trec, sklearn, burges.")
+@click.option(
+    "--convention", default="default", show_default=True, help="letor2, letor3, letor4, trec, sklearn, burges."
+)
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
 @json_option
 def evaluate(
@@ -50,12 +57,14 @@ def evaluate(
     runs |= {path: _predicted(path, data, unjudged) for path in model}
     found = {path: measured(queries, run, measure or MEASURES, convention=convention) for path, run in runs.items()}
     first, *others = found
-    pairs = {(other, str(m)): compare(found[first], found[other], m) for other in others for m in found[first].measures}
+    pairs = {
+        (other, repr(m)): compare(found[other], found[first], measure=m)
+        for other in others
+        for m in found[first].measures
+    }
     if json_:
         record: dict[str, Any] = {path: evaluation.as_dict() for path, evaluation in found.items()}
-        compared = [
-            {"baseline": first, "run": other, "measure": name, **result.as_dict()} for (other, name), result in pairs.items()
-        ]
+        compared = [{"run": other, "baseline": first, **asdict(result)} for (other, _), result in pairs.items()]
         as_json({"runs": record, "compared": compared})
         return
     for path, evaluation in found.items():
@@ -68,7 +77,7 @@ def evaluate(
             [
                 [
                     other, name, f"{r.difference:+.4f}", f"[{r.interval[0]:+.4f}, {r.interval[1]:+.4f}]",
-                    f"{r.p_randomisation:.4f}", f"{r.p_t:.4f}",
+                    f"{r.p_randomization:.4f}", f"{r.p_t:.4f}",
                 ]
                 for (other, name), r in pairs.items()
             ],
@@ -82,7 +91,9 @@ def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float
     from rankopt.rankers.scores import linear_scores
 
     ranker = load_model(path)
-    return linear_scores(read_svmlight(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_)
+    return linear_scores(
+        read_svmlight(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_
+    )
 
 
 def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:

@@ -36,7 +36,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     left = [all(isinstance(row[i], str) and not _number(row[i]) for row in rows) for i in range(len(head))]
 
     def line(row: Sequence[str]) -> str:
-        parts = (cell.ljust(w) if is_text else cell.rjust(w) for cell, w, is_text in zip(row, widths, left, strict=True))
+        parts = (
+            cell.ljust(w) if is_text else cell.rjust(w) for cell, w, is_text in zip(row, widths, left, strict=True)
+        )
         return "  ".join(parts).rstrip()
 
     click.secho(line(head), bold=True)

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     "--bound", type=click.Choice(["convex", "tie-aware", "nonconvex"]), default="nonconvex", show_default=True,
     help="Which upper bound of the measure's regret.",
 )  # fmt: skip
-@click.option("--decay", default="linear", show_default=True, help="linear, power(0.5), log, loglog, discount; @k cuts.")
+@click.option(
+    "--decay", default="linear", show_default=True, help="linear, power(0.5), log, loglog, discount; @k cuts."
+)
 @click.option("--w0", type=click.Choice(["zeros", "regression"]), help="What the regulariser pulls to.")
 @click.option("--lam", type=float, multiple=True, help="Weight of the regulariser; repeat it to choose on --validate.")
 @click.option("--argmax", default="exact", show_default=True, help="Solver of the loss-augmented ranking.")

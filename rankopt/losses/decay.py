@@ -95,7 +95,9 @@ def parse_decay(spec: str | Decay | ArrayLike) -> Decay:
     if not isinstance(spec, str):
         weights = np.asarray(spec, dtype=np.float64)
         if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (np.diff(weights) > 0).any():
-            raise OptionError("decay as an array must be a non-empty, finite, non-increasing vector of position weights")
+            raise OptionError(
+                "decay as an array must be a non-empty, finite, non-increasing vector of position weights"
+            )
         return Decay("given", given=tuple(weights.tolist()))
     match = _NOTATION.fullmatch(spec.strip())
     known = ("linear", "discount", *FAMILIES)

@@ -58,11 +58,11 @@ def margin_shards(
     weights: (m,) the weight of each query; those that stay are scaled to sum to 1.
     Raises DataError where no query has anything to order.
     """
-    _check_labelled(queries)
-    gain = measure.gain(queries.relevance, queries.offsets)
+    relevance = _relevance(queries)
+    gain = measure.gain(relevance, queries.offsets)
     useful = orderable(gain, measure.discounts(queries.offsets), queries.offsets)
     queries, share = _kept(queries, weights, useful, f"{measure} tells apart")
-    gain = measure.gain(queries.relevance, queries.offsets)
+    gain = measure.gain(_relevance(queries), queries.offsets)
     shards = []
     for first, last in cut(queries.offsets):
         low, high = queries.offsets[first], queries.offsets[last]
@@ -81,23 +81,22 @@ def margin_shards(
 
 def pairwise_shards(queries: Queries, weights: Floats) -> tuple[Shard, ...]:
     """Shards of the queries with documents of different grades, with the pairwise hinge."""
-    _check_labelled(queries)
-    useful = np.maximum.reduceat(queries.relevance, queries.offsets[:-1]) > np.minimum.reduceat(
-        queries.relevance, queries.offsets[:-1]
-    )
+    relevance, starts = _relevance(queries), queries.offsets[:-1]
+    useful = np.maximum.reduceat(relevance, starts) > np.minimum.reduceat(relevance, starts)
     queries, share = _kept(queries, weights, useful, "have different grades")
     shards = []
     for first, last in cut(queries.offsets):
         low, high = queries.offsets[first], queries.offsets[last]
         offsets = queries.offsets[first : last + 1] - low
-        loss = PairwiseHinge(queries.relevance[low:high], offsets)
+        loss = PairwiseHinge(_relevance(queries)[low:high], offsets)
         shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss))
     return tuple(shards)
 
 
-def _check_labelled(queries: Queries) -> None:
+def _relevance(queries: Queries) -> Floats:
     if queries.relevance is None:
         raise DataError("training cannot learn an order because the queries carry no relevance; give y")
+    return queries.relevance
 
 
 def _kept(queries: Queries, weights: Floats, useful: NDArray[np.bool_], trait: str) -> tuple[Queries, Floats]:

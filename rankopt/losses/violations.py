@@ -1,5 +1,8 @@
 """Counting the pairs that violate a margin of one, by a sweep with a Fenwick tree."""
 
+# mypy: allow-untyped-decorators
+# (numba carries no types)
+
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +42,11 @@ def count_violations(scores: Floats, level: Ints, rows: Ints, offsets: Ints, abo
         levels = 1
         for row in range(low, high):
             levels = max(levels, level[row] + 1)
-        near, far, total = np.zeros(levels + 1, np.int64), np.zeros(levels + 1, np.int64), np.zeros(levels + 1, np.int64)
+        near, far, total = (
+            np.zeros(levels + 1, np.int64),
+            np.zeros(levels + 1, np.int64),
+            np.zeros(levels + 1, np.int64),
+        )
         for row in range(low, high):
             _insert(total, level[row])
         reached, passed = low, low

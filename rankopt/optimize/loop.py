@@ -52,9 +52,16 @@ class Clock:
         seconds = perf_counter() - self.began
         self.steps.append(
             Step(
-                len(self.steps) + 1, round, state.primal, state.bound, state.latest, len(state.planes), seconds,
-                state.seconds_argmax, state.seconds_master,
-            )  # fmt: skip
+                step=len(self.steps) + 1,
+                round=round,
+                primal=state.primal,
+                bound=state.bound,
+                latest=state.latest,
+                planes=len(state.planes),
+                seconds=seconds,
+                seconds_argmax=state.seconds_argmax,
+                seconds_master=state.seconds_master,
+            )
         )
         asked = [callback(self.steps[-1], state) for callback in self.callbacks]
         if any(asked):

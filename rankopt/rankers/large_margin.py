@@ -30,8 +30,9 @@ Floats = NDArray[np.float64]
 
 
 class LargeMarginRanker(OptimizedRanker):
-    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w), loss an upper bound of the measure's regret [ORM, eq. 20-24].
+    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w), loss_q an upper bound of the measure's regret on query q.
 
+    Source: [ORM, eq. 20 to 24].
     The m queries with something to order count, v_q = query_weight / Σ query_weight (1/m by default).
 
     Args:
@@ -120,5 +121,7 @@ class LargeMarginRanker(OptimizedRanker):
     def _argmax(self) -> Solver:
         solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
         if not suits(solver, RankTwoAssignment):
-            raise OptionError(f"argmax {solver.spec!r} cannot rank; use one of {', '.join(accepting(RankTwoAssignment))}")
+            raise OptionError(
+                f"argmax {solver.spec!r} cannot rank; use one of {', '.join(accepting(RankTwoAssignment))}"
+            )
         return solver

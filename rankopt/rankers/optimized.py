@@ -19,6 +19,7 @@ from rankopt.errors import OptionError
 from rankopt.losses.risk import Risk
 from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
+from rankopt.measures.positional import Positional
 from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.concave_convex import Training, train
@@ -82,7 +83,7 @@ class OptimizedRanker(LinearRanker):
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         objective = self.objective(queries, weights)
         start = objective.w0
-        if self.warm_start and np.shape(getattr(self, "coef_", None)) == start.shape:
+        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == start.shape:
             start = self.coef_
         with shown(self.verbose) as progress:
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
@@ -132,7 +133,7 @@ class OptimizedRanker(LinearRanker):
         if isinstance(start, str) and start == "zeros":
             return np.zeros(queries.n_features)
         if isinstance(start, str) and start == "regression":
-            gain = parse(self.measure).gain(queries.relevance, queries.offsets)
+            gain = self._gains(queries)
             return least_squares(queries.features, gain, np.repeat(weights, np.diff(queries.offsets)), 0.0)
         if isinstance(start, str):
             raise OptionError(f"w0 = {start!r} is unknown; use 'zeros', 'regression' or an array")
@@ -140,6 +141,12 @@ class OptimizedRanker(LinearRanker):
         if w0.shape != (queries.n_features,) or not np.isfinite(w0).all():
             raise OptionError(f"w0 has shape {w0.shape}; it needs {queries.n_features} finite numbers, one a feature")
         return w0
+
+    def _gains(self, queries: Queries) -> Floats:
+        measure = parse(self.measure)
+        if not isinstance(measure, Positional):
+            raise OptionError(f"w0 = 'regression' needs gains, and {measure} has none; use 'zeros' or an array")
+        return np.asarray(measure.gain(np.asarray(queries.relevance), queries.offsets))
 
     def _check_options(self) -> None:
         if not (np.isfinite(self.tol) and self.tol >= 0):

@@ -1,0 +1,193 @@
+"""The bounds: above the regret, below each other, convex where they say so, blind to shuffling."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+
+from formulations.ranking import ranking
+from formulations.solvers import named
+from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses.decay import parse_decay
+from rankopt.losses.margin import MarginLoss
+from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.measures import parse
+
+MEASURES = ["nDCG@3", "nDCG", "P@2", "DCG@2", "ERU(alpha=3, d=0)", "WTA"]
+DECAYS = ["linear", "linear@2", "power(0.5)", "power(1)@3", "log", "loglog", "discount"]
+
+
+def batch(rng, queries=4, largest=6, tied=False):
+    """Grades, offsets and scores of a few small queries; `tied` scores repeat often."""
+    sizes = rng.integers(1, largest + 1, queries)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    grades = rng.integers(0, 3, offsets[-1]).astype(float)
+    scores = rng.integers(-1, 2, offsets[-1]).astype(float) if tied else rng.normal(size=offsets[-1])
+    return grades, offsets, scores
+
+
+def loss_of(bound, measure, decay, grades, offsets, **options):
+    measure, decay = parse(measure), parse_decay(decay)
+    problem = ranking(
+        np.zeros(grades.size),
+        measure.gain(grades, offsets),
+        discount=measure.discount,
+        decay=lambda n: decay.weights(n, measure),
+        offsets=offsets,
+    )
+    return MarginLoss.build(problem, bound_named(bound, **options), named("exact"))
+
+
+def all_orders(problem, q):
+    """Every order of query q as (measure part, score weights): a[π]ᵀb and c[π] by document."""
+    rows = slice(problem.offsets[q], problem.offsets[q + 1])
+    gain, discount, decay = problem.gain[rows], problem.discount[rows], problem.decay[rows]
+    found = []
+    for order in permutations(range(gain.size)):
+        weights = np.empty(gain.size)
+        weights[list(order)] = decay
+        found.append((float(discount @ gain[list(order)]), weights))
+    return found
+
+
+def by_definition(bound, problem, q, scores):
+    """The bound written down: maxima over all orders."""
+    orders = all_orders(problem, q)
+    s = scores[problem.offsets[q] : problem.offsets[q + 1]]
+    augmented = max(c @ s - worth for worth, c in orders)
+    best = max(worth for worth, _ in orders)
+    maximisers = [c for worth, c in orders if worth >= best - 1e-12]
+    subtracted = {
+        "tie-aware": max(c @ s for c in maximisers),
+        "nonconvex": max(c @ s for _, c in orders),
+    }[bound]
+    return augmented + best - subtracted
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_bounds_are_their_definitions(measure, decay, tied):
+    rng = np.random.default_rng(1)
+    grades, offsets, scores = batch(rng, largest=5, tied=tied)
+    for bound in ("tie-aware", "nonconvex"):
+        loss = loss_of(bound, measure, decay, grades, offsets)
+        expected = [by_definition(bound, loss.problem, q, scores) for q in range(4)]
+        np.testing.assert_allclose(loss.at(scores).value, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("measure", MEASURES)
+def test_regret_nonconvex_tie_aware_convex_rise_in_this_order(measure, decay, tied):
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        grades, offsets, scores = batch(rng, tied=tied)
+        losses = [
+            loss_of("nonconvex", measure, decay, grades, offsets),
+            loss_of("tie-aware", measure, decay, grades, offsets),
+            loss_of("convex", measure, decay, grades, offsets),
+        ]
+        first = loss_of("convex", measure, decay, grades, offsets, reference="first")
+        at = [loss.at(scores).value for loss in losses]
+        problem = losses[0].problem
+        for q in range(len(problem)):
+            rows = slice(offsets[q], offsets[q + 1])
+            s = scores[rows]
+            orders = all_orders(problem, q)
+            best = max(worth for worth, _ in orders)
+            allowed = [  # the orders by score, whichever way ties fall
+                best - float(problem.discount[rows] @ problem.gain[rows][list(order)])
+                for order in permutations(range(s.size))
+                if all(s[x] >= s[y] for x, y in pairwise(order))
+            ]
+            assert max(allowed) <= at[0][q] + 1e-12
+        assert (at[0] <= at[1] + 1e-12).all()
+        assert (at[1] <= at[2] + 1e-12).all()
+        assert (at[1] <= first.at(scores).value + 1e-12).all()
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_planes_lie_below_the_majorant_and_touch_it(bound):
+    rng = np.random.default_rng(3)
+    for trial in range(40):
+        grades, offsets, scores = batch(rng, tied=trial % 2 == 0)
+        loss = loss_of(bound, "nDCG@3", "power(0.5)", grades, offsets)
+        majorant = loss.majorant(scores)
+        here = majorant.at(scores)
+        slope = here.placed - here.reference
+        np.testing.assert_allclose(here.value, loss.at(scores).value, atol=1e-12)
+        np.testing.assert_allclose(here.height + np.add.reduceat(slope * scores, offsets[:-1]), here.value, atol=1e-12)
+        elsewhere = scores + rng.normal(size=scores.size)
+        there = majorant.at(elsewhere).value
+        assert (here.height + np.add.reduceat(slope * elsewhere, offsets[:-1]) <= there + 1e-12).all()
+        assert (loss.at(elsewhere).value <= there + 1e-12).all()
+        assert (here.bound >= here.value).all()
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("tied", [False, True])
+def test_shuffling_documents_moves_values_nowhere(bound, tied):
+    rng = np.random.default_rng(4)
+    grades, offsets, scores = batch(rng, queries=12, largest=30, tied=tied)
+    shuffle = np.concatenate([rng.permutation(np.arange(a, b)) for a, b in pairwise(offsets)])
+    straight = loss_of(bound, "nDCG@5", "linear", grades, offsets)
+    shuffled = loss_of(bound, "nDCG@5", "linear", grades[shuffle], offsets)
+    np.testing.assert_allclose(shuffled.at(scores[shuffle]).value, straight.at(scores).value, rtol=1e-12, atol=1e-13)
+    # The reference is the same for the same document, also where scores and gains tie.
+    np.testing.assert_allclose(
+        shuffled.reference_weights(scores[shuffle]), straight.reference_weights(scores)[shuffle], rtol=1e-12, atol=1e-13
+    )
+
+
+def test_average_reference_is_the_mean_of_all_best_orders_when_gains_differ_by_position():
+    """On an untruncated measure the maximisers are the orders by gain, and documents of equal gain share alike."""
+    grades, offsets = np.array([2.0, 1.0, 1.0, 0.0, 0.0]), np.array([0, 5])
+    loss = loss_of("convex", "nDCG", "power(1)", grades, offsets)
+    orders = all_orders(loss.problem, 0)
+    best = max(worth for worth, _ in orders)
+    mean = np.mean([c for worth, c in orders if worth >= best - 1e-12], axis=0)
+    np.testing.assert_allclose(loss.reference_weights(np.zeros(5)), mean, atol=1e-15)
+
+
+def test_pairwise_hinge_is_its_definition():
+    rng = np.random.default_rng(5)
+    for trial in range(30):
+        sizes = rng.integers(2, 9, 3)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        grades = np.concatenate([np.append(rng.integers(0, 4, n - 2), [0, 3]) for n in sizes]).astype(float)
+        scores = np.round(2 * rng.normal(size=grades.size), trial % 3)
+        here = PairwiseHinge(grades, offsets).at(scores)
+        for q, (a, b) in enumerate(pairwise(offsets)):
+            pairs = [(i, j) for i in range(a, b) for j in range(a, b) if grades[i] > grades[j]]
+            expected = np.mean([max(0.0, 1 - (scores[i] - scores[j])) for i, j in pairs])
+            assert here.value[q] == pytest.approx(expected, abs=1e-12)
+        elsewhere = scores + rng.normal(size=scores.size)
+        plane = here.height + np.add.reduceat((here.placed - here.reference) * elsewhere, offsets[:-1])
+        assert (plane <= PairwiseHinge(grades, offsets).at(elsewhere).value + 1e-12).all()
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("linear@3", [3, 2, 1, 0]),
+        ("power(1)", [1, 1 / 2, 1 / 3, 1 / 4]),
+        ("power(2)@2", [1, 1 / 4, 0, 0]),
+        ("log", 1 / np.log2(np.arange(2, 6))),
+        ("loglog", 1 / np.log2(np.log2(np.arange(2, 6)) + 1)),
+        ("discount", [1, 1 / np.log2(3), 0, 0]),
+        ([5, 2.5, 2.5], [5, 2.5, 2.5, 0]),
+    ],
+)
+def test_decay_families(spec, expected):
+    decay = parse_decay(spec)
+    np.testing.assert_allclose(decay.weights(4, parse("nDCG@2")), expected, atol=1e-15)
+    assert (np.diff(decay.weights(50, parse("nDCG@2"))) <= 0).all()
+    if isinstance(spec, str):
+        assert parse_decay(str(decay)) == decay
+
+
+@pytest.mark.parametrize("spec", ["linea", "power(-1)", "log(2)", "linear@0", [], [1, 2], [np.nan], [[1.0]]])
+def test_bad_decays_are_refused(spec):
+    with pytest.raises(ValueError, match="decay"):
+        parse_decay(spec)
