@@ -123,9 +123,6 @@ def test_names_of_features_are_kept_and_compared(rows):
         RegressionRanker().fit(features[:, :2], grades).predict(queries)
 
 
-# --- weights of queries --------------------------------------------------------------------------------------------
-
-
 def test_weights_by_name_by_place_and_as_series_are_the_same(rows):
     features, grades, qid = rows
     weight = {query: 1.0 + query**2 for query in range(M)}
