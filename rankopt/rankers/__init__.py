@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import Any
 
 RANKERS = {
+    "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
+    "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
 }
 """Every ranker, `name: "module:object"`. The closed list of what a saved model may be."""
