@@ -24,7 +24,7 @@ class Convention:
     gain      of DCG and nDCG that name none: "exp2" 2^y - 1, "linear" y, None the measure's own default
     discount  likewise: "log2" 1/log2(i + 1), or LETOR's "letor" 1, 1, 1/log2(i) from i = 3
     empty     what a query counts on which the measure is not defined (no relevant document for nDCG, NERU, AP, RR; one
-              class only for AUC): a number, or "skip" to leave it out of the mean. Sums such as DCG, P and ERR are
+              class only for AUC): 0, 1, or "skip" to leave it out of the mean. Sums such as DCG, P and ERR are
               defined there, as 0
     short     value at a cutoff k of a query with fewer than k documents: "own" that of the whole list, "zero" 0 for
               nDCG and P, "zero-ndcg" 0 for nDCG only

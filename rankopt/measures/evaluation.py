@@ -16,7 +16,7 @@ from rankopt.measures.ranking import Ranking, ranked
 from rankopt.measures.segments import Floats, Ints
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """What `evaluate` found: M measures of m queries, under one convention.
 
@@ -24,7 +24,7 @@ class Evaluation:
     tied        (M,) number of queries whose value depends on the order of documents of equal score
     query_ids   m ids
 
-    `evaluation[measure]` gives the values (m,) of one measure, `print(evaluation)` a table.
+    `evaluation[measure]` gives the values (m,) of one measure, the value itself prints as a table.
     """
 
     measures: tuple[Measure, ...]
@@ -71,7 +71,7 @@ class Evaluation:
             },
         }
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         names = [repr(measure) for measure in self.measures]
         width = max(map(len, names), default=0)
         lines = [f"{'measure':{width}}     mean  queries  tied    (convention {self.convention.name})"]
@@ -119,7 +119,8 @@ def evaluate(
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
     tied = _tied(asked, by_score, rules)
     table = np.array(rows).reshape(len(asked), len(documents.query_ids))
-    table.setflags(write=False)
+    for array in (table, tied):
+        array.setflags(write=False)
     return Evaluation(asked, table, tied, documents.query_ids, rules)
 
 

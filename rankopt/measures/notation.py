@@ -60,7 +60,7 @@ def named(name: str) -> Measure:
 def _literal(node: ast.expr, text: str) -> Any:
     try:
         return ast.literal_eval(node)
-    except ValueError as error:
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
         raise _unreadable(text) from error
 
 

@@ -157,7 +157,8 @@ def _grouped(
         except (ValueError, OverflowError):
             documents[columns[2]] = np.nan
         if np.isnan(documents[columns[2]]):
-            raise DataError(f"{where}: {columns[value]!r} is not a {'whole ' if whole else ''}number.")
+            kind = "a whole number" if whole else "a number"
+            raise DataError(f"{where}: {columns[value]!r} is not {kind}; mend the line.")
     numbers: Sequence[float] = [number for documents in queries.values() for number in documents.values()]
     offsets = np.concatenate([[0], np.cumsum([len(documents) for documents in queries.values()])]).astype(np.int64)
     names = tuple(name for documents in queries.values() for name in documents)
