@@ -1,0 +1,122 @@
+"""Conformance checks for a measure, a loss or a method of your own: the ones that ours pass.
+
+Each takes the thing to be checked and raises `AssertionError` with what is wrong; all are seeded.
+
+>>> from rankopt.measures import parse
+>>> check_measure(parse("nDCG@3"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise, permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.losses.loss import Loss
+from rankopt.measures.positional import Positional
+
+if TYPE_CHECKING:
+    from rankopt.optimize.loop import Method
+
+__all__ = ["check_loss", "check_measure", "check_method"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def small_queries(seed: int = 0, batches: int = 20, largest: int = 6) -> Iterator[tuple[Floats, Ints]]:
+    """Grades and offsets of a few small queries, with ties, one-document queries and queries of one grade among them."""
+    rng = np.random.default_rng(seed)
+    for _ in range(batches):
+        sizes = rng.integers(1, largest + 1, 4)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        yield rng.integers(0, 3, offsets[-1]).astype(np.float64), offsets
+
+
+def check_measure(measure: Positional, grades: Callable[[Floats], Floats] = lambda grades: grades) -> None:
+    """A positional measure is an inner product whose best order sorts by grade.
+
+    grades: turns grades 0, 1, 2 into ones that the measure takes.
+    """
+    for n in (1, 2, 7, 40):
+        discount = measure.discount(n)
+        assert discount.shape == (n,), f"discount({n}) must have {n} entries"
+        assert np.isfinite(discount).all(), "discounts must be finite"
+        assert (np.diff(discount) <= 0).all(), "discounts must not increase"
+    for relevance, offsets in small_queries():
+        relevance = grades(relevance)
+        gain = measure.gain(relevance, offsets)
+        assert gain.shape == relevance.shape, "there must be a gain for every document"
+        assert np.isfinite(gain).all(), "gains must be finite"
+        constant = measure.constant(relevance, offsets)
+        best = measure.best(relevance, offsets)
+        for q, (low, high) in enumerate(pairwise(offsets.tolist())):
+            b, a = gain[low:high], measure.discount(high - low)
+            values = [float(a @ b[list(order)]) - constant[q] for order in permutations(range(high - low))]
+            assert np.isclose(max(values), best[q], atol=1e-12), "best must be the value of the best order"
+            by_grade = np.argsort(-relevance[low:high], kind="stable")
+            reached = float(a @ b[by_grade]) - constant[q]
+            assert np.isclose(reached, max(values), atol=1e-12), "sorting by grade must be best"
+        rows = np.concatenate([np.arange(low, high)[::-1] for low, high in pairwise(offsets.tolist())])
+        np.testing.assert_allclose(measure.gain(relevance[rows], offsets), gain[rows], rtol=1e-12, atol=1e-15)
+
+
+def check_loss(build: Callable[[Floats, Ints], Loss]) -> None:
+    """A loss of the scores: `build(relevance, offsets)` makes it for queries that all have something to order.
+
+    Its planes touch it and lie below its majorant; the majorant is convex, above the loss and touches it; bounds are
+    not below values; neither the order of documents nor other queries matter.
+    """
+    rng = np.random.default_rng(1)
+    for relevance, offsets in small_queries(seed=1):
+        relevance, offsets = _orderable(relevance, offsets)
+        starts = offsets[:-1]
+        loss = build(relevance, offsets)
+        for scores in (rng.normal(size=relevance.size), rng.integers(-1, 2, relevance.size).astype(np.float64)):
+            majorant = loss.majorant(scores)
+            assert majorant.convex, "a majorant must be convex"
+            here, there = loss.at(scores), majorant.at(scores)
+            assert (here.bound >= here.value).all(), "a bound must not be below the value"
+            np.testing.assert_allclose(there.value, here.value, atol=1e-12, err_msg="a majorant must touch the loss")
+            slope = there.placed - there.reference
+            touching = there.height + np.add.reduceat(slope * scores, starts)
+            np.testing.assert_allclose(touching, there.value, atol=1e-12, err_msg="a plane must touch the loss")
+            elsewhere = scores + rng.normal(size=scores.size)
+            plane = there.height + np.add.reduceat(slope * elsewhere, starts)
+            above = majorant.at(elsewhere).value
+            assert (plane <= above + 1e-12).all(), "a plane must lie below the majorant"
+            assert (loss.at(elsewhere).value <= above + 1e-12).all(), "a majorant must lie above the loss"
+            rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
+            shuffled = build(relevance[rows], offsets).at(scores[rows])
+            np.testing.assert_allclose(shuffled.value, here.value, atol=1e-12, err_msg="shuffling changed a value")
+            alone = loss.only(1, 2).at(scores[offsets[1] : offsets[2]]).value
+            np.testing.assert_allclose(alone, here.value[1:2], atol=1e-12, err_msg="other queries changed a value")
+
+
+def check_method(method: Method, tol: float = 1e-4, max_iter: int = 5000) -> None:
+    """A method reaches the optimum of a convex problem, with bounds that are true and never recede."""
+    from rankopt.data.queries import Queries
+    from rankopt.rankers.pairwise import PairwiseRanker
+
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(60, 3))
+    relevance = (features @ [1.0, -1.0, 0.5] + rng.normal(size=60) > 0.5).astype(np.float64)
+    queries = Queries.from_arrays(features, relevance, qid=np.arange(60) // 10)
+    for lam in (1.0, 0.01):
+        best = PairwiseRanker(lam=lam, tol=1e-7).fit(queries).certificate_
+        ranker = PairwiseRanker(lam=lam, tol=tol, method=method, max_iter=max_iter).fit(queries)
+        found, history = ranker.certificate_, ranker.history_
+        assert found.relative_gap <= tol, "the gap must close"
+        assert abs(found.primal - best.primal) <= found.gap + best.gap, "the objective must be the optimum's"
+        assert found.bound <= best.primal, "a bound must be below every objective"
+        assert (np.diff(history.bound) >= 0).all(), "bounds must not recede"
+        assert (np.diff(history.primal) <= 0).all(), "the best objective must not rise"
+
+
+def _orderable(relevance: Floats, offsets: Ints) -> tuple[Floats, Ints]:
+    """Each query with two more documents, of the lowest and the highest grade."""
+    parts = [np.append(relevance[low:high], [0.0, 2.0]) for low, high in pairwise(offsets.tolist())]
+    return np.concatenate(parts), np.concatenate([[0], np.cumsum([part.size for part in parts])])

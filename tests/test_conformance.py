@@ -1,0 +1,78 @@
+"""Every measure, loss and method of the tables passes the checks that users are given; planted faults do not."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from formulations.ranking import ranking
+from formulations.solvers import named
+from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses.margin import MarginLoss
+from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.measures import parse
+from rankopt.measures.dcg import DiscountedGain
+from rankopt.optimize import METHODS, method_named
+from rankopt.optimize.bundle import Bundle
+from rankopt.testing import check_loss, check_measure, check_method
+
+POSITIONAL = ["nDCG", "nDCG@3", "nDCG(gain='linear')@5", "DCG@2", "P@3", "WTA", "ERU(alpha=5, d=0)", "NERU(alpha=3, d=0)@4"]
+
+
+@pytest.mark.parametrize("measure", POSITIONAL)
+def test_positional_measures(measure):
+    check_measure(parse(measure))
+
+
+def margin(bound):
+    def build(relevance, offsets):
+        measure = parse("nDCG@3")
+        problem = ranking(
+            np.zeros(relevance.size),
+            measure.gain(relevance, offsets),
+            discount=measure.discount,
+            decay=lambda n: np.arange(1.0, n + 1) ** -0.5,
+            offsets=offsets,
+        )
+        return MarginLoss.build(problem, bound_named(bound), named("exact"))
+
+    return build
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_margin_losses(bound):
+    check_loss(margin(bound))
+
+
+def test_the_pairwise_hinge():
+    check_loss(PairwiseHinge)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_methods(method):
+    check_method(method_named(method))
+
+
+def test_planted_faults_are_found():
+    @dataclass(frozen=True, repr=False)
+    class Rising(DiscountedGain):
+        def discount(self, n):
+            return super().discount(n)[::-1]
+
+    with pytest.raises(AssertionError, match="increase"):
+        check_measure(Rising())
+
+    class Overstated(PairwiseHinge):
+        def at(self, scores):
+            there = super().at(scores)
+            return replace(there, height=there.height + 0.1)
+
+    with pytest.raises(AssertionError, match="touch"):
+        check_loss(Overstated)
+
+    class Boasting(Bundle):
+        def step(self, state, objective):
+            return replace(super().step(state, objective), bound=state.bound + 0.2)
+
+    with pytest.raises(AssertionError):
+        check_method(Boasting(), max_iter=50)
