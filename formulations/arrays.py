@@ -26,7 +26,8 @@ def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
 
 
 def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
-    """`values` as a read-only float64 array; raises `InvalidProblem` naming the first entry that is no number."""
+    """`values` as a read-only float64 array, copied unless it is one already; raises `InvalidProblem` naming the first
+    entry that is no number."""
     try:
         array = np.ascontiguousarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -40,6 +41,8 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
             f"{name}{list(place)} is {array[place]}, but must be finite and at most {LARGEST:g} in magnitude; "
             "remove, impute or rescale it"
         )
+    if isinstance(values, np.ndarray) and array.flags.writeable and np.may_share_memory(array, values):
+        array = array.copy()
     return frozen(array)
 
 

@@ -11,7 +11,7 @@ One group with capacity 1 is the bundle method's master; one group a query is th
 >>> program = margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0)
 >>> solution = solve(program, "active_set")
 >>> solution.value, solution.dual["step"]
-(0.125, array([-0.5]))
+(0.625, array([-0.5]))
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Ints
-from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch, Weights, laid_out
+from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch, Weights, laid_out, weights_for
 from formulations.modeling.solve import solve
 
 __all__ = ["ranking", "solve"]
@@ -64,7 +64,7 @@ def ranking(
     if offsets is not None:
         bounds = np.asarray(offsets, dtype=np.int64)
         return RankTwoBatch(heights, worth, laid_out(discount, bounds), laid_out(decay, bounds), bounds)
-    weights = [np.asarray(given(heights.size) if callable(given) else given, dtype=float) for given in (discount, decay)]
+    weights = [weights_for(given, heights.size) for given in (discount, decay)]
     positions = min(max(part.size for part in weights), heights.size)
     a, c = (np.pad(part[:positions], (0, positions - part[:positions].size)) for part in weights)
     return RankTwoAssignment(heights, worth, a, c)

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.modeling.form import EPSILON, Form
 from formulations.modeling.prices import shortest_path_prices
 
-__all__ = ["Assignment"]
+__all__ = ["Assignment", "is_order"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,8 @@ class Assignment(Form):
     profit: Floats
     allowed: Bools | None = None
 
+    solvable = True
+
     def __post_init__(self) -> None:
         profit = finite("profit", self.profit, 2)
         positions, documents = profit.shape
@@ -48,7 +50,7 @@ class Assignment(Form):
             if allowed.shape != profit.shape or allowed.dtype != np.bool_:
                 raise InvalidProblem(f"allowed must be booleans of shape {profit.shape}, got {allowed.shape}")
             object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
-            self._check_matching()
+        self._check_matching()
 
     def _check_matching(self) -> None:
         """Raise `Infeasible` with a set of positions that has too few documents (Hall's condition)."""
@@ -78,6 +80,14 @@ class Assignment(Form):
         return float(np.abs(self.profit).max())
 
     @property
+    def extent(self) -> str:
+        return f"{self.positions} positions × {self.documents} documents"
+
+    @property
+    def size(self) -> int:
+        return self.profit.size
+
+    @property
     def rounding(self) -> float:
         return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
 
@@ -89,14 +99,11 @@ class Assignment(Form):
         return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
 
     def violation(self, x: NDArray[Any]) -> float:
-        order = np.asarray(x)
-        if order.shape != (self.positions,) or order.dtype.kind not in "iu":
-            return float("inf")
-        if (order < 0).any() or (order >= self.documents).any() or np.unique(order).size < order.size:
-            return 1.0
-        if self.allowed is not None and not self.allowed[np.arange(self.positions), order].all():
-            return 1.0
-        return 0.0
+        """0 for an order of allowed documents; anything else is no point."""
+        valid = is_order(x, self.positions, self.documents)
+        if valid and self.allowed is not None:
+            valid = bool(self.allowed[np.arange(self.positions), x].all())
+        return 0.0 if valid else float("inf")
 
     def bound(self, y: Floats) -> float:
         prices = np.maximum(y, 0.0) if self.documents > self.positions else np.asarray(y)
@@ -117,7 +124,9 @@ class Assignment(Form):
         return {"position": (self.masked_profit() - y).max(axis=1), "document": y}
 
 
-def placing(profit: ArrayLike, allowed: ArrayLike | None = None) -> Assignment:
-    """An `Assignment` from anything array-like."""
-    mask = None if allowed is None else np.asarray(allowed)
-    return Assignment(np.asarray(profit), mask)
+def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
+    """Whether x holds a document at each position, none of them twice."""
+    order = np.asarray(x)
+    if order.shape != (positions,) or order.dtype.kind not in "iu":
+        return False
+    return bool(((order >= 0) & (order < documents)).all()) and np.unique(order).size == positions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol, runtime_checkable
 
@@ -39,9 +39,9 @@ class BatchSolution:
     def judged(cls, batch: RankTwoBatch, order: Ints, way: NDArray[Any], solver: str) -> BatchSolution:
         """The answer with these orders, values recomputed from the data, the bound a rounding error above."""
         placed = order + np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
-        worth = batch.decay * batch.scores[placed] - batch.discount * batch.gain[placed]
-        value = np.add.reduceat(worth, batch.offsets[:-1])
-        size = np.add.reduceat(np.abs(worth), batch.offsets[:-1])
+        decayed, discounted = batch.decay * batch.scores[placed], batch.discount * batch.gain[placed]
+        value = np.add.reduceat(decayed - discounted, batch.offsets[:-1])
+        size = np.add.reduceat(np.abs(decayed) + np.abs(discounted), batch.offsets[:-1])
         return cls(batch, order, value, value + 4.0 * EPSILON * size, way, solver)
 
     @property
@@ -82,12 +82,8 @@ def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact") -> BatchSol
 
     chosen = named("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
     began = perf_counter()
-    if isinstance(chosen, BatchSolver):
-        answer = chosen.solve_batch(batch)
-    else:
-        answer = _one_by_one(batch, chosen)
-    object.__setattr__(answer, "seconds", perf_counter() - began)
-    return answer
+    answer = chosen.solve_batch(batch) if isinstance(chosen, BatchSolver) else _one_by_one(batch, chosen)
+    return replace(answer, seconds=perf_counter() - began)
 
 
 def _one_by_one(batch: RankTwoBatch, solver: Solver) -> BatchSolution:

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints
+from formulations.errors import Unsupported
 from formulations.modeling.assignment import Assignment
 from formulations.modeling.flow import MinCostFlow
 from formulations.modeling.form import Form
@@ -28,10 +29,11 @@ from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.names import Block
 from formulations.modeling.quadratic_program import QuadraticProgram
 from formulations.modeling.rank_two import RankTwoAssignment
-from formulations.modeling.vertex import order_on_support
+from formulations.modeling.vertex import flow_on_support, order_on_support
 
 __all__ = ["BRIDGES", "Bridge", "path_to", "restated"]
 
+Restated = TypeVar("Restated", bound=Form)
 Point = tuple[NDArray[Any], Floats | None]
 Back = Callable[[NDArray[Any], Floats | None], Point]
 
@@ -126,7 +128,7 @@ def _flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
         problem.cost, matrix, supply, supply, np.zeros(count), problem.capacity.astype(np.float64),
         maximises=False, variables=problem.arcs, rows=problem.nodes,
     )  # fmt: skip
-    return program, lambda x, y: (np.round(x), y)
+    return program, lambda x, y: (flow_on_support(problem, x), y)
 
 
 def _margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[QuadraticProgram, Back]:
@@ -185,13 +187,11 @@ def path_to(source: type[Form], targets: tuple[type[Form], ...]) -> tuple[Bridge
     return None
 
 
-def restated(problem: Form, target: type[Form]) -> Form:
+def restated(problem: Form, target: type[Restated]) -> Restated:
     """`problem` in the form `target`; raises `Unsupported` if no chain of bridges leads there."""
-    from formulations.errors import Unsupported
-
     chain = path_to(type(problem), (target,))
     if chain is None:
         raise Unsupported(f"{type(problem).__name__} cannot be restated as {target.__name__}")
     for bridge in chain:
         problem, _ = bridge.cross(problem)
-    return problem
+    return cast(Restated, problem)

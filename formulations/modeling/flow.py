@@ -64,6 +64,14 @@ class MinCostFlow(Form):
         return int(np.minimum(leaving, arriving).sum())
 
     @property
+    def extent(self) -> str:
+        return f"{self.supply.size} nodes and {self.cost.size} arcs"
+
+    @property
+    def size(self) -> int:
+        return self.cost.size
+
+    @property
     def rounding(self) -> float:
         return 16.0 * EPSILON * float(np.abs(self.cost).max(initial=0.0)) * (self.units + self.supply.size)
 
@@ -71,6 +79,8 @@ class MinCostFlow(Form):
         return float(self.cost @ x)
 
     def violation(self, x: NDArray[Any]) -> float:
+        if np.shape(x) != self.cost.shape:
+            return float("inf")
         net = np.bincount(self.tail, x, self.supply.size) - np.bincount(self.head, x, self.supply.size)
         off = float(np.abs(net - self.supply).max(initial=0.0))
         return max(off, float(np.max(-x, initial=0.0)), float(np.max(x - self.capacity, initial=0.0)))

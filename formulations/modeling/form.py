@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
@@ -25,10 +25,33 @@ class Form(ABC):
 
     maximises: bool = True
 
+    solvable: ClassVar[bool] = False
+    """Whether every problem of this form, once made, has a solution: a solver that denies it has failed."""
+
     @property
     @abstractmethod
     def rounding(self) -> float:
         """An error that double precision may leave in a value or bound of this problem."""
+
+    @property
+    @abstractmethod
+    def extent(self) -> str:
+        """How large the problem is, in its own words."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many numbers its objective and constraints hold."""
+
+    def __str__(self) -> str:
+        from formulations.modeling.algebra import algebra
+
+        return algebra(self)
+
+    @property
+    def tolerance(self) -> float:
+        """The violation up to which a point counts as feasible."""
+        return 0.0
 
     @abstractmethod
     def value(self, x: NDArray[Any]) -> float:
@@ -36,7 +59,7 @@ class Form(ABC):
 
     @abstractmethod
     def violation(self, x: NDArray[Any]) -> float:
-        """By how much x breaks the worst of its constraints; 0 for a feasible point."""
+        """By how much x breaks the worst of its constraints: 0 for a feasible point, infinity for what is no point."""
 
     @abstractmethod
     def bound(self, y: Floats) -> float:

@@ -38,6 +38,8 @@ class GroupedSimplexQP(Form):
     lam: float
     known_gram: Floats | None = None
 
+    solvable = True
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "slopes", finite("slopes", self.slopes, 2))
         object.__setattr__(self, "values", finite("values", self.values, 1))
@@ -69,10 +71,23 @@ class GroupedSimplexQP(Form):
         return min(1.0, max(1e-7, highest / steepest)) if steepest > 0 else 1.0
 
     @property
+    def extent(self) -> str:
+        return f"{self.values.size} planes × {self.slopes.shape[1]} features in {self.capacity.size} group(s)"
+
+    @property
+    def size(self) -> int:
+        return self.slopes.size + self.values.size
+
+    @property
     def rounding(self) -> float:
         total = float(self.capacity.sum())
         steepest = float(np.einsum("ij,ij->i", self.slopes, self.slopes).max(initial=0.0))
         return 64.0 * EPSILON * (total * float(np.abs(self.values).max()) + total * total * steepest / self.lam)
+
+    @property
+    def tolerance(self) -> float:
+        """What `feasible` may leave."""
+        return 16.0 * EPSILON * float(self.capacity.max()) * self.values.size
 
     def step(self, alpha: Floats) -> Floats:
         """δ = w - w₀ of the dual point alpha."""
@@ -90,6 +105,8 @@ class GroupedSimplexQP(Form):
         return float(self.values @ x - step @ step / (2.0 * self.lam))
 
     def violation(self, x: NDArray[Any]) -> float:
+        if np.shape(x) != self.values.shape:
+            return float("inf")
         over = np.bincount(self.group, x, self.capacity.size) - self.capacity
         return max(float(np.max(-x, initial=0.0)), float(np.max(over, initial=0.0)))
 

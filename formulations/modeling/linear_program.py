@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.arrays import Bools, Floats, finite, frozen
+from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.modeling.form import EPSILON, Form
 from formulations.modeling.names import Block, name_at, split_by_block
+from formulations.modeling.scaling import row_units
 
-__all__ = ["LinearProgram"]
+__all__ = ["LinearProgram", "row_sides"]
 
 
 def _limits(name: str, values: Floats, size: int) -> Floats:
@@ -22,6 +24,14 @@ def _limits(name: str, values: Floats, size: int) -> Floats:
     if array.shape != (size,) or np.isnan(array).any():
         raise InvalidProblem(f"{name} needs {size} numbers (infinite where there is no limit), none of them NaN")
     return frozen(array)
+
+
+def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
+    """The rows that are equations, those with a lower limit, and those with an upper one."""
+    equal = lower == upper
+    sides = equal, ~equal & np.isfinite(lower), ~equal & np.isfinite(upper)
+    equations, floors, ceilings = (np.flatnonzero(side) for side in sides)
+    return equations, floors, ceilings
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +54,23 @@ class LinearProgram(Form):
     rows: tuple[Block, ...] = ()
 
     def __post_init__(self) -> None:
-        matrix = csr_array(self.matrix, dtype=np.float64)
+        matrix = csr_array(self.matrix, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
         count, size = matrix.shape
         finite("matrix entries", matrix.data, 1)
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            part.setflags(write=False)
         object.__setattr__(self, "matrix", matrix)
         object.__setattr__(self, "objective", finite("objective", self.objective, 1))
         if self.objective.size != size:
             raise InvalidProblem(f"objective has {self.objective.size} entries for {size} columns")
         for name, length in (("row_lower", count), ("row_upper", count), ("lower", size), ("upper", size)):
             object.__setattr__(self, name, _limits(name, getattr(self, name), length))
+        if self.integer is not None:
+            marked = np.array(self.integer, dtype=np.bool_)
+            if marked.shape != (size,):
+                raise InvalidProblem(f"integer has shape {marked.shape} for {size} columns")
+            object.__setattr__(self, "integer", frozen(marked) if marked.any() else None)
         if not self.variables:
             object.__setattr__(self, "variables", (Block("x", (size,)),))
         if not self.rows:
@@ -67,28 +85,59 @@ class LinearProgram(Form):
                 raise Infeasible(f"{name_at(blocks, place)} must be at least {low[place]} and at most {high[place]}")
 
     @property
+    def extent(self) -> str:
+        return f"{self.row_lower.size} rows × {self.objective.size} variables"
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.nnz) + self.objective.size
+
+    @property
     def rounding(self) -> float:
-        reach = np.where(np.isfinite(self.upper), np.abs(self.upper), np.where(np.isfinite(self.lower), 1.0, 1.0))
-        return 64.0 * EPSILON * float(np.abs(self.objective) @ np.maximum(reach, 1.0) + np.abs(self.objective).max())
+        """As if every variable stood at its largest finite limit, or at one."""
+        reach = np.ones(self.objective.size)
+        for limit in (self.lower, self.upper):
+            reach = np.maximum(reach, np.where(np.isfinite(limit), np.abs(limit), 0.0))
+        return 64.0 * EPSILON * float(np.abs(self.objective) @ reach)
+
+    @property
+    def tolerance(self) -> float:
+        """What solvers leave open: 1e-6 of the largest limit, or of one."""
+        limits = (self.row_lower / self._row_units, self.row_upper / self._row_units, self.lower, self.upper)
+        return 1e-6 * max(1.0, *(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in limits))
+
+    @cached_property
+    def _row_units(self) -> Floats:
+        return row_units(self.matrix)
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.objective @ x)
 
     def violation(self, x: NDArray[Any]) -> float:
+        """The worst of rows (very large and very small ones in their own unit), limits and integrality."""
+        if x.shape != self.objective.shape:
+            return float("inf")
         rows = self.matrix @ x
-        worst = max(
-            float(np.max(part, initial=0.0))
-            for part in (self.row_lower - rows, rows - self.row_upper, self.lower - x, x - self.upper)
-        )
+        parts = [(self.row_lower - rows) / self._row_units, (rows - self.row_upper) / self._row_units]
+        parts += [self.lower - x, x - self.upper]
         if self.integer is not None:
-            worst = max(worst, float(np.abs(x - np.round(x))[self.integer].max(initial=0.0)))
-        return worst
+            parts.append(np.abs(x - np.round(x))[self.integer])
+        return max(float(np.max(part, initial=0.0)) for part in parts)
 
     def bound(self, y: Floats) -> float:
-        """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum."""
+        """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum.
+
+        A price that presses on a limit which is not there counts as 0. So does a reduced cost that is no more than its
+        own rounding where the variable has no limit; `certify(exact=True)` does without this.
+        """
         sign = -1.0 if self.maximises else 1.0
-        reduced = sign * self.objective - self.matrix.T @ y
-        return sign * (_pressed(y, self.row_lower, self.row_upper) + _pressed(reduced, self.lower, self.upper))
+        prices = np.where(np.where(y > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper)), y, 0.0)
+        cost = sign * self.objective
+        reduced = cost - self.matrix.T @ prices
+        noise = 8.0 * EPSILON * (np.abs(cost) + abs(self.matrix).T @ np.abs(prices))
+        endless = ~np.isfinite(np.where(reduced > 0, self.lower, self.upper))
+        reduced = np.where(endless & (np.abs(reduced) <= noise), 0.0, reduced)
+        return sign * (_pressed(prices, self.row_lower, self.row_upper) + _pressed(reduced, self.lower, self.upper))
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return split_by_block(self.variables, x)
@@ -101,11 +150,6 @@ class LinearProgram(Form):
 
     def row_name(self, row: int) -> str:
         return name_at(self.rows, row)
-
-    def __str__(self) -> str:
-        from formulations.modeling.algebra import algebra
-
-        return algebra(self)
 
 
 def _pressed(price: Floats, lower: Floats, upper: Floats) -> float:

@@ -4,15 +4,15 @@ import numba as nb
 import numpy as np
 
 from formulations.arrays import Floats, Ints
+from formulations.compiled import compiled
 
-__all__ = ["settled"]
+__all__ = ["settle", "settled"]
 
-READ_MATRIX = nb.types.Array(nb.float64, 2, "C", readonly=True)
-READ_ORDER = nb.types.Array(nb.int64, 1, "C", readonly=True)
+PROFIT = nb.types.Array(nb.float64, 2, "C", readonly=True)
+ORDER = nb.types.Array(nb.int64, 1, "C", readonly=True)
 
 
-@nb.njit(nb.int64(READ_MATRIX, READ_ORDER, nb.float64[::1], nb.float64, nb.int64), cache=True)
-def settled(profit: Floats, order: Ints, prices: Floats, noise: float, passes: int) -> int:
+def settle(profit: Floats, order: Ints, prices: Floats, noise: float, passes: int) -> int:
     """Raise `prices` until prices[j] >= prices[order[i]] + profit[i, j] - profit[i, order[i]] for all i, j.
 
     Bellman-Ford with prices used as soon as they are raised, down the positions and up again in turn, and a position
@@ -43,3 +43,6 @@ def settled(profit: Floats, order: Ints, prices: Floats, noise: float, passes: i
         if quiet:
             return count
     return passes + 1
+
+
+settled = compiled(nb.int64(PROFIT, ORDER, nb.float64[::1], nb.float64, nb.int64))(settle)

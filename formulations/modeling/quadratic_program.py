@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, finite
 from formulations.errors import InvalidProblem
-from formulations.modeling.form import Form
+from formulations.modeling.form import EPSILON, Form
 from formulations.modeling.linear_program import LinearProgram
 
 __all__ = ["QuadraticProgram"]
@@ -36,8 +37,10 @@ class QuadraticProgram(Form):
     maximises = False
 
     def __post_init__(self) -> None:
-        hessian = csr_array(self.hessian, dtype=np.float64)
+        hessian = csr_array(self.hessian, dtype=np.float64, copy=True)
         finite("hessian entries", hessian.data, 1)
+        for part in (hessian.data, hessian.indices, hessian.indptr):
+            part.setflags(write=False)
         object.__setattr__(self, "hessian", hessian)
         rest = self.linearised(self.linear)
         for name in ("matrix", "row_lower", "row_upper", "lower", "upper"):
@@ -51,15 +54,35 @@ class QuadraticProgram(Form):
         limits = (self.row_lower, self.row_upper, self.lower, self.upper)
         return LinearProgram(objective, self.matrix, *limits, maximises=False)
 
+    @cached_property
+    def _feasible_set(self) -> LinearProgram:
+        return self.linearised(self.linear)
+
+    @property
+    def extent(self) -> str:
+        return f"{self.row_lower.size} rows × {self.linear.size} variables"
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.nnz + self.hessian.nnz) + self.linear.size
+
     @property
     def rounding(self) -> float:
-        return 1e-9 * max(1.0, float(np.abs(self.linear).max(initial=0.0)))
+        """As if every variable stood at its largest finite limit, or at one."""
+        reach = np.ones(self.linear.size)
+        for limit in (self.lower, self.upper):
+            reach = np.maximum(reach, np.where(np.isfinite(limit), np.abs(limit), 0.0))
+        return 64.0 * EPSILON * float(np.abs(self.linear) @ reach + reach @ (abs(self.hessian) @ reach))
+
+    @property
+    def tolerance(self) -> float:
+        return self._feasible_set.tolerance
 
     def value(self, x: NDArray[Any]) -> float:
         return float(0.5 * x @ (self.hessian @ x) + self.linear @ x)
 
     def violation(self, x: NDArray[Any]) -> float:
-        return self.linearised(self.linear).violation(x)
+        return self._feasible_set.violation(x)
 
     def bound(self, y: Floats) -> float:
         """Convexity: f(x) >= ½ zᵀHz + qᵀz + ∇f(z)ᵀ(x - z) = -½ zᵀHz + ∇f(z)ᵀx for every z; then weak duality in x."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import Floats, Ints, finite, frozen, offsets_of
+from formulations.arrays import LARGEST, Floats, Ints, finite, frozen, offsets_of
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.modeling.assignment import Assignment
+from formulations.modeling.assignment import Assignment, is_order
 from formulations.modeling.form import EPSILON, Form
 
-__all__ = ["RankTwoAssignment", "RankTwoBatch", "Weights"]
+__all__ = ["RankTwoAssignment", "RankTwoBatch", "Weights", "laid_out", "weights_for"]
 
 Weights = Floats | Callable[[int], Floats]
 """Position weights: an array (zero beyond its end), or a function from the number of documents to one."""
@@ -29,6 +30,20 @@ def _non_increasing(name: str, weights: Floats) -> None:
         )
 
 
+def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
+    """Raise `InvalidProblem` where a profit could overflow."""
+    if not problem.scale <= LARGEST:
+        raise InvalidProblem(
+            f"profits decay · score - discount · gain reach {problem.scale:g}, but must stay below {LARGEST:g}; "
+            "rescale scores, gains or position weights"
+        )
+
+
+def _scale(problem: RankTwoAssignment | RankTwoBatch) -> float:
+    decayed = np.abs(problem.decay).max() * np.abs(problem.scores).max()
+    return float(decayed + np.abs(problem.discount).max() * np.abs(problem.gain).max())
+
+
 @dataclass(frozen=True, eq=False)
 class RankTwoAssignment(Form):
     """max over placings π of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i], π_i the document at position i.
@@ -41,6 +56,8 @@ class RankTwoAssignment(Form):
     gain: Floats
     discount: Floats
     decay: Floats
+
+    solvable = True
 
     def __post_init__(self) -> None:
         for name in ("scores", "gain", "discount", "decay"):
@@ -59,6 +76,7 @@ class RankTwoAssignment(Form):
             )
         _non_increasing("discount", self.discount)
         _non_increasing("decay", self.decay)
+        _fits(self)
 
     @property
     def positions(self) -> int:
@@ -71,26 +89,33 @@ class RankTwoAssignment(Form):
     @property
     def scale(self) -> float:
         """A bound on the largest profit in magnitude."""
-        decayed = np.abs(self.decay).max() * np.abs(self.scores).max()
-        return float(decayed + np.abs(self.discount).max() * np.abs(self.gain).max())
+        return _scale(self)
+
+    @property
+    def extent(self) -> str:
+        return f"{self.positions} positions × {self.documents} documents"
+
+    @property
+    def size(self) -> int:
+        return self.positions * self.documents
 
     @property
     def rounding(self) -> float:
         return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
 
-    def assignment(self) -> Assignment:
-        """The same problem with its k × n profit matrix written out."""
+    @cached_property
+    def _written_out(self) -> Assignment:
         return Assignment(np.outer(self.decay, self.scores) - np.outer(self.discount, self.gain))
+
+    def assignment(self) -> Assignment:
+        """The same problem with its k × n profit matrix written out, once."""
+        return self._written_out
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.decay @ self.scores[x] - self.discount @ self.gain[x])
 
     def violation(self, x: NDArray[Any]) -> float:
-        order = np.asarray(x)
-        if order.shape != (self.positions,) or order.dtype.kind not in "iu":
-            return float("inf")
-        inside = (order >= 0).all() and (order < self.documents).all()
-        return 0.0 if inside and np.unique(order).size == order.size else 1.0
+        return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
 
     def bound(self, y: Floats) -> float:
         return self.assignment().bound(y)
@@ -137,6 +162,12 @@ class RankTwoBatch:
             if rises.any():
                 query = int(np.searchsorted(self.offsets, np.flatnonzero(rises)[0], side="right")) - 1
                 raise InvalidProblem(f"{name} of query {query} rises: position weights must not increase")
+        _fits(self)
+
+    @property
+    def scale(self) -> float:
+        """A bound on the largest profit in magnitude."""
+        return _scale(self)
 
     def __len__(self) -> int:
         return int(self.offsets.size) - 1
@@ -155,16 +186,25 @@ class RankTwoBatch:
         for name in ("gain", "discount", "decay", "offsets"):
             object.__setattr__(batch, name, getattr(self, name))
         object.__setattr__(batch, "scores", finite("scores", scores, 1))
+        if batch.scores.shape != self.scores.shape:
+            raise InvalidProblem(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
+        _fits(batch)
         return batch
 
 
-def laid_out(weights: Weights, offsets: Ints) -> Floats:
+def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
+    """The weights given for n documents, at most n of them."""
+    given = np.asarray(weights(n) if callable(weights) else weights, dtype=np.float64)
+    if given.ndim != 1:
+        raise InvalidProblem(f"position weights have shape {given.shape}, but need one dimension")
+    return given[:n]
+
+
+def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
     """Position weights laid out flat: for each query the first n entries, zero beyond the end of the array."""
     sizes = np.diff(offsets)
     table: dict[int, Floats] = {}
     for n in np.unique(sizes).tolist():
-        row = np.zeros(n)
-        given = np.asarray(weights(n) if callable(weights) else weights, dtype=np.float64)[:n]
-        row[: given.size] = given
-        table[n] = row
+        given = weights_for(weights, n)
+        table[n] = np.pad(given, (0, n - given.size))
     return frozen(np.concatenate([table[n] for n in sizes.tolist()]))

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
+from formulations.errors import SolverFailed
 
 if TYPE_CHECKING:
     from formulations.modeling.form import Form
@@ -24,15 +25,16 @@ class Status(Enum):
     OPTIMAL = "value and proven bound agree to rounding"
     WITHIN_BOUND = "feasible; the optimum is proven to lie between value and bound"
     FEASIBLE = "feasible; nothing is proven about the optimum"
+    INACCURATE = "breaks its constraints by more than their tolerance: no feasible point, whatever its value"
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A feasible point of `problem`, its value, and a bound that no point can beat.
+    """A point of `problem`, its value, and a bound that no feasible point can beat.
 
-    `value` and `bound` are recomputed in double precision from the problem's data: for a maximum
-    value <= optimum <= bound, for a minimum the reverse. `x` and `y` are the primal and dual vectors in the
-    problem's own form; `primal` and `dual` are the same by name.
+    `value`, `bound` and `violation` (of the worst constraint) are recomputed in double precision from the problem's
+    data: for a maximum value <= optimum <= bound, for a minimum the reverse. `x` and `y` are the primal and dual
+    vectors in the problem's own form; `primal` and `dual` are the same by name.
     """
 
     problem: Form
@@ -41,6 +43,7 @@ class Solution:
     value: float
     bound: float
     status: Status
+    violation: float = 0.0
     solver: str = ""
     version: str = ""
     seconds: float = float("nan")
@@ -79,19 +82,34 @@ class Solution:
 
 
 def judged(problem: Form, x: NDArray[Any], y: Floats | None) -> Solution:
-    """The solution with primal x and dual y, its value and bound recomputed; y is recovered from x where it is missing
-    or leaves a gap that recovered prices close."""
+    """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x where it
+    is missing or leaves a gap that recovered prices close. Raises `SolverFailed` if x is no point of the problem."""
+    violation = problem.violation(x)
+    if not np.isfinite(violation):
+        raise SolverFailed(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
     value = problem.value(x)
-    tolerance = problem.rounding
+    rounding = problem.rounding
     candidates: list[tuple[float, Floats | None]] = []
     if y is not None and np.isfinite(y).all():
         candidates.append((problem.bound(y), y))
-    if not candidates or abs(candidates[0][0] - value) > tolerance:
+    if not candidates or abs(candidates[0][0] - value) > rounding:
         recovered = problem.recovered_dual(x)
         if recovered is not None:
             candidates.append((problem.bound(recovered), recovered))
     sign = 1.0 if problem.maximises else -1.0
     bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
-    gap = sign * (bound - value)
-    status = Status.OPTIMAL if gap <= tolerance else Status.WITHIN_BOUND if np.isfinite(gap) else Status.FEASIBLE
-    return Solution(problem, x, dual, float(value), float(bound), status)
+    status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
+    return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
+
+
+def status_of(gap: float, violation: float, rounding: float, tolerance: float) -> Status:
+    """What a point with this gap and violation may be called."""
+    if not violation <= tolerance:
+        return Status.INACCURATE
+    if not np.isfinite(gap):
+        return Status.FEASIBLE
+    return Status.OPTIMAL if gap <= rounding else Status.WITHIN_BOUND
+
+
+def _shortly(x: NDArray[Any]) -> str:
+    return np.array2string(np.asarray(x), threshold=8, edgeitems=3)

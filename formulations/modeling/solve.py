@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.errors import SolverFailed, Unsupported
+from formulations.errors import Infeasible, SolverFailed, Unbounded, Unsupported
 from formulations.modeling.bridges import path_to
 from formulations.modeling.form import Form
-from formulations.modeling.solution import Solution
+from formulations.modeling.solution import Solution, Status
 
 __all__ = ["Answer", "Solver", "solve", "suits"]
 
@@ -39,8 +39,10 @@ class Solver(Protocol):
     `package` the distribution whose version is reported.
     """
 
-    accepts: ClassVar[tuple[type[Form], ...]]
     package: ClassVar[str]
+
+    @property
+    def accepts(self) -> tuple[type[Form], ...]: ...
 
     @property
     def spec(self) -> str: ...
@@ -69,7 +71,8 @@ def solve(problem: Form, solver: Solver | str = "auto", start: Solution | None =
     Raises:
         Unsupported: no chain of bridges leads to what the solver accepts.
         Infeasible, Unbounded: as the solver found and says.
-        SolverFailed: the solver gave up, or what it returned is not feasible.
+        SolverFailed: the solver gave up, or what it returned is no point of the problem. A point that breaks
+            constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
     """
     from formulations.solvers import automatic, named
 
@@ -77,10 +80,15 @@ def solve(problem: Form, solver: Solver | str = "auto", start: Solution | None =
         failures: list[str] = []
         for spec in automatic(problem):
             try:
-                return _solve(problem, named(spec), start)
+                solution = _solve(problem, named(spec), start)
             except SolverFailed as error:
-                log.warning("%s failed, the next solver is tried: %s", spec, error)
-                failures.append(f"{spec}: {error}")
+                reason = str(error)
+            else:
+                if solution.status is not Status.INACCURATE:
+                    return solution
+                reason = f"its point breaks a constraint by {solution.violation:g}"
+            log.warning("%s failed, the next solver is tried: %s", spec, reason)
+            failures.append(f"{spec}: {reason}")
         raise SolverFailed("every solver failed. " + "; ".join(failures))
     return _solve(problem, named(solver) if isinstance(solver, str) else solver, start)
 
@@ -102,8 +110,15 @@ def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
     reason = solver.declines(restated)
     if reason is not None:
         raise Unsupported(f"{solver.spec!r} cannot solve this {type(restated).__name__}: {reason}")
+    if start is not None and type(start.problem) is not type(restated):
+        start = None
     began = perf_counter()
-    answer = solver.solve(restated, start)
+    try:
+        answer = solver.solve(restated, start)
+    except (Infeasible, Unbounded) as error:
+        if not problem.solvable:
+            raise
+        raise SolverFailed(f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}") from error
     seconds = perf_counter() - began
     x, y = answer.x, answer.y
     if not np.isfinite(x).all():

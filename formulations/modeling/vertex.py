@@ -1,8 +1,8 @@
-"""From a point of the assignment polytope to a vertex of it.
+"""From a point of a whole polytope to a vertex of it.
 
 Interior-point and first-order solvers return points inside the optimal face when there are ties. By Birkhoff and
 von Neumann the support of a (nearly) doubly stochastic point contains an assignment; the best one on it is a vertex of
-the face, and optimal if the point was.
+the face, and optimal if the point was. For flows the face is cut out by the arcs that stand at a limit.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ from formulations.arrays import Floats, Ints
 
 if TYPE_CHECKING:
     from formulations.modeling.assignment import Assignment
+    from formulations.modeling.flow import MinCostFlow
 
-__all__ = ["order_on_support"]
+__all__ = ["flow_on_support", "order_on_support"]
+
+THRESHOLDS = (1e-3, 1e-6, 0.0, -np.inf)
+"""What counts as no mass, from the boldest guess to none at all."""
 
 
 def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass: Floats) -> Ints:
@@ -33,7 +37,7 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
         order = np.empty(k, dtype=np.int64)
         order[positions[heavy]] = documents[heavy]
         return order
-    for threshold in (1e-3, 1e-6, 0.0, -np.inf):
+    for threshold in THRESHOLDS:
         support = mass > threshold
         profit = np.full((k, n), -np.inf)
         profit[positions[support], documents[support]] = problem.profit[positions[support], documents[support]]
@@ -43,3 +47,28 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
             continue
         return np.asarray(order, dtype=np.int64)
     raise AssertionError("an Assignment is checked for feasibility when it is made")
+
+
+def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
+    """A whole flow, the cheapest that keeps at their limit the arcs that `flow` has there.
+
+    A flow that is whole to 1e-6 is only rounded. Else a dual simplex method ends at a vertex, which is whole; arcs
+    count as standing at a limit within a threshold that falls until such a flow exists.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    whole = np.round(flow)
+    if np.abs(flow - whole).max(initial=0.0) < 1e-6 and problem.violation(whole) == 0.0:
+        return whole
+    arcs, nodes = flow.size, problem.supply.size
+    ends = (np.concatenate([problem.tail, problem.head]), np.tile(np.arange(arcs), 2))
+    balance = csr_array((np.repeat([1.0, -1.0], arcs), ends), shape=(nodes, arcs))
+    for threshold in THRESHOLDS:
+        low = np.where(flow > problem.capacity - threshold, problem.capacity, 0)
+        high = np.where(flow < threshold, 0, problem.capacity)
+        limits = np.column_stack([low, np.maximum(low, high)])
+        found = linprog(problem.cost, A_eq=balance, b_eq=problem.supply, bounds=limits, method="highs-ds")
+        if found.status == 0:
+            return np.asarray(np.round(found.x))
+    return whole

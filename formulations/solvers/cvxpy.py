@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.sparse import csr_array, diags_array
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
 from formulations.modeling.form import Form
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
-from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.linear_program import LinearProgram, row_sides
 from formulations.modeling.quadratic_program import QuadraticProgram
 from formulations.modeling.scaling import row_units, unit
 from formulations.modeling.solution import Solution
@@ -82,10 +82,10 @@ class Cvxpy:
         from cvxpy.constraints import SOC
         from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
 
-        conic = SOLVER_MAP_CONIC.get(self.backend)
-        if self.backend and self.backend not in SOLVER_MAP_QP and SOC not in getattr(conic, "SUPPORTED_CONSTRAINTS", ()):
-            return (LinearProgram,)
-        return (LinearProgram, GroupedSimplexQP, QuadraticProgram)
+        known = getattr(SOLVER_MAP_CONIC.get(self.backend), "SUPPORTED_CONSTRAINTS", ())
+        if not self.backend or self.backend in SOLVER_MAP_QP or SOC in known:
+            return (LinearProgram, GroupedSimplexQP, QuadraticProgram)
+        return (LinearProgram,)
 
     def declines(self, problem: Form) -> str | None:
         from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC
@@ -158,15 +158,15 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
         curved = cvxpy.quad_form(x, cvxpy.psd_wrap(problem.hessian / scale))
         objective = curved / 2 + (problem.linear / scale) @ x
     units = row_units(problem.matrix)
-    rows = csr_array(diags_array(1.0 / units) @ problem.matrix) @ x
+    rows = problem.matrix.multiply(1.0 / units[:, None]).tocsr() @ x
     low, high = problem.row_lower / units, problem.row_upper / units
-    equal = low == high
-    sides = [  # the rows, their constraint, the sign of its multiplier in our prices
-        (part, constraint(rows[part], part), sign)
-        for part, constraint, sign in (
-            (np.flatnonzero(equal), lambda left, part: left == low[part], -1.0),
-            (np.flatnonzero(~equal & np.isfinite(low)), lambda left, part: left >= low[part], 1.0),
-            (np.flatnonzero(~equal & np.isfinite(high)), lambda left, part: left <= high[part], -1.0),
+    equal, lower, upper = row_sides(low, high)
+    sides = [  # rows, their constraint, the sign of its multiplier in our prices
+        (part, related(rows[part], limit[part]), sign)
+        for part, related, limit, sign in (
+            (equal, operator.eq, low, -1.0),
+            (lower, operator.ge, low, 1.0),
+            (upper, operator.le, high, -1.0),
         )
         if part.size
     ]

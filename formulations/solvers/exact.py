@@ -52,7 +52,7 @@ class Exact:
             batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, max(self.room, 2), order, ways
         )
         names = np.array([*WAYS[:-1], "few candidates"], dtype=object)[ways]
-        for query in np.flatnonzero(ways == len(WAYS) - 1):
+        for query in np.flatnonzero(ways == len(WAYS) - 1).tolist():
             problem, low = batch[query], batch.offsets[query]
             placed = _few_candidates(problem)
             rest = np.setdiff1d(np.arange(problem.documents), placed)
@@ -70,14 +70,18 @@ def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
 
 
 def _few_candidates(problem: RankTwoAssignment) -> Ints:
-    """With k positions only the k best-scored documents of each gain can be needed: an assignment of those."""
+    """Of documents with one gain only the best-scored can be needed at positions of decay >= 0, only the worst-scored
+    at positions of decay < 0, and no more of them than there are such positions: an assignment of those."""
     from scipy.optimize import linear_sum_assignment
 
     by_score = np.lexsort((-problem.scores, problem.gain))
     gain = problem.gain[by_score]
     starts = np.flatnonzero(np.diff(gain, prepend=np.nan) != 0)
-    rank = np.arange(gain.size) - np.repeat(starts, np.diff(np.append(starts, gain.size)))
-    candidates = np.sort(by_score[rank < problem.positions])
+    sizes = np.diff(np.append(starts, gain.size))
+    rank = np.arange(gain.size) - np.repeat(starts, sizes)
+    below = int((problem.decay < 0).sum())
+    needed = (rank < problem.positions - below) | (np.repeat(sizes, sizes) - rank <= below)
+    candidates = np.sort(by_score[needed])
     profit = np.outer(problem.decay, problem.scores[candidates]) - np.outer(problem.discount, problem.gain[candidates])
     _, chosen = linear_sum_assignment(profit, maximize=True)
     return np.asarray(candidates[chosen], dtype=np.int64)

@@ -13,6 +13,7 @@ from scipy.sparse import csc_matrix
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
 from formulations.modeling.form import Form
+from formulations.modeling.linear_program import row_sides
 from formulations.modeling.quadratic_program import QuadraticProgram
 from formulations.modeling.scaling import unit
 from formulations.modeling.solution import Solution
@@ -119,38 +120,29 @@ def _posed(problem: QuadraticProgram, scale: float, dense: bool) -> Any:
     """min ½ xᵀPx + qᵀx subject to Gx <= h (upper limits, then lower ones), Ax = b, lb <= x <= ub."""
     import qpsolvers
 
-    equal, upper, lower = _sides(problem)
-    rows = problem.matrix
-    G = csc_matrix(rows[np.concatenate([upper, lower])])
-    G.data = G.data.copy()
-    h = np.concatenate([problem.row_upper[upper], -problem.row_lower[lower]])
-    if lower.size:
-        G[upper.size :] *= -1.0
-    A, b = csc_matrix(rows[equal]), problem.row_lower[equal]
-    P, q = csc_matrix(problem.hessian / scale), problem.linear / scale
-    shaped = (lambda matrix: matrix.toarray()) if dense else (lambda matrix: matrix)
+    equal, lower, upper = row_sides(problem.row_lower, problem.row_upper)
+    sign = np.concatenate([np.ones(upper.size), -np.ones(lower.size)])
+    limit = np.concatenate([problem.row_upper[upper], -problem.row_lower[lower]])
+    inequalities = problem.matrix[np.concatenate([upper, lower])].multiply(sign[:, None])
+
+    def shaped(matrix: Any) -> Any:
+        return matrix.toarray() if dense else csc_matrix(matrix)
+
     return qpsolvers.Problem(
-        shaped(P),
-        q,
-        shaped(G) if h.size else None,
-        h if h.size else None,
-        shaped(A) if b.size else None,
-        b if b.size else None,
+        shaped(problem.hessian / scale),
+        problem.linear / scale,
+        shaped(inequalities) if limit.size else None,
+        limit if limit.size else None,
+        shaped(problem.matrix[equal]) if equal.size else None,
+        problem.row_lower[equal] if equal.size else None,
         problem.lower if np.isfinite(problem.lower).any() else None,
         problem.upper if np.isfinite(problem.upper).any() else None,
     )
 
 
-def _sides(problem: QuadraticProgram) -> tuple[Any, Any, Any]:
-    """The rows that are equations, those with an upper limit, those with a lower one."""
-    equal = problem.row_lower == problem.row_upper
-    upper, lower = (~equal & np.isfinite(limit) for limit in (problem.row_upper, problem.row_lower))
-    return np.flatnonzero(equal), np.flatnonzero(upper), np.flatnonzero(lower)
-
-
 def _prices(problem: QuadraticProgram, answer: Any) -> Floats:
     """One price a row, positive where it presses on the lower limit."""
-    equal, upper, lower = _sides(problem)
+    equal, lower, upper = row_sides(problem.row_lower, problem.row_upper)
     prices = np.zeros(problem.row_lower.size)
     if answer.y is not None and len(answer.y) == equal.size:
         prices[equal] = -np.asarray(answer.y)
