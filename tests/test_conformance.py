@@ -16,7 +16,16 @@ from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.bundle import Bundle
 from rankopt.testing import check_loss, check_measure, check_method
 
-POSITIONAL = ["nDCG", "nDCG@3", "nDCG(gain='linear')@5", "DCG@2", "P@3", "WTA", "ERU(alpha=5, d=0)", "NERU(alpha=3, d=0)@4"]
+POSITIONAL = [
+    "nDCG",
+    "nDCG@3",
+    "nDCG(gain='linear')@5",
+    "DCG@2",
+    "P@3",
+    "WTA",
+    "ERU(alpha=5, d=0)",
+    "NERU(alpha=3, d=0)@4",
+]
 
 
 @pytest.mark.parametrize("measure", POSITIONAL)

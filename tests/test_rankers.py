@@ -10,13 +10,21 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankopt.data import Queries
 from rankopt.measures import evaluate, parse
-from rankopt.rankers import RANKERS, LinearRanker, RegressionRanker
+from rankopt.rankers import RANKERS, LargeMarginRanker, LinearRanker, PairwiseRanker, RegressionRanker
 
 N, D, M = 60, 6, 7
 NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
 
 
-@parametrize_with_checks([RegressionRanker(), RegressionRanker(alpha=0.1, target="grade")])
+@parametrize_with_checks(
+    [
+        RegressionRanker(),
+        RegressionRanker(alpha=0.1, target="grade"),
+        PairwiseRanker(),
+        LargeMarginRanker(),
+        LargeMarginRanker(bound="nonconvex", decay="power(0.5)"),
+    ]
+)
 def test_scikit_learn_accepts_the_ranker(estimator, check):
     check(estimator)
 

@@ -54,7 +54,7 @@ def _tried() -> list[dict[str, Any]]:
 
     problems = {
         "ranking": (ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0]), -0.1),
-        "margin dual": (margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0), 0.125),
+        "margin dual": (margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0), 0.625),
     }
     rows = []
     for name, (problem, optimum) in problems.items():

@@ -88,7 +88,7 @@ def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float
     """Scores of the model at `path`, grouped by query."""
     from rankopt.data import read_svmlight
     from rankopt.rankers import load_model
-    from rankopt.rankers.scores import linear_scores
+    from rankopt.losses.scores import linear_scores
 
     ranker = load_model(path)
     return linear_scores(

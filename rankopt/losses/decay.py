@@ -11,8 +11,8 @@
 
 >>> parse_decay("linear@3").weights(5)
 array([3., 2., 1., 0., 0.])
->>> parse_decay("power(0.5)").weights(4)[3]
-0.5
+>>> parse_decay("power(1)@2").weights(3)
+array([1. , 0.5, 0. ])
 """
 
 from __future__ import annotations

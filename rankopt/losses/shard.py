@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.losses.loss import Loss
-from rankopt.rankers.scores import linear_scores
+from rankopt.losses.scores import linear_scores
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -21,7 +21,7 @@ from rankopt.errors import DataError, ModelError
 from rankopt.measures.evaluation import evaluate
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import read_features, read_queries, read_row, without_qid_column
-from rankopt.rankers.scores import linear_scores
+from rankopt.losses.scores import linear_scores
 from rankopt.rankers.weights import query_weights, weights_of_rows
 
 Floats = NDArray[np.float64]

@@ -15,7 +15,7 @@ from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.solve import Solver, suits
 from formulations.solvers import accepting, named
 from rankopt.engines import engine_named
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses.risk import Risk
 from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
@@ -29,7 +29,7 @@ from rankopt.optimize.objective import Objective
 from rankopt.rankers.base import LinearRanker
 from rankopt.rankers.progress import shown
 from rankopt.rankers.regression import least_squares
-from rankopt.rankers.scores import linear_scores
+from rankopt.losses.scores import linear_scores
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -81,6 +81,8 @@ class OptimizedRanker(LinearRanker):
         return Objective(risk, self._lam(risk.weights.size), self._w0(queries, weights), self._master())
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        if queries.n_documents < 2:
+            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         objective = self.objective(queries, weights)
         start = objective.w0
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == start.shape:
@@ -157,6 +159,13 @@ class OptimizedRanker(LinearRanker):
             raise OptionError(f"time_limit = {self.time_limit} leaves no time; give seconds, or None")
         if self.n_jobs not in (None, 1) and self.engine == "serial":
             raise OptionError(f"n_jobs = {self.n_jobs} needs an engine with workers, but engine is 'serial'")
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        if not isinstance(getattr(self, "certificate_", None), Certificate):
+            raise ModelError("certificate_ is missing or is no certificate.")
+        if not isinstance(getattr(self, "history_", None), History):
+            raise ModelError("history_ is missing or is no history.")
 
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         """The measure on the evaluation queries, as `score` computes it."""
