@@ -18,7 +18,7 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     number of ids, and for an id that is not hashable, None or NaN.
     """
     values = qid.to_numpy() if hasattr(qid, "to_numpy") else qid
-    if isinstance(values, np.ndarray):
+    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype != object):
         if values.ndim != 1:
             raise DataError(f"qid has shape {values.shape} but names one query a row; pass a vector of {n} ids.")
         starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])) if values.size else np.arange(0)

@@ -172,9 +172,11 @@ class Queries:
         return array[np.argsort(self.row_order, kind="stable")]
 
     def select(self, indices: Any) -> "Queries":
-        """The queries of these positions (integers, each at most once, or a mask (m,)), in this order."""
-        chosen = np.asarray(indices)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else np.arange(len(self))[chosen]
+        """The queries of these positions, in this order: distinct integers, a mask (m,) or a slice."""
+        try:
+            chosen = np.atleast_1d(np.arange(len(self))[indices])
+        except IndexError as error:
+            raise DataError(f"select cannot pick from {len(self)} queries: {error}.") from None
         if chosen.ndim != 1 or chosen.size == 0 or np.unique(chosen).size != chosen.size:
             raise DataError("select cannot pick no query, or one twice; pass distinct positions of queries.")
         sizes = np.diff(self.offsets)[chosen]
