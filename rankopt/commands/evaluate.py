@@ -49,13 +49,15 @@ def evaluate(
     if not scores and not model:
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
     from rankopt.data import read_svmlight
-    from rankopt.measures import compare
+    from rankopt.measures import compare, parse
     from rankopt.measures import evaluate as measured
+    from rankopt.measures.convention import convention_named
 
+    wanted, rules = [parse(text) for text in measure or MEASURES], convention_named(convention)
     queries = read_svmlight(data, unjudged=unjudged)
     runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
     runs |= {path: _predicted(path, data, unjudged) for path in model}
-    found = {path: measured(queries, run, measure or MEASURES, convention=convention) for path, run in runs.items()}
+    found = {path: measured(queries, run, wanted, convention=rules) for path, run in runs.items()}
     first, *others = found
     pairs = {
         (other, repr(m)): compare(found[other], found[first], measure=m)

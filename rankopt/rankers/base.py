@@ -83,8 +83,8 @@ class LinearRanker(BaseEstimator):
         """
         queries = read_queries(self, X, y, qid=qid, group=group, reset=True)
         weights = query_weights(queries, query_weight)
+        self.n_queries_ = len(queries)  # first: what an interrupted `_fit` leaves behind is whole
         self._fit(queries, weights, self._evaluation(eval_set, eval_qid, eval_group))
-        self.n_queries_ = len(queries)
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
@@ -107,7 +107,7 @@ class LinearRanker(BaseEstimator):
 
     def predict(self, X: Any) -> Floats:
         """The scores (N,) of the documents in the caller's order of rows; the query of a row does not matter."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         scores = linear_scores(read_features(self, X, reset=False), self.coef_)
         return X.to_caller(scores) if isinstance(X, Queries) else scores
 
@@ -118,7 +118,7 @@ class LinearRanker(BaseEstimator):
         sample_weight: one weight a row, equal inside a query. Raises DataError when the ranker was fitted on several
         queries and nothing says which rows belong together.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         _, column = without_qid_column(X)
         if self.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
             raise DataError(
@@ -139,7 +139,7 @@ class LinearRanker(BaseEstimator):
         One query gives an array, several a dict from query id to array. `k` cuts each to its first k. Documents of
         equal score stay in the order of the input.
         """
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         if k is not None and k < 1:
             raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
         queries = read_queries(self, X, None, qid=qid, group=group, reset=False, labels=False)
@@ -156,7 +156,7 @@ class LinearRanker(BaseEstimator):
 
     def explain(self, x: Any, y: Any) -> Explanation:
         """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
         return Explanation.of(tuple(str(name) for name in names), self.coef_, *rows)

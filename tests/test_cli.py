@@ -1,0 +1,141 @@
+"""The command line: a ranker trained, applied and measured through files; errors with their exit codes."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from rankopt.cli import COMMANDS, rankopt
+from rankopt.data import load_sample, read_svmlight, write_svmlight
+from rankopt.rankers import load_model
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cli")
+    sample = load_sample("digits")
+    write_svmlight(sample.train, folder / "train.txt")
+    write_svmlight(sample.test, folder / "test.txt.gz")
+    return folder
+
+
+def run(*arguments, code=0):
+    """The output of the installed command in a process of its own, which must end with this exit code."""
+    done = subprocess.run(
+        [sys.executable, "-m", "rankopt", *map(str, arguments)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_train_predict_evaluate(files):
+    model, scores = files / "m.rankopt", files / "scores.txt"
+    trained = json.loads(
+        run(
+            "train", files / "train.txt", "--model", model, "--validate", files / "test.txt.gz", "--lam", 1, "--lam", 0.1,
+            "--measure", "nDCG@5", "--argmax", "scipy", "--master", "qpsolvers:piqp", "--json",
+        )
+    )  # fmt: skip
+    assert [row["lam"] for row in trained["tried"]] == [1.0, 0.1]
+    assert trained["chosen"]["validation"] == max(row["validation"] for row in trained["tried"])
+    for row in trained["tried"]:
+        assert row["bound"] <= row["objective"]
+    run("predict", model, files / "test.txt.gz", "--output", scores)
+    test = read_svmlight(files / "test.txt.gz")
+    written = np.array([float(line) for line in scores.read_text().splitlines()])
+    np.testing.assert_array_equal(written, load_model(model).predict(test))
+    by_scores = json.loads(run("evaluate", files / "test.txt.gz", "--scores", scores, "--json"))
+    by_model = json.loads(run("evaluate", files / "test.txt.gz", "--model", model, "--json"))
+    assert by_scores["runs"][str(scores)]["measures"] == by_model["runs"][str(model)]["measures"]
+
+
+def test_several_runs_are_compared_in_pairs(files):
+    rng = np.random.default_rng(0)
+    test = read_svmlight(files / "test.txt.gz")
+    for name, noise in (("good", 0.1), ("bad", 100.0)):
+        values = test.to_caller(test.relevance + noise * rng.normal(size=test.n_documents))
+        (files / name).write_text("".join(f"{value!r}\n" for value in values.tolist()))
+    told = json.loads(
+        run("evaluate", files / "test.txt.gz", "--scores", files / "bad", "--scores", files / "good", "--json")
+    )
+    assert all(pair["difference"] > 0 and pair["p_randomization"] < 0.05 for pair in told["compared"])
+    shown = run("evaluate", files / "test.txt.gz", "--scores", files / "bad", "--scores", files / "good")
+    assert "95% interval" in shown
+    assert "against" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (["train", "{train}"], 2, "--model"),
+        (["train", "{missing}", "--model", "{out}"], 2, "does not exist"),
+        (["train", "{train}", "--model", "{out}", "--lam", "1", "--lam", "2"], 2, "--validate"),
+        (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "positive"),
+        (["train", "{train}", "--model", "{out}", "--measure", "nDGC@10"], 5, "nDCG"),
+        (["train", "{train}", "--model", "{out}", "--argmax", "gurobi"], 6, "known are"),
+        (["train", "{broken}", "--model", "{out}"], 3, "line 2"),
+        (["predict", "{train}", "{train}", "--output", "-"], 4, "ModelError"),
+        (["evaluate", "{train}"], 2, "--scores"),
+        (["evaluate", "{train}", "--scores", "{broken}"], 3, "one score a line"),
+        (["evaluate", "{train}", "--scores", "{short}"], 3, "2 scores"),
+        (["evaluate", "{train}", "--scores", "{short}", "--convention", "leto"], 5, "letor2"),
+        (["frobnicate"], 2, "No such command"),
+    ],
+)
+def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):
+    (files / "broken.txt").write_text("1 qid:1 1:0.5\n0 qid:1 1:nan\n")
+    (files / "short.txt").write_text("0.5\n0.25\n")
+    places = {
+        "train": files / "train.txt", "missing": files / "missing", "out": files / "out.rankopt",
+        "broken": files / "broken.txt", "short": files / "short.txt",
+    }  # fmt: skip
+    told = run(*(argument.format(**places) for argument in arguments), code=code)
+    assert message in told
+    assert "Traceback" not in told
+    assert not (files / "out.rankopt").exists()
+
+
+def test_the_doctor_finds_every_solver_healthy():
+    report = json.loads(run("doctor", "--json"))
+    assert report["healthy"], [row for row in report["solvers"] if not row["works"]]
+    assert {"exact", "scipy", "ortools", "highs", "networkx", "active_set"} <= {r["solver"] for r in report["solvers"]}
+
+
+def test_help_loads_nothing_heavy():
+    assert all(name in run("--help") for name in COMMANDS)
+    code = (
+        "import sys; from rankopt.cli import rankopt; rankopt(['--help'], standalone_mode=False);"
+        "sys.exit(', '.join({'numpy', 'sklearn', 'cvxpy', 'numba', 'scipy', 'matplotlib'} & {*sys.modules}) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command):
+    told = CliRunner().invoke(rankopt, [command, "--help"])
+    assert told.exit_code == 0
+    assert "--json" in told.output
+
+
+def test_ctrl_c_saves_the_best_weights(files):
+    import signal
+
+    model = files / "interrupted.rankopt"
+    process = subprocess.Popen(
+        [
+            sys.executable, "-m", "rankopt", "train", str(files / "train.txt"), "--model", str(model), "--bound", "convex",
+            "--lam", "1e-9", "--tol", "0", "--max-iter", "1000000000", "--argmax", "networkx",
+        ],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    time.sleep(12)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130, told
+    assert load_model(model).certificate_.stop == "interrupted from the keyboard"
