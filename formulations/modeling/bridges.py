@@ -160,7 +160,7 @@ def _margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[Quadra
             np.concatenate([zeros, -free]),
             np.concatenate([no_limit, free]),
         )
-    return program, lambda x, y: (problem.feasible(x[:planes] * unit), None)
+    return program, lambda x, y: (x[:planes] * unit, None)
 
 
 BRIDGES: tuple[Bridge, ...] = (

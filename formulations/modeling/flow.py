@@ -14,7 +14,7 @@ from formulations.errors import Infeasible, InvalidProblem
 from formulations.modeling.form import EPSILON, Form
 from formulations.modeling.names import Block, name_at, split_by_block
 
-__all__ = ["MinCostFlow"]
+__all__ = ["MinCostFlow", "residual_potentials"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,24 +90,31 @@ class MinCostFlow(Form):
         return float(self.supply @ y + np.minimum(reduced, 0.0) @ self.capacity)
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
-        """Potentials from shortest paths on the residual network (Bellman-Ford, at most one pass a node)."""
-        flow = np.round(x).astype(np.int64)
-        forward, backward = flow < self.capacity, flow > 0
-        start = np.concatenate([self.tail[forward], self.head[backward]])
-        end = np.concatenate([self.head[forward], self.tail[backward]])
-        length = np.concatenate([self.cost[forward], -self.cost[backward]])
         noise = 4.0 * EPSILON * float(np.abs(self.cost).max(initial=0.0))
-        distance = np.zeros(self.supply.size)
-        for _ in range(self.supply.size):
-            offered = distance.copy()
-            np.minimum.at(offered, end, distance[start] + length)
-            if not (offered < distance - noise).any():
-                break
-            distance = offered
-        return -distance
+        return np.asarray(residual_potentials(self, x, self.cost, noise), dtype=np.float64)
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return split_by_block(self.arcs, x)
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         return split_by_block(self.nodes, y)
+
+
+def residual_potentials(problem: MinCostFlow, x: NDArray[Any], cost: NDArray[Any], noise: float) -> NDArray[Any]:
+    """Potentials from shortest paths on the residual network (Bellman-Ford, at most one pass a node).
+
+    `cost` may hold floats or Python's whole numbers; falls of up to `noise` are rounding.
+    """
+    flow = np.round(np.asarray(x, dtype=np.float64)).astype(np.int64)
+    forward, backward = flow < problem.capacity, flow > 0
+    start = np.concatenate([problem.tail[forward], problem.head[backward]])
+    end = np.concatenate([problem.head[forward], problem.tail[backward]])
+    length = np.concatenate([cost[forward], -cost[backward]])
+    distance = np.zeros(problem.supply.size, dtype=cost.dtype)
+    for _ in range(problem.supply.size):
+        offered = distance.copy()
+        np.minimum.at(offered, end, distance[start] + length)
+        if not (offered < distance - noise).any():
+            break
+        distance = offered
+    return -distance

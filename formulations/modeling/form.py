@@ -69,6 +69,10 @@ class Form(ABC):
         """Dual prices that prove x optimal if it is; None where this form has no such way."""
         return None
 
+    def repaired(self, x: NDArray[Any]) -> NDArray[Any]:
+        """A feasible point near x, for forms that have a cheap one; x itself for others."""
+        return x
+
     def order_of(self, x: NDArray[Any]) -> Ints:
         """The document at each position, for forms that place documents."""
         raise Unsupported(f"{type(self).__name__} places no documents, so its solution has no order; read `primal`")

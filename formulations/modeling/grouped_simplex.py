@@ -100,6 +100,9 @@ class GroupedSimplexQP(Form):
         factor = np.where(used > self.capacity, self.capacity / np.maximum(used, 1e-300), 1.0)
         return np.asarray(clipped * factor[self.group])
 
+    def repaired(self, x: NDArray[Any]) -> Floats:
+        return self.feasible(x)
+
     def value(self, x: NDArray[Any]) -> float:
         step = self.slopes.T @ x
         return float(self.values @ x - step @ step / (2.0 * self.lam))

@@ -103,11 +103,12 @@ class LinearProgram(Form):
     @property
     def tolerance(self) -> float:
         """What solvers leave open: 1e-6 of the largest limit, or of one."""
-        limits = (self.row_lower / self._row_units, self.row_upper / self._row_units, self.lower, self.upper)
+        limits = (self.row_lower / self.row_units, self.row_upper / self.row_units, self.lower, self.upper)
         return 1e-6 * max(1.0, *(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in limits))
 
     @cached_property
-    def _row_units(self) -> Floats:
+    def row_units(self) -> Floats:
+        """The unit of each row, in which its violation counts: 1 where its numbers are of order one."""
         return row_units(self.matrix)
 
     def value(self, x: NDArray[Any]) -> float:
@@ -118,7 +119,7 @@ class LinearProgram(Form):
         if x.shape != self.objective.shape:
             return float("inf")
         rows = self.matrix @ x
-        parts = [(self.row_lower - rows) / self._row_units, (rows - self.row_upper) / self._row_units]
+        parts = [(self.row_lower - rows) / self.row_units, (rows - self.row_upper) / self.row_units]
         parts += [self.lower - x, x - self.upper]
         if self.integer is not None:
             parts.append(np.abs(x - np.round(x))[self.integer])

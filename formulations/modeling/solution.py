@@ -22,7 +22,7 @@ __all__ = ["Solution", "Status"]
 class Status(Enum):
     """What is known of an answer, judged from the problem's data alone and never from a solver's word."""
 
-    OPTIMAL = "value and proven bound agree to rounding"
+    OPTIMAL = "feasible; value and proven bound agree to rounding"
     WITHIN_BOUND = "feasible; the optimum is proven to lie between value and bound"
     FEASIBLE = "feasible; nothing is proven about the optimum"
     INACCURATE = "breaks its constraints by more than their tolerance: no feasible point, whatever its value"
@@ -52,7 +52,7 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Distance from value to bound, never negative but for rounding."""
+        """Distance from value to bound; negative only by rounding, or where a row is broken within its tolerance."""
         return self.bound - self.value if self.problem.maximises else self.value - self.bound
 
     @property

@@ -126,7 +126,7 @@ def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(_words(bridge.target) for bridge in chain)
-    return problem.solution(x, y).told_by(
+    return problem.solution(problem.repaired(x), y).told_by(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,

@@ -1,0 +1,78 @@
+"""certify(): check what a solution claims, from the problem's data alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from formulations.errors import Refuted
+from formulations.modeling.form import Form
+from formulations.modeling.rationals import Evidence, evidence
+from formulations.modeling.solution import Solution, Status
+
+__all__ = ["Certificate", "certify"]
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proven of a solution: its violation and value, and a bound that no feasible point can beat.
+
+    In fractions where `exact`; then nothing is rounded, and a gap of 0 is a proof of optimality. (A point of a program
+    with real variables may break a row by a rounding error, which `violation` tells; its gap may then be negative.)
+    """
+
+    value: Fraction | float
+    bound: Fraction | float
+    violation: Fraction | float
+    maximises: bool
+    exact: bool
+
+    @property
+    def gap(self) -> Fraction | float:
+        return self.bound - self.value if self.maximises else self.value - self.bound
+
+
+def certify(problem: Form, solution: Solution, *, exact: bool = False) -> Certificate:
+    """Recompute violation, value and bound of `solution` for `problem`; believe nothing that it says.
+
+    Claims are compared up to the rounding error of double precision (`problem.rounding`). The bound is proven by the
+    solution's dual or, where that is missing or does not suffice, by prices recovered from its point.
+
+    exact: compute in rational numbers. For assignments and flows the gap is then 0 or a proven distance.
+
+    Raises:
+        Refuted: the point is infeasible, its value is not what it says, the bound is better than what can be proven, or
+            it says "optimal" and is not.
+        Unsupported: exact=True and the form has no rule for rational numbers.
+    """
+    inaccurate = solution.status is Status.INACCURATE
+    violation = problem.violation(solution.x)
+    if not np.isfinite(violation) or (violation > problem.tolerance and not inaccurate):
+        raise Refuted(f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}")
+    found = evidence(problem, solution.x, solution.y) if exact else _evidence(problem, solution)
+    slack, sign = problem.rounding, 1 if problem.maximises else -1
+    off = found.value - _number(solution.value, exact)
+    if not -slack <= off <= slack:
+        raise Refuted(f"the value is said to be {solution.value!r}, and is {float(found.value)!r}")
+    if not sign * (found.bound - _number(solution.bound, exact)) <= slack:
+        raise Refuted(f"the bound is said to be {solution.bound!r}, but prices prove {float(found.bound)!r} only")
+    if solution.status is Status.OPTIMAL and not sign * (solution.bound - solution.value) <= slack:
+        raise Refuted(f"it is called optimal, with value {solution.value!r} and bound {solution.bound!r}")
+    return Certificate(found.value, found.bound, found.violation, problem.maximises, exact)
+
+
+def _evidence(problem: Form, solution: Solution) -> Evidence:
+    """As `evidence`, in double precision."""
+    sign = 1.0 if problem.maximises else -1.0
+    value: Any = problem.value(solution.x)
+    recovered = problem.recovered_dual(solution.x)
+    duals = [dual for dual in (solution.y, recovered) if dual is not None and np.isfinite(dual).all()]
+    bound = sign * min((sign * problem.bound(dual) for dual in duals), default=np.inf)
+    return Evidence(problem.violation(solution.x), value, bound)
+
+
+def _number(value: float, exact: bool) -> Fraction | float:
+    return Fraction(value) if exact and np.isfinite(value) else value
