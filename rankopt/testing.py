@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 def small_queries(seed: int = 0, batches: int = 20, largest: int = 6) -> Iterator[tuple[Floats, Ints]]:
-    """Grades and offsets of a few small queries, with ties, one-document queries and queries of one grade among them."""
+    """Grades and offsets of a few small queries; ties, single documents and queries of one grade are among them."""
     rng = np.random.default_rng(seed)
     for _ in range(batches):
         sizes = rng.integers(1, largest + 1, 4)

@@ -37,8 +37,8 @@ def test_train_predict_evaluate(files):
     model, scores = files / "m.rankopt", files / "scores.txt"
     trained = json.loads(
         run(
-            "train", files / "train.txt", "--model", model, "--validate", files / "test.txt.gz", "--lam", 1, "--lam", 0.1,
-            "--measure", "nDCG@5", "--argmax", "scipy", "--master", "qpsolvers:piqp", "--json",
+            "train", files / "train.txt", "--model", model, "--validate", files / "test.txt.gz",
+            "--lam", 1, "--lam", 0.1, "--measure", "nDCG@5", "--argmax", "scipy", "--master", "qpsolvers:piqp", "--json",
         )
     )  # fmt: skip
     assert [row["lam"] for row in trained["tried"]] == [1.0, 0.1]
@@ -129,8 +129,8 @@ def test_ctrl_c_saves_the_best_weights(files):
     model = files / "interrupted.rankopt"
     process = subprocess.Popen(
         [
-            sys.executable, "-m", "rankopt", "train", str(files / "train.txt"), "--model", str(model), "--bound", "convex",
-            "--lam", "1e-9", "--tol", "0", "--max-iter", "1000000000", "--argmax", "networkx",
+            sys.executable, "-m", "rankopt", "train", str(files / "train.txt"), "--model", str(model),
+            "--bound", "convex", "--lam", "1e-9", "--tol", "0", "--max-iter", "1000000000", "--argmax", "networkx",
         ],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"},
     )  # fmt: skip

@@ -4,10 +4,10 @@ import doctest
 import importlib
 import pkgutil
 
+import pytest
+
 import formulations
 import rankopt
-
-import pytest
 
 MODULES = [
     module.name

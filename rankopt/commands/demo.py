@@ -32,10 +32,9 @@ def demo(output: str, json_: bool) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     sample = load_sample("les-miserables")
     say = _silent if json_ else _say
-    say(
-        "Who appears with whom in Les Misérables: each character is a query, the others are its documents, graded 0 to 4"
-    )
-    say(f"by shared chapters. {len(sample.train)} training and {len(sample.test)} test queries.\n", head=False)
+    say("Who appears with whom in Les Misérables")
+    say("Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.", head=False)
+    say(f"{len(sample.train)} training and {len(sample.test)} test queries.\n", head=False)
     rankers, means = _compared(sample.train, sample.test, say)
     _gap(rankers["large margin, convex"], say)
     swapped = _swapped(sample.train, say)

@@ -89,8 +89,8 @@ def evaluate(
 def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
     """Scores of the model at `path`, grouped by query."""
     from rankopt.data import read_svmlight
-    from rankopt.rankers import load_model
     from rankopt.losses.scores import linear_scores
+    from rankopt.rankers import load_model
 
     ranker = load_model(path)
     return linear_scores(

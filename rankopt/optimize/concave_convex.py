@@ -60,7 +60,7 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """Weights that a run passed through, J there, and what J or the majorant that touches it there cannot fall below."""
+    """Weights that a run passed through, J there, and a proven lower bound of J or of the majorant that touches it."""
 
     w: Floats
     primal: float

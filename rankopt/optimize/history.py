@@ -37,7 +37,7 @@ class Step:
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The steps of a run as columns: `history.primal[i]` is the primal of step i, and so on for the fields of `Step`."""
+    """The steps of a run as columns: `history.primal[i]` is the primal of step i, and so for each field of `Step`."""
 
     step: Ints
     round: Ints
@@ -74,11 +74,17 @@ class History:
 
         axes = plt.subplots(layout="constrained")[1] if axes is None else axes
         x = getattr(self, against)
-        axes.fill_between(x, self.bound, self.primal, alpha=0.15, linewidth=0, label="gap")
-        axes.plot(x, self.primal, label="best objective")
-        axes.plot(x, self.bound, label="proven lower bound")
-        for start in np.flatnonzero(np.diff(self.round) > 0) + 1:
-            axes.axvline(x[start], color="0.8", linewidth=0.8, zorder=0)
+        for number, round in enumerate(np.unique(self.round)):
+            rows = self.round == round
+            first = number == 0  # one entry of the legend for all rounds
+            axes.fill_between(
+                x[rows], self.bound[rows], self.primal[rows],
+                color="C0", alpha=0.15, linewidth=0, label="gap" if first else None,
+            )  # fmt: skip
+            axes.plot(x[rows], self.primal[rows], color="C0", label="best objective" if first else None)
+            axes.plot(x[rows], self.bound[rows], color="C1", label="proven lower bound" if first else None)
+            if not first:
+                axes.axvline(x[rows][0], color="0.8", linewidth=0.8, zorder=0)
         axes.set(xlabel=against, ylabel="objective")
         axes.legend(frameon=False)
         return axes

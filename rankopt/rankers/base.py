@@ -18,10 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError
+from rankopt.losses.scores import linear_scores
 from rankopt.measures.evaluation import evaluate
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import read_features, read_queries, read_row, without_qid_column
-from rankopt.losses.scores import linear_scores
 from rankopt.rankers.weights import query_weights, weights_of_rows
 
 Floats = NDArray[np.float64]

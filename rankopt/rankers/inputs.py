@@ -96,7 +96,9 @@ def read_row(ranker: "LinearRanker", document: Any, name: str) -> NDArray[np.flo
     if hasattr(document, "to_frame"):  # a pandas Series: its index names the features
         document = document.to_frame().T
     elif not hasattr(document, "shape") or len(document.shape) == 1:
-        document = np.reshape(np.asarray(document), (1, -1))
+        # A bare vector is in the order of fit; as queries it needs no names and gets no warning about them.
+        alone = Queries.from_arrays(np.reshape(np.asarray(document), (1, -1)), group=[1])
+        return np.asarray(read_features(ranker, alone, reset=False)[0], dtype=np.float64)
     if document.shape[0] != 1:
         raise DataError(f"{name} has {document.shape[0]} rows but explain compares two documents; pass one row each.")
     features = read_features(ranker, document, reset=False)

@@ -17,6 +17,7 @@ from formulations.solvers import accepting, named
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses.risk import Risk
+from rankopt.losses.scores import linear_scores
 from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
@@ -29,7 +30,6 @@ from rankopt.optimize.objective import Objective
 from rankopt.rankers.base import LinearRanker
 from rankopt.rankers.progress import shown
 from rankopt.rankers.regression import least_squares
-from rankopt.losses.scores import linear_scores
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
