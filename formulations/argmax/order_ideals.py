@@ -11,7 +11,9 @@ import numba as nb
 import numpy as np
 
 from formulations.argmax.signatures import FLOATS, INTS, READ_FLOATS
+from formulations.argmax.stable_sort import sort_falling
 from formulations.arrays import Floats, Ints
+from formulations.compiled import compiled
 
 __all__ = ["CHAINS", "best_order", "chains_of"]
 
@@ -19,7 +21,7 @@ CHAINS = 12
 """Most distinct gains of one part; with more, states are too many anyway."""
 
 
-@nb.njit(nb.int64(READ_FLOATS, INTS, INTS), cache=True)
+@compiled(nb.int64(READ_FLOATS, INTS, INTS))
 def chains_of(gain: Floats, by_gain: Ints, start: Ints) -> int:
     """The number of runs of equal gain in `by_gain`, their bounds in `start`; -1 if there are more than CHAINS."""
     chains = 0
@@ -34,16 +36,16 @@ def chains_of(gain: Floats, by_gain: Ints, start: Ints) -> int:
     return chains + 1
 
 
-@nb.njit(nb.void(nb.int64, INTS, nb.int64, INTS), cache=True)
+@compiled(nb.void(nb.int64, INTS, nb.int64, INTS))
 def _decode(key: int, stride: Ints, chains: int, placed: Ints) -> None:
     for g in range(chains):
         placed[g] = (key % stride[g + 1]) // stride[g]
 
 
-@nb.njit(
-    nb.boolean(nb.int64, nb.int64, INTS, INTS, INTS, INTS, INTS, nb.int64), cache=True
-)
-def _dominated(x: int, g: int, by_gain: Ints, start: Ints, placed: Ints, first: Ints, second: Ints, chains: int) -> bool:
+@compiled(nb.boolean(nb.int64, nb.int64, INTS, INTS, INTS, INTS, INTS, nb.int64))
+def _dominated(
+    x: int, g: int, by_gain: Ints, start: Ints, placed: Ints, first: Ints, second: Ints, chains: int
+) -> bool:
     """Whether the head of some other chain is ahead of document x, head of chain g, in both sorts."""
     for h in range(chains):
         head = start[h] + placed[h]
@@ -54,12 +56,24 @@ def _dominated(x: int, g: int, by_gain: Ints, start: Ints, placed: Ints, first: 
     return False
 
 
-@nb.njit(
+@compiled(
     nb.int64(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, INTS, INTS, INTS,
-        nb.int64, nb.int64, INTS, INTS, INTS, FLOATS, INTS,
-    ),
-    cache=True,
+        READ_FLOATS,
+        READ_FLOATS,
+        READ_FLOATS,
+        READ_FLOATS,
+        INTS,
+        INTS,
+        INTS,
+        INTS,
+        nb.int64,
+        nb.int64,
+        INTS,
+        INTS,
+        INTS,
+        FLOATS,
+        INTS,
+    )
 )
 def best_order(
     scores: Floats,
@@ -87,7 +101,10 @@ def best_order(
     """
     count = documents.size
     layers = min(stop - low, count)
-    by_gain = documents[np.argsort(-gain[documents], kind="mergesort")]
+    by_gain, worth = documents.copy(), np.empty(gain.size)
+    for x in documents:
+        worth[x] = gain[x]
+    sort_falling(by_gain, worth, np.empty(count, np.int64))
     start = np.zeros(CHAINS + 1, np.int64)
     chains = chains_of(gain, by_gain, start)
     if chains < 0:

@@ -8,10 +8,13 @@ Where the first t documents of both sorts are one set, the part splits; smaller 
 
 import numba as nb
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.argmax.order_ideals import best_order
 from formulations.argmax.signatures import FLOATS, INTS, READ_FLOATS, READ_INTS
+from formulations.argmax.stable_sort import sort_falling
 from formulations.arrays import Floats, Ints
+from formulations.compiled import compiled
 
 __all__ = ["WAYS", "argmax_batch"]
 
@@ -19,7 +22,7 @@ WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "unsolved
 ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, UNSOLVED = range(6)
 
 
-@nb.njit(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, FLOATS), cache=True)
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, FLOATS))
 def _cone(discount: Floats, decay: Floats, low: int, high: int, cone: Floats) -> int:
     """The extreme steps (dc, da, dc, da) between neighbours in positions low .. high - 1, and how many differ: 0 to 2.
 
@@ -42,14 +45,7 @@ def _cone(discount: Floats, decay: Floats, low: int, high: int, cone: Floats) ->
     return found
 
 
-@nb.njit(INTS(INTS, FLOATS, FLOATS), cache=True)
-def _sorted_by(documents: Ints, major: Floats, minor: Floats) -> Ints:
-    """`documents` by falling major key, ties by falling minor key, then as they come (which must be by index)."""
-    by_minor = documents[np.argsort(-minor[documents], kind="mergesort")]
-    return by_minor[np.argsort(-major[by_minor], kind="mergesort")]
-
-
-@nb.njit(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64), cache=True)
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
 def _tail_start(discount: Floats, decay: Floats, low: int, high: int) -> int:
     """The least position t such that all steps among positions t .. high - 1 have one direction."""
     dc, da = 0.0, 0.0
@@ -64,9 +60,7 @@ def _tail_start(discount: Floats, decay: Floats, low: int, high: int) -> int:
     return low
 
 
-@nb.njit(
-    nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, INTS, INTS, INTS, FLOATS, INTS), cache=True
-)
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, INTS, INTS, INTS, FLOATS, INTS))
 def _argmax(
     scores: Floats,
     gain: Floats,
@@ -87,6 +81,8 @@ def _argmax(
     cone = np.zeros(4)
     key, other = np.empty(n), np.empty(n)
     first, second = np.empty(n, np.int64), np.empty(n, np.int64)
+    ones, twos, spare = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    inside = np.zeros(n, np.bool_)
     waiting = np.empty((n + 1, 2), np.int64)
     waiting[0, 0], waiting[0, 1] = 0, n
     parts = 1
@@ -96,15 +92,31 @@ def _argmax(
         directions = _cone(discount, decay, low, high, cone)
         if directions == 0:
             continue
-        part = np.sort(order[low:high])
-        for x in part:
+        one, two = ones[low:high], twos[low:high]
+        if high - low == n:
+            one[:] = order
+        else:  # the documents of the part by index, so that what ties in both keys stands in one common order
+            for x in order[low:high]:
+                inside[x] = True
+            place = 0
+            for x in range(n):
+                if inside[x]:
+                    one[place] = x
+                    inside[x] = False
+                    place += 1
+        for x in one:
             key[x] = cone[0] * scores[x] - cone[1] * gain[x]
             other[x] = cone[2] * scores[x] - cone[3] * gain[x]
         if directions == 1:
-            order[low:high] = part[np.argsort(-key[part], kind="mergesort")]
+            sort_falling(one, key, spare)
+            order[low:high] = one
             way = max(way, ONE_SORT)
             continue
-        one, two = _sorted_by(part, key, other), _sorted_by(part, other, key)
+        two[:] = one
+        sort_falling(one, other, spare)
+        sort_falling(one, key, spare)
+        sort_falling(two, key, spare)
+        sort_falling(two, other, spare)
         for i in range(high - low):
             first[one[i]], second[two[i]] = i, i
         order[low:high] = one
@@ -124,7 +136,9 @@ def _argmax(
         _cone(discount, decay, stop, high, cone)
         for x in one:
             key[x] = cone[0] * scores[x] - cone[1] * gain[x]
-        tail = one[np.argsort(-key[one], kind="mergesort")]
+        tail = two
+        tail[:] = one
+        sort_falling(tail, key, spare)
         chains = best_order(
             scores, gain, discount, decay, order[low:high], first, second, tail, low, stop,
             table, state_key, state_slot, state_value, state_from,
@@ -135,9 +149,7 @@ def _argmax(
     return way
 
 
-@nb.njit(
-    nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, INTS, nb.int8[::1]), cache=True
-)
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, INTS, nb.int8[::1]))
 def argmax_batch(
     scores: Floats,
     gain: Floats,
@@ -146,7 +158,7 @@ def argmax_batch(
     offsets: Ints,
     room: int,
     order: Ints,
-    ways: Ints,
+    ways: NDArray[np.int8],
 ) -> None:
     """Fill `order` (the document, counted within its query, at each position) and `ways` for all queries.
 
