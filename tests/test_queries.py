@@ -315,6 +315,18 @@ def test_repr_says_what_is_there():
     assert "sparse" in repr(full(features=csr_array((12, 3))))
 
 
+def test_views_that_others_can_write_through_are_copied():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    table = np.ones((2, 2))
+    view = table.view()
+    view.setflags(write=False)
+    for features, change in ((frame, lambda: frame.isetitem(0, 9.0)), (view, lambda: table.fill(9.0))):
+        queries = Queries.from_arrays(features, group=[2])
+        change()
+        assert queries.features.max() < 9
+    assert np.shares_memory(queries.features, Queries.from_arrays(queries.features, group=[2]).features)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_parts_are_joined_in_turn(sparse):
     whole = data(m=6, n=24)

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from rankopt.data.queries import Queries
-from rankopt.data.values import Features, is_sparse
+from rankopt.data.values import Features, is_sparse, sealed
 from rankopt.errors import DataError
 
 
@@ -65,7 +65,7 @@ def _check_alike(parts: list[Queries]) -> None:
 
 def _stacked(tables: list[Features]) -> Features:
     if not any(map(is_sparse, tables)):
-        return np.concatenate(tables)
+        return sealed(np.concatenate(tables))
     from scipy.sparse import csr_array, vstack
 
     return csr_array(vstack([csr_array(table) for table in tables], format="csr"))

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.checks import check_values
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
-from rankopt.data.values import Features, as_features, column, first_not_finite, frozen, frozen_features, judged, picked
+from rankopt.data.values import Features, as_features, column, frozen, frozen_features, judged, picked, taken
 from rankopt.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -31,6 +32,12 @@ class Queries:
 
     `Queries.from_arrays` groups rows that come in any order. Here everything is grouped already. Raises DataError for
     parts that do not fit together, for values that are not finite and for negative grades.
+
+    >>> queries = Queries.from_arrays([[0.5, 1], [2, 0], [3, 1]], [0, 2, 1], qid=["b", "a", "b"])
+    >>> queries
+    Queries(2 queries, 3 documents (1 to 2 a query), 2 features float64, grades 0: 1, 1: 1, 2: 1)
+    >>> queries.row_order, queries.to_caller(queries.relevance)
+    (array([0, 2, 1]), array([0., 2., 1.]))
     """
 
     features: Features
@@ -79,7 +86,7 @@ class Queries:
             raise DataError(f"documents has {len(documents)} entries but there are {n} rows; pass one id a row.")
         moved = rows.size != n or (rows[1:] < rows[:-1]).any()
         return cls(
-            features=features[rows] if moved else features,
+            features=taken(features, rows) if moved else features,
             offsets=offsets,
             relevance=None if relevance is None else relevance[rows],
             query_ids=tuple(ids[code] for code in present),
@@ -122,29 +129,7 @@ class Queries:
             settled["relevance"] = frozen(column(self.relevance, n, "relevance", np.float64))
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        self._check_values()
-
-    def _check_values(self) -> None:
-        place = first_not_finite(self.features)
-        if place is not None:
-            row, j = place
-            named = "" if self.feature_names is None else f" ({self.feature_names[j]!r})"
-            raise DataError(
-                f"{self._place(row)}: feature column {j}{named} is {self.features[row, j]}. Rankings need finite "
-                "features: impute it, or leave the document out."
-            )
-        if self.relevance is None:
-            return
-        wrong = ~((self.relevance >= 0) & (self.relevance < np.inf))
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            grade = self.relevance[row]
-            cure = "say what it means by unjudged=0 or unjudged='drop'" if grade < 0 else "leave the document out"
-            raise DataError(f"{self._place(row)}: the grade is {grade:g}. Grades are finite and >= 0: {cure}.")
-
-    def _place(self, row: int) -> str:
-        document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
-        return f"Row {self.row_order[row]}, query {self.query_ids[self.query_of(row)]!r}{document}"
+        check_values(self)
 
     def __len__(self) -> int:
         """The number m of queries."""
@@ -183,7 +168,7 @@ class Queries:
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes)
         return Queries(
-            features=self.features[rows],
+            features=taken(self.features, rows),
             offsets=offsets,
             relevance=None if self.relevance is None else self.relevance[rows],
             query_ids=tuple(self.query_ids[q] for q in chosen),

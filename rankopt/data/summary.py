@@ -19,14 +19,18 @@ def summary(queries: "Queries") -> str:
     kind = f"{queries.features.dtype}{' sparse' if is_sparse(queries.features) else ''}"
     each = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
     parts = [
-        f"{len(queries)} queries",
-        f"{queries.n_documents} documents ({each} a query)",
-        f"{queries.n_features} features {kind}",
+        _count(len(queries), "query", "queries"),
+        f"{_count(queries.n_documents, 'document', 'documents')} ({each} a query)",
+        f"{_count(queries.n_features, 'feature', 'features')} {kind}",
         _grades(queries),
     ]
     if queries.attributes:
         parts.append(f"attributes {', '.join(queries.attributes)}")
     return f"Queries({', '.join(parts)})"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _grades(queries: "Queries") -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight_header import header_names
 from rankopt.data.svmlight_lines import Parsed, parse_lines, query_name
-from rankopt.data.values import Features
+from rankopt.data.values import Features, sealed
 from rankopt.errors import DataError, OptionError
 
 SPARSE_BELOW = 0.1
@@ -109,7 +109,7 @@ def _features(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str) 
     n = parsed.grades.size
     values = parsed.values.astype(dtype, copy=False)
     for array in (values, parsed.columns, parsed.bounds):
-        array.setflags(write=False)
+        sealed(array)
     if sparse not in (True, False, "auto"):
         raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
     if sparse is True or (sparse == "auto" and values.size < SPARSE_BELOW * n * d):
@@ -120,5 +120,4 @@ def _features(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str) 
         return values.reshape(n, d)
     table = np.zeros((n, d), dtype=dtype)
     table[np.repeat(np.arange(n), np.diff(parsed.bounds)), parsed.columns] = values
-    table.setflags(write=False)
-    return table
+    return sealed(table)

@@ -16,10 +16,21 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def frozen(array: NDArray[Scalar]) -> NDArray[Scalar]:
-    """The array itself where nobody can write to it, else a read-only copy."""
-    if array.flags.writeable:
-        array = array.copy()
-        array.setflags(write=False)
+    """The array itself where nobody can write to it or to what it is a view of, else a read-only copy."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        if owner.flags.writeable:
+            return sealed(array.copy())
+        owner = owner.base
+    return array
+
+
+def sealed(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The array, read-only from now on, with all that it is a view of: for arrays that nobody else holds."""
+    owner: Any = array
+    while isinstance(owner, np.ndarray):
+        owner.setflags(write=False)
+        owner = owner.base
     return array
 
 
@@ -75,29 +86,20 @@ def _real(dtype: Any) -> type[np.float64]:
     return np.float64
 
 
-def first_not_finite(features: Features) -> tuple[int, int] | None:
-    """Row and column of the first NaN or infinite value, None where all are finite."""
-    entries = features.data if is_sparse(features) else features
-    with np.errstate(all="ignore"):
-        total = entries.sum()  # finite only if every term is; it may overflow although they all are
-    if np.isfinite(total):
-        return None
-    wrong = ~np.isfinite(entries)
-    if not wrong.any():
-        return None
-    if not is_sparse(features):
-        row, column = np.argwhere(wrong)[0]
-        return int(row), int(column)
-    entry = int(np.flatnonzero(wrong)[0])
-    return int(np.searchsorted(features.indptr, entry, side="right")) - 1, int(features.indices[entry])
-
-
 def frozen_features(features: Features) -> Features:
     """Features that nobody can write to; copied where the caller could."""
     if not is_sparse(features):
         return frozen(features)
     parts = (frozen(features.data), frozen(features.indices), frozen(features.indptr))
     return type(features)(parts, shape=features.shape, copy=False)
+
+
+def taken(features: Features, rows: NDArray[np.int64]) -> Features:
+    """These rows of the features, read-only."""
+    table = features[rows]
+    for array in (table.data, table.indices, table.indptr) if is_sparse(table) else (table,):
+        sealed(array)
+    return table
 
 
 def judged(relevance: Floats, unjudged: float | str | None) -> tuple[Floats, NDArray[np.bool_] | None]:
