@@ -18,7 +18,7 @@ SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clar
 
 HEAVY = {"sklearn", "cvxpy", "ortools", "highspy", "matplotlib", "pandas"}
 
-DOORS = {"rankopt.cli", "rankopt.testing", "formulations.testing"}
+DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.testing"}
 """Modules for users that nothing here imports."""
 
 PLUGINS = {

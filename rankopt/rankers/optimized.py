@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.solve import Solver, suits
 from formulations.solvers import accepting, named
+from rankopt.data.canonical import canonical
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses.risk import Risk
@@ -76,7 +77,7 @@ class OptimizedRanker(LinearRanker):
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
         self._check_options()
-        weights = np.ones(len(queries)) if weights is None else weights
+        queries, weights = canonical(queries, np.ones(len(queries)) if weights is None else weights)
         risk = Risk(self._shards(queries, weights), engine_named(self.engine))
         return Objective(risk, self._lam(risk.weights.size), self._w0(queries, weights), self._master())
 
