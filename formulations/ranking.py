@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Ints
-from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch, Weights, laid_out, weights_for
+from formulations.modeling.position_weights import Weights, laid_out, weights_for
+from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch
 from formulations.modeling.solve import solve
 
 __all__ = ["ranking", "solve"]

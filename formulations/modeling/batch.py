@@ -63,6 +63,10 @@ class BatchSolution:
     def __len__(self) -> int:
         return len(self.problems)
 
+    def proved(self) -> BatchSolution:
+        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof."""
+        return replace(self, bound=np.array([self[query].bound for query in range(len(self))]))
+
     def __getitem__(self, query: int) -> Solution:
         """The solution of one query, with dual prices that prove it."""
         problem = self.problems[query]

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from formulations.errors import Refuted
+from formulations.arrays import Floats
+from formulations.errors import Refuted, Unsupported
+from formulations.modeling import rational_orders, rationals
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.flow import MinCostFlow
 from formulations.modeling.form import Form
-from formulations.modeling.rationals import Evidence, evidence
+from formulations.modeling.grouped_simplex import GroupedSimplexQP
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.quadratic_program import QuadraticProgram
+from formulations.modeling.rank_two import RankTwoAssignment
+from formulations.modeling.rationals import Evidence
 from formulations.modeling.solution import Solution, Status
+from formulations.modeling.solve import as_form
 
 __all__ = ["Certificate", "certify"]
+
+
+RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence]] = {
+    RankTwoAssignment: rational_orders.ranked,
+    Assignment: rational_orders.assigned,
+    MinCostFlow: rational_orders.routed,
+    LinearProgram: rationals.linear,
+    QuadraticProgram: rationals.quadratic,
+    GroupedSimplexQP: rationals.margin,
+}
+"""How violation, value and bound of each form are computed in rational numbers."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +57,7 @@ class Certificate:
         return self.bound - self.value if self.maximises else self.value - self.bound
 
 
-def certify(problem: Form, solution: Solution, *, exact: bool = False) -> Certificate:
+def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> Certificate:
     """Recompute violation, value and bound of `solution` for `problem`; believe nothing that it says.
 
     Claims are compared up to the rounding error of double precision (`problem.rounding`). The bound is proven by the
@@ -48,24 +70,32 @@ def certify(problem: Form, solution: Solution, *, exact: bool = False) -> Certif
             it says "optimal" and is not.
         Unsupported: exact=True and the form has no rule for rational numbers.
     """
+    problem = as_form(problem)
     inaccurate = solution.status is Status.INACCURATE
     violation = problem.violation(solution.x)
     if not np.isfinite(violation) or (violation > problem.tolerance and not inaccurate):
         raise Refuted(f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}")
-    found = evidence(problem, solution.x, solution.y) if exact else _evidence(problem, solution)
+    found = _exact_evidence(problem, solution) if exact else _evidence(problem, solution)
     slack, sign = problem.rounding, 1 if problem.maximises else -1
     off = found.value - _number(solution.value, exact)
     if not -slack <= off <= slack:
         raise Refuted(f"the value is said to be {solution.value!r}, and is {float(found.value)!r}")
-    if not sign * (found.bound - _number(solution.bound, exact)) <= slack:
+    told = _number(solution.bound, exact)
+    if found.bound != told and not sign * (found.bound - told) <= slack:
         raise Refuted(f"the bound is said to be {solution.bound!r}, but prices prove {float(found.bound)!r} only")
     if solution.status is Status.OPTIMAL and not sign * (solution.bound - solution.value) <= slack:
         raise Refuted(f"it is called optimal, with value {solution.value!r} and bound {solution.bound!r}")
     return Certificate(found.value, found.bound, found.violation, problem.maximises, exact)
 
 
+def _exact_evidence(problem: Form, solution: Solution) -> Evidence:
+    rule = RATIONAL.get(type(problem))
+    if rule is None:
+        raise Unsupported(f"{type(problem).__name__} has no rule for rational numbers; certify it with exact=False")
+    return rule(problem, solution.x, solution.y)
+
+
 def _evidence(problem: Form, solution: Solution) -> Evidence:
-    """As `evidence`, in double precision."""
     sign = 1.0 if problem.maximises else -1.0
     value: Any = problem.value(solution.x)
     recovered = problem.recovered_dual(solution.x)

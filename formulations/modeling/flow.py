@@ -72,8 +72,13 @@ class MinCostFlow(Form):
         return self.cost.size
 
     @property
+    def scale(self) -> float:
+        """The largest cost in magnitude."""
+        return float(np.abs(self.cost).max(initial=0.0))
+
+    @property
     def rounding(self) -> float:
-        return 16.0 * EPSILON * float(np.abs(self.cost).max(initial=0.0)) * (self.units + self.supply.size)
+        return 16.0 * EPSILON * self.scale * (self.units + self.supply.size)
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self.cost @ x)
@@ -90,7 +95,7 @@ class MinCostFlow(Form):
         return float(self.supply @ y + np.minimum(reduced, 0.0) @ self.capacity)
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
-        noise = 4.0 * EPSILON * float(np.abs(self.cost).max(initial=0.0))
+        noise = 4.0 * EPSILON * self.scale
         return np.asarray(residual_potentials(self, x, self.cost, noise), dtype=np.float64)
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:

@@ -30,6 +30,11 @@ class Form(ABC):
 
     @property
     @abstractmethod
+    def scale(self) -> float:
+        """The magnitude of the objective: its largest terms, for points of ordinary size."""
+
+    @property
+    @abstractmethod
     def rounding(self) -> float:
         """An error that double precision may leave in a value or bound of this problem."""
 

@@ -79,10 +79,15 @@ class GroupedSimplexQP(Form):
         return self.slopes.size + self.values.size
 
     @property
+    def scale(self) -> float:
+        """The objective if the highest plane took all capacity, curvature left out."""
+        return float(self.capacity.sum()) * float(np.abs(self.values).max())
+
+    @property
     def rounding(self) -> float:
-        total = float(self.capacity.sum())
+        """Curvature counts here: a steep plane's step is the difference of large numbers."""
         steepest = float(np.einsum("ij,ij->i", self.slopes, self.slopes).max(initial=0.0))
-        return 64.0 * EPSILON * (total * float(np.abs(self.values).max()) + total * total * steepest / self.lam)
+        return 64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam)
 
     @property
     def tolerance(self) -> float:

@@ -93,12 +93,19 @@ class LinearProgram(Form):
         return int(self.matrix.nnz) + self.objective.size
 
     @property
+    def scale(self) -> float:
+        """Σ |objective|, every variable at its largest finite limit or at one."""
+        return float(np.abs(self.objective) @ self.reach)
+
+    @cached_property
+    def reach(self) -> Floats:
+        """How far each variable goes: its largest finite limit, one at least."""
+        finite_limits = [np.where(np.isfinite(limit), np.abs(limit), 1.0) for limit in (self.lower, self.upper)]
+        return np.maximum(1.0, np.maximum(*finite_limits))
+
+    @property
     def rounding(self) -> float:
-        """As if every variable stood at its largest finite limit, or at one."""
-        reach = np.ones(self.objective.size)
-        for limit in (self.lower, self.upper):
-            reach = np.maximum(reach, np.where(np.isfinite(limit), np.abs(limit), 0.0))
-        return 64.0 * EPSILON * float(np.abs(self.objective) @ reach)
+        return 64.0 * EPSILON * self.scale
 
     @property
     def tolerance(self) -> float:

@@ -67,12 +67,14 @@ class QuadraticProgram(Form):
         return int(self.matrix.nnz + self.hessian.nnz) + self.linear.size
 
     @property
+    def scale(self) -> float:
+        """Σ |objective|, every variable at its largest finite limit or at one."""
+        reach = self._feasible_set.reach
+        return float(np.abs(self.linear) @ reach + reach @ (abs(self.hessian) @ reach))
+
+    @property
     def rounding(self) -> float:
-        """As if every variable stood at its largest finite limit, or at one."""
-        reach = np.ones(self.linear.size)
-        for limit in (self.lower, self.upper):
-            reach = np.maximum(reach, np.where(np.isfinite(limit), np.abs(limit), 0.0))
-        return 64.0 * EPSILON * float(np.abs(self.linear) @ reach + reach @ (abs(self.hessian) @ reach))
+        return 64.0 * EPSILON * self.scale
 
     @property
     def tolerance(self) -> float:

@@ -2,33 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, finite, frozen, offsets_of
+from formulations.arrays import LARGEST, Floats, Ints, finite, offsets_of
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.modeling.assignment import Assignment, is_order
 from formulations.modeling.form import EPSILON, Form
+from formulations.modeling.position_weights import non_increasing
 
-__all__ = ["RankTwoAssignment", "RankTwoBatch", "Weights", "laid_out", "weights_for"]
-
-Weights = Floats | Callable[[int], Floats]
-"""Position weights: an array (zero beyond its end), or a function from the number of documents to one."""
-
-
-def _non_increasing(name: str, weights: Floats) -> None:
-    if (np.diff(weights) > 0).any():
-        place = int(np.flatnonzero(np.diff(weights) > 0)[0])
-        raise InvalidProblem(
-            f"{name}[{place + 1}] = {weights[place + 1]} is above {name}[{place}] = {weights[place]}: "
-            "position weights must not increase"
-        )
-
+__all__ = ["RankTwoAssignment", "RankTwoBatch"]
 
 def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
     """Raise `InvalidProblem` where a profit could overflow."""
@@ -74,8 +61,8 @@ class RankTwoAssignment(Form):
                 f"{self.positions} positions cannot be filled by {self.documents} documents; "
                 f"cut discount and decay to {self.documents}"
             )
-        _non_increasing("discount", self.discount)
-        _non_increasing("decay", self.decay)
+        non_increasing("discount", self.discount)
+        non_increasing("decay", self.decay)
         _fits(self)
 
     @property
@@ -190,21 +177,3 @@ class RankTwoBatch:
             raise InvalidProblem(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
         _fits(batch)
         return batch
-
-
-def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
-    """The weights given for n documents, at most n of them."""
-    given = np.asarray(weights(n) if callable(weights) else weights, dtype=np.float64)
-    if given.ndim != 1:
-        raise InvalidProblem(f"position weights have shape {given.shape}, but need one dimension")
-    return given[:n]
-
-
-def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
-    """Position weights laid out flat: for each query the first n entries, zero beyond the end of the array."""
-    sizes = np.diff(offsets)
-    table: dict[int, Floats] = {}
-    for n in np.unique(sizes).tolist():
-        given = weights_for(weights, n)
-        table[n] = np.pad(given, (0, n - given.size))
-    return frozen(np.concatenate([table[n] for n in sizes.tolist()]))

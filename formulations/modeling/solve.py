@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, Unsupported
 from formulations.modeling.bridges import path_to
+from formulations.modeling.cvxpy_problem import CvxpyProblem
 from formulations.modeling.form import Form
 from formulations.modeling.solution import Solution, Status
 
-__all__ = ["Answer", "Solver", "solve", "suits"]
+__all__ = ["Answer", "Solver", "as_form", "solve", "suits"]
 
 log = logging.getLogger("formulations")
 
@@ -59,11 +60,23 @@ def suits(solver: Solver, form: type[Form]) -> bool:
     return path_to(form, solver.accepts) is not None
 
 
-def solve(problem: Form, solver: Solver | str = "auto", start: Solution | None = None) -> Solution:
+def as_form(problem: Any) -> Form:
+    """The problem as a form: itself, or a `cvxpy.Problem` wrapped."""
+    if isinstance(problem, Form):
+        return problem
+    if type(problem).__module__.partition(".")[0] == "cvxpy" and hasattr(problem, "objective"):
+        return CvxpyProblem(problem)
+    raise Unsupported(
+        f"a {type(problem).__name__} is no problem; state one by a function of formulations' gallery, or give a "
+        "cvxpy.Problem"
+    )
+
+
+def solve(problem: Form | Any, solver: Solver | str = "auto", start: Solution | None = None) -> Solution:
     """The solution of `problem`, its value and bound recomputed from the data.
 
     Args:
-        problem: a form, as a function of the gallery returns it.
+        problem: a form, as a function of the gallery returns it, or a `cvxpy.Problem`.
         solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A forced solver is never
             replaced. "auto" tries the exact ways for the form from the cheapest on, and logs a replacement.
         start: a solution of a similar problem, for solvers that can start from one; others ignore it.
@@ -76,6 +89,7 @@ def solve(problem: Form, solver: Solver | str = "auto", start: Solution | None =
     """
     from formulations.solvers import automatic, named
 
+    problem = as_form(problem)
     if isinstance(solver, str) and solver == "auto":
         failures: list[str] = []
         for spec in automatic(problem):

@@ -37,6 +37,7 @@ AUTOMATIC = {
     "MinCostFlow": ("ortools", "highs"),
     "LinearProgram": ("highs", "cvxpy:CLARABEL"),
     "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
+    "CvxpyProblem": ("cvxpy",),
     "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),
 }
 """For each form the solvers that "auto" tries, cheapest first."""

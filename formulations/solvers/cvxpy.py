@@ -12,6 +12,7 @@ import numpy as np
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
+from formulations.modeling.cvxpy_problem import CvxpyProblem
 from formulations.modeling.form import Form
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.linear_program import LinearProgram, row_sides
@@ -29,11 +30,22 @@ TIME_LIMIT = {
 }
 """How each back end calls its time limit in seconds; the others have none."""
 
+TOLERANCES = {
+    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+    "DAQP": ("primal_tol", "dual_tol"),
+    **dict.fromkeys(("OSQP", "PIQP", "SCS"), ("eps_abs", "eps_rel")),
+}
+"""How each back end calls its tolerances; the others keep their own."""
+
+DEFAULTS: dict[str, dict[str, Any]] = {
+    "OSQP": {"polishing": False, "max_iter": 50_000},  # its polishing prints
+    "SCS": {"max_iters": 50_000},
+}
+
 CLOSED = {
-    "DAQP": frozenset({"primal_tol", "dual_tol", "iter_limit", "eps_prox", "time_limit"}),
-    "GLOP": frozenset({"parameters_proto", "time_limit_sec"}),
-    "PDLP": frozenset({"parameters_proto", "time_limit_sec"}),
-    "SCIPY": frozenset({"scipy_options"}),
+    "DAQP": {"primal_tol", "dual_tol", "iter_limit", "eps_prox", "time_limit"},
+    **dict.fromkeys(("GLOP", "PDLP"), {"parameters_proto", "time_limit_sec"}),
+    "SCIPY": {"scipy_options"},
 }
 """Options of the back ends that ignore unknown ones silently, so that a misspelt one is an error here too."""
 
@@ -44,10 +56,12 @@ Prices = Callable[[], Floats]
 class Cvxpy:
     """A cvxpy back end by its cvxpy name; "" leaves the choice to cvxpy.
 
-    time_limit: seconds, for back ends that have one. options: go to the back end as they are.
+    tolerance: for back ends that have one (None leaves them theirs). time_limit: seconds, likewise. options: go to the
+    back end as they are.
     """
 
     backend: str = ""
+    tolerance: float | None = 1e-9
     time_limit: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -70,7 +84,11 @@ class Cvxpy:
 
     @classmethod
     def variants(cls) -> tuple[str, ...]:
-        return tuple(sorted(_cvxpy().installed_solvers()))
+        import cvxpy
+
+        with warnings.catch_warnings():  # back ends warn of themselves when they load
+            warnings.simplefilter("ignore")
+            return tuple(sorted(cvxpy.installed_solvers()))
 
     @property
     def spec(self) -> str:
@@ -84,8 +102,8 @@ class Cvxpy:
 
         known = getattr(SOLVER_MAP_CONIC.get(self.backend), "SUPPORTED_CONSTRAINTS", ())
         if not self.backend or self.backend in SOLVER_MAP_QP or SOC in known:
-            return (LinearProgram, GroupedSimplexQP, QuadraticProgram)
-        return (LinearProgram,)
+            return (LinearProgram, GroupedSimplexQP, QuadraticProgram, CvxpyProblem)
+        return (LinearProgram, CvxpyProblem)
 
     def declines(self, problem: Form) -> str | None:
         from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC
@@ -96,17 +114,37 @@ class Cvxpy:
         return None
 
     def solve(self, problem: Any, start: Solution | None = None) -> Answer:
-        cvxpy = _cvxpy()
+        import cvxpy
+
+        if isinstance(problem, CvxpyProblem):
+            self._run(problem.statement, warm=start is not None)
+            return Answer(problem.point(), None, str(problem.statement.status))
         statement, x, prices = _stated(problem)
         if start is not None and isinstance(x, cvxpy.Variable):
             x.value = start.x
-        options = dict(self.options)
+        self._run(statement, warm=start is not None)
+        if x.value is None:
+            raise SolverFailed(f"{self.spec!r} returned no point ({statement.status})")
+        point = np.asarray(x.value, dtype=np.float64)
+        y = prices() if isinstance(problem, LinearProgram) else None
+        if isinstance(problem, QuadraticProgram):
+            y = np.concatenate([prices(), point])
+        return Answer(point, y, str(statement.status))
+
+    def _run(self, statement: Any, warm: bool) -> None:
+        """Solve in cvxpy; raise what its status says."""
+        import cvxpy
+
+        options = dict(DEFAULTS.get(self.backend, {}))
+        if self.tolerance is not None:
+            options.update(dict.fromkeys(TOLERANCES.get(self.backend, ()), self.tolerance))
         if self.time_limit is not None:
             options[TIME_LIMIT[self.backend]] = self.time_limit
+        options.update(self.options)
         try:
             with warnings.catch_warnings():  # what cvxpy warns of stands in the status
                 warnings.simplefilter("ignore")
-                statement.solve(solver=self.backend or None, warm_start=start is not None, **options)
+                statement.solve(solver=self.backend or None, warm_start=warm, **options)
         except (cvxpy.error.SolverError, ArithmeticError, ValueError, TypeError, AttributeError) as error:
             if self.options and not isinstance(error, cvxpy.error.SolverError | ArithmeticError):
                 raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
@@ -117,21 +155,8 @@ class Cvxpy:
             raise Infeasible(f"{self.spec!r} found no feasible point ({status})")
         if status in (cvxpy.UNBOUNDED, cvxpy.UNBOUNDED_INACCURATE):
             raise Unbounded(f"{self.spec!r} found the objective unbounded ({status})")
-        if x.value is None:
+        if status not in (*cvxpy.settings.SOLUTION_PRESENT, cvxpy.USER_LIMIT):
             raise SolverFailed(f"{self.spec!r} returned no point ({status})")
-        point = np.asarray(x.value, dtype=np.float64)
-        y = prices() if isinstance(problem, LinearProgram) else None
-        if isinstance(problem, QuadraticProgram):
-            y = np.concatenate([prices(), point])
-        return Answer(point, y, status)
-
-
-def _cvxpy() -> Any:
-    """The package; the back ends that it loads raise deprecation warnings of their own."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        import cvxpy
-    return cvxpy
 
 
 def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tuple[Any, Any, Prices]:

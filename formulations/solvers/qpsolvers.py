@@ -36,7 +36,7 @@ TIME_LIMIT = {**dict.fromkeys(("clarabel", "daqp", "highs", "osqp"), "time_limit
 
 DEFAULTS: dict[str, dict[str, Any]] = {
     "highs": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex
-    "osqp": {"polishing": True, "max_iter": 20_000, "raise_error": False},
+    "osqp": {"polishing": False, "max_iter": 50_000, "raise_error": False},  # its polishing prints
     "scs": {"max_iters": 20_000},
 }
 
