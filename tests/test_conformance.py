@@ -72,8 +72,8 @@ def test_planted_faults_are_found():
         check_measure(Rising())
 
     class Overstated(PairwiseHinge):
-        def at(self, scores):
-            there = super().at(scores)
+        def at(self, scores, prove=False):
+            there = super().at(scores, prove)
             return replace(there, height=there.height + 0.1)
 
     with pytest.raises(AssertionError, match="touch"):

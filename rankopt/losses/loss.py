@@ -37,7 +37,9 @@ class Loss(Protocol):
     @property
     def convex(self) -> bool: ...
 
-    def at(self, scores: Floats) -> LossAt: ...
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+        """Values and planes; `prove` takes bounds from dual prices even where the argmax is exact by construction."""
+        ...
 
     def majorant(self, scores: Floats) -> Loss:
         """The convex loss nowhere below this one that touches it at `scores`; itself if convex."""

@@ -75,9 +75,10 @@ class MarginLoss:
         """c̄ at these scores."""
         return self.reference.weights(self.problem, scores) if self.fixed is None else self.fixed
 
-    def at(self, scores: Floats) -> LossAt:
-        """Values, proven bounds and planes at `scores`, (N,)."""
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+        """Values, bounds and planes at `scores`, (N,)."""
         answer = solve_batch(self.problem.with_scores(scores), self.solver)
+        answer = answer.proved() if prove else answer
         reference = self.reference_weights(scores)
         problem, placed = answer.problems, answer.placed_decay
         starts = problem.offsets[:-1]

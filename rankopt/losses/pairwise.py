@@ -52,7 +52,7 @@ class PairwiseHinge:
         same = np.bincount(query[starts], runs * (runs - 1) / 2, sizes.size)
         return np.asarray(sizes * (sizes - 1) / 2 - same)
 
-    def at(self, scores: Floats) -> LossAt:
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
         from rankopt.losses.violations import count_violations
 

@@ -60,10 +60,13 @@ class Risk:
     def convex(self) -> bool:
         return all(shard.loss.convex for shard in self.shards)
 
-    def at(self, w: Floats, merged: bool = True, queries: tuple[int, int] | None = None) -> Planes:
-        """Value, bound and planes at w, (d,); of the queries first <= q < last only, if `queries` says so."""
+    def at(self, w: Floats, merged: bool = True, queries: tuple[int, int] | None = None, prove: bool = False) -> Planes:
+        """Value, bound and planes at w, (d,); of the queries first <= q < last only, if `queries` says so.
+
+        `prove` takes the bound from dual prices of every ranking, which costs more than the rankings.
+        """
         shards = self.shards if queries is None else self._cut(*queries)
-        parts = self.engine.map(lambda shard: shard.at(w, merged), shards)
+        parts = self.engine.map(lambda shard: shard.at(w, merged, prove), shards)
         weights = [shard.weights for shard in shards]
         value = sum(float(v @ part.value) for v, part in zip(weights, parts, strict=True))
         bound = sum(float(v @ part.bound) for v, part in zip(weights, parts, strict=True))

@@ -42,10 +42,9 @@ class Shard:
     weights: Floats
     loss: Loss
 
-    def at(self, w: Floats, merged: bool) -> ShardAt:
+    def at(self, w: Floats, merged: bool, prove: bool = False) -> ShardAt:
         """Values and planes of all queries of the shard at w."""
-        scores = linear_scores(self.features, w)
-        there = self.loss.at(scores)
+        there = self.loss.at(linear_scores(self.features, w), prove)
         return ShardAt(
             there.value,
             there.bound,

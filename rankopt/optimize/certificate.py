@@ -21,7 +21,7 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Certificate:
-    """primal: J(w) of the returned w, with the argmax's proven bound in place of its value. bound: proven from below.
+    """primal: J(w) of the returned w, each ranking in it proved by dual prices. bound: proven from below.
 
     kind "global": bound <= min J, so gap is the distance from the optimum (convex bound only).
     kind "stationary": bound is below the convex majorant that touches J at w, so gap is what one more step of the

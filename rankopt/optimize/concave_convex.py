@@ -42,7 +42,8 @@ def train(
 
     A convex risk is minimised at once. Otherwise the reference is fixed at the current w, which gives a convex majorant
     that touches J there; that is minimised, and so on. A round ends early once its best point has gained most of what
-    its proven bound still leaves; the procedure ends when no more than tol of J can be gained at w.
+    its proven bound still leaves; the procedure ends when no more than tol of J can be gained at w. At the end J(w) is
+    evaluated once more, with every ranking in it proved by dual prices.
     """
     run = _convex if objective.risk.convex else _rounds
     passed, state, stop = run(objective, method, start, tol, clock)
@@ -54,7 +55,8 @@ def train(
         chosen, judged = passed[best], ratings[best]
     kind = "global" if objective.risk.convex else "stationary"
     at_start = bool(np.array_equal(chosen.w, objective.w0))
-    certificate = Certificate(kind, chosen.primal, chosen.bound, stop, at_start)
+    primal = objective.upper(chosen.w, objective.risk.at(chosen.w, prove=True))
+    certificate = Certificate(kind, primal, chosen.bound, stop, at_start)
     return Training(chosen.w, certificate, History.of(clock.steps), state, judged)
 
 
