@@ -6,10 +6,12 @@
     ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
     └── OptionError (ValueError)      an option has a value that cannot work
 
-Errors of problems and solvers live in `formulations.errors`.
+Errors of problems and solvers live in `formulations.errors`. One warning is ours:
+
+    OptimumAtStart (UserWarning)      training found nothing better than its start w₀
 """
 
-__all__ = ["DataError", "MeasureError", "ModelError", "OptionError", "RankoptError"]
+__all__ = ["DataError", "MeasureError", "ModelError", "OptimumAtStart", "OptionError", "RankoptError"]
 
 
 class RankoptError(Exception):
@@ -30,3 +32,7 @@ class ModelError(RankoptError, ValueError):
 
 class OptionError(RankoptError, ValueError):
     """An option whose value cannot work; the message names the values that do."""
+
+
+class OptimumAtStart(UserWarning):
+    """Training found nothing better than its start w₀: the ranker orders as w₀ does."""

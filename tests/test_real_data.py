@@ -52,7 +52,9 @@ def test_ohsumed_end_to_end(ohsumed, tmp_path):
     np.testing.assert_array_equal(loaded.predict(test), ranker.predict(test))
     assert loaded.certificate_ == ranker.certificate_
     learned = evaluate(test, ranker.predict(test), "nDCG@10", convention="letor3").mean()
-    chance = evaluate(test, np.random.default_rng(0).normal(size=test.n_documents), "nDCG@10", convention="letor3").mean()
+    chance = evaluate(
+        test, np.random.default_rng(0).normal(size=test.n_documents), "nDCG@10", convention="letor3"
+    ).mean()
     assert learned > chance + 0.1
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from rankopt.data.queries import Queries
+from rankopt.errors import OptimumAtStart
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.cutting_planes import CuttingPlanes
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
@@ -257,6 +258,12 @@ def test_nothing_to_order_is_an_error(grades):
     for ranker in (LargeMarginRanker(), PairwiseRanker()):
         with pytest.raises(ValueError, match="grades"):
             ranker.fit(X, np.full(len(X), grades), qid=qid)
+
+
+def test_an_optimum_at_the_start_is_said():
+    X, y, qid = made()
+    with pytest.warns(OptimumAtStart, match="smaller lam"):
+        LargeMarginRanker("nDCG", bound="convex", decay="log", reference="first", lam=1e3, tol=0.5).fit(X, y, qid=qid)
 
 
 def test_the_gap_plots(tmp_path):

@@ -16,7 +16,7 @@ from formulations.modeling.solve import Solver, suits
 from formulations.solvers import accepting, named
 from rankopt.data.canonical import canonical
 from rankopt.engines import engine_named
-from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.errors import DataError, ModelError, OptimumAtStart, OptionError
 from rankopt.losses.risk import Risk
 from rankopt.losses.scores import linear_scores
 from rankopt.losses.shard import Shard
@@ -106,6 +106,13 @@ class OptimizedRanker(LinearRanker):
             self.eval_score_ = outcome.judged
         elif hasattr(self, "eval_score_"):
             del self.eval_score_
+        if outcome.certificate.at_start and outcome.judged is None:
+            warnings.warn(
+                "the optimum is at w0, so the ranker orders as w0 does: try a smaller lam, bound='nonconvex', or a decay "
+                "cut at the measure's k",
+                OptimumAtStart,
+                stacklevel=4,
+            )
         if outcome.certificate.stop in (Stop.ITERATIONS, Stop.TIME, Stop.STALLED):
             warnings.warn(
                 f"training stopped before the gap closed ({outcome.certificate}); raise max_iter or time_limit, "
