@@ -38,7 +38,8 @@ def test_train_predict_evaluate(files):
     trained = json.loads(
         run(
             "train", files / "train.txt", "--model", model, "--validate", files / "test.txt.gz",
-            "--lam", 1, "--lam", 0.1, "--measure", "nDCG@5", "--argmax", "scipy", "--master", "qpsolvers:piqp", "--json",
+            "--lam", 1, "--lam", 0.1, "--measure", "nDCG@5",
+            "--argmax", "scipy", "--master", "qpsolvers:piqp", "--json",
         )
     )  # fmt: skip
     assert [row["lam"] for row in trained["tried"]] == [1.0, 0.1]
