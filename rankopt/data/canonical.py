@@ -57,7 +57,7 @@ def _fingerprints(queries: Queries) -> Hashes:
 
 def _bits(values: NDArray[Any]) -> Hashes:
     """The bits of numbers as float64; zero has none, whatever its sign."""
-    return (np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64)
+    return np.asarray((np.ascontiguousarray(values, dtype=np.float64) + 0.0).view(np.uint64))
 
 
 def _mixed(bits: Hashes) -> Hashes:

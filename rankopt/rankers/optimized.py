@@ -108,8 +108,8 @@ class OptimizedRanker(LinearRanker):
             del self.eval_score_
         if outcome.certificate.at_start and outcome.judged is None:
             warnings.warn(
-                "the optimum is at w0, so the ranker orders as w0 does: try a smaller lam, bound='nonconvex', or a decay "
-                "cut at the measure's k",
+                "the optimum is at w0, so the ranker orders as w0 does: "
+                "try a smaller lam, bound='nonconvex', or a decay cut at the measure's k",
                 OptimumAtStart,
                 stacklevel=4,
             )
