@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import finite
+from formulations.errors import InvalidProblem
 from formulations.modeling.assignment import Assignment
 from formulations.modeling.solve import solve
 
@@ -39,4 +40,6 @@ def matching(benefit: ArrayLike, *, allowed: ArrayLike | None = None) -> Assignm
         InvalidProblem: a benefit is NaN or infinite (forbid a cell by `allowed`), or shapes do not fit.
         Infeasible: k > n, or some positions share too few allowed documents; names them.
     """
+    if np.isneginf(np.asarray(benefit, dtype=np.float64)).any():
+        raise InvalidProblem("benefit holds -inf, which is no number to add up: forbid cells by `allowed`")
     return Assignment(finite("benefit", benefit, 2), None if allowed is None else np.asarray(allowed))

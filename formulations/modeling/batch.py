@@ -42,7 +42,8 @@ class BatchSolution:
         decayed, discounted = batch.decay * batch.scores[placed], batch.discount * batch.gain[placed]
         value = np.add.reduceat(decayed - discounted, batch.offsets[:-1])
         size = np.add.reduceat(np.abs(decayed) + np.abs(discounted), batch.offsets[:-1])
-        return cls(batch, order, value, value + 4.0 * EPSILON * size, way, solver)
+        rounding = EPSILON * (8.0 + np.diff(batch.offsets) / 2.0) * size
+        return cls(batch, order, value, value + rounding, way, solver)
 
     @property
     def position(self) -> Ints:

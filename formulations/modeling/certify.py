@@ -60,10 +60,11 @@ class Certificate:
 def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> Certificate:
     """Recompute violation, value and bound of `solution` for `problem`; believe nothing that it says.
 
-    Claims are compared up to the rounding error of double precision (`problem.rounding`). The bound is proven by the
-    solution's dual or, where that is missing or does not suffice, by prices recovered from its point.
+    Claims are made in double precision, so they are compared up to its rounding error (`problem.rounding`). The bound
+    is proven by the solution's dual or, where that is missing or does not suffice, by prices recovered from its point.
 
-    exact: compute in rational numbers. For assignments and flows the gap is then 0 or a proven distance.
+    exact: certify in rational numbers. For assignments and flows the gap is then 0 or a proven distance. Elsewhere the
+    bound may be infinite: a variable without a limit asks for a reduced cost of exactly 0, and prices are doubles.
 
     Raises:
         Refuted: the point is infeasible, its value is not what it says, the bound is better than what can be proven, or
@@ -75,17 +76,24 @@ def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> 
     violation = problem.violation(solution.x)
     if not np.isfinite(violation) or (violation > problem.tolerance and not inaccurate):
         raise Refuted(f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}")
-    found = _exact_evidence(problem, solution) if exact else _evidence(problem, solution)
     slack, sign = problem.rounding, 1 if problem.maximises else -1
-    off = found.value - _number(solution.value, exact)
-    if not -slack <= off <= slack:
-        raise Refuted(f"the value is said to be {solution.value!r}, and is {float(found.value)!r}")
-    told = _number(solution.bound, exact)
-    if found.bound != told and not sign * (found.bound - told) <= slack:
-        raise Refuted(f"the bound is said to be {solution.bound!r}, but prices prove {float(found.bound)!r} only")
+    found = _evidence(problem, solution)
+    _check(solution, found, slack, sign)
     if solution.status is Status.OPTIMAL and not sign * (solution.bound - solution.value) <= slack:
         raise Refuted(f"it is called optimal, with value {solution.value!r} and bound {solution.bound!r}")
+    if exact:
+        found = _exact_evidence(problem, solution)
+        _check(solution, found, slack, sign)
     return Certificate(found.value, found.bound, found.violation, problem.maximises, exact)
+
+
+def _check(solution: Solution, found: Evidence, slack: float, sign: int) -> None:
+    """Refute a value that is not the value found, and a bound better than the one found."""
+    if not abs(solution.value - float(found.value)) <= slack:
+        raise Refuted(f"the value is said to be {solution.value!r}, and is {float(found.value)!r}")
+    unproven = isinstance(found.value, Fraction) and np.isinf(float(found.bound))
+    if not unproven and not sign * float(found.bound) <= sign * solution.bound + slack:
+        raise Refuted(f"the bound is said to be {solution.bound!r}, but prices prove {float(found.bound)!r} only")
 
 
 def _exact_evidence(problem: Form, solution: Solution) -> Evidence:
@@ -102,7 +110,3 @@ def _evidence(problem: Form, solution: Solution) -> Evidence:
     duals = [dual for dual in (solution.y, recovered) if dual is not None and np.isfinite(dual).all()]
     bound = sign * min((sign * problem.bound(dual) for dual in duals), default=np.inf)
     return Evidence(problem.violation(solution.x), value, bound)
-
-
-def _number(value: float, exact: bool) -> Fraction | float:
-    return Fraction(value) if exact and np.isfinite(value) else value

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from formulations.arrays import Floats, Ints
+from formulations.errors import SolverFailed
 
 if TYPE_CHECKING:
     from formulations.modeling.assignment import Assignment
@@ -19,15 +20,16 @@ if TYPE_CHECKING:
 
 __all__ = ["flow_on_support", "order_on_support"]
 
-THRESHOLDS = (1e-3, 1e-6, 0.0, -np.inf)
-"""What counts as no mass, from the boldest guess to none at all."""
+THRESHOLDS = (1e-3, 1e-6, 0.0)
+"""What counts as no mass, the boldest guess first."""
 
 
 def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass: Floats) -> Ints:
     """The document at each position of the best assignment within the cells that carry mass.
 
     positions, documents, mass: one entry an allowed cell. An integral point is returned as it is. Mass below a
-    threshold counts as none; the threshold falls until the support holds an assignment.
+    threshold counts as none; the threshold falls until the support holds an assignment. Raises `SolverFailed` for a
+    point that is no rounding error away from the polytope: what is not the solver's work is not to look like it.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -37,6 +39,9 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
         order = np.empty(k, dtype=np.int64)
         order[positions[heavy]] = documents[heavy]
         return order
+    held = np.bincount(positions, mass, k)
+    if not np.abs(held - 1.0).max() <= 0.05:
+        raise SolverFailed(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
     for threshold in THRESHOLDS:
         support = mass > threshold
         profit = np.full((k, n), -np.inf)
@@ -46,14 +51,15 @@ def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass
         except ValueError:  # no assignment on this support
             continue
         return np.asarray(order, dtype=np.int64)
-    raise AssertionError("an Assignment is checked for feasibility when it is made")
+    raise SolverFailed("the cells that hold a share of a document contain no assignment")
 
 
 def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
     """A whole flow, the cheapest that keeps at their limit the arcs that `flow` has there.
 
     A flow that is whole to 1e-6 is only rounded. Else a dual simplex method ends at a vertex, which is whole; arcs
-    count as standing at a limit within a threshold that falls until such a flow exists.
+    count as standing at a limit within a threshold that falls until such a flow exists. Where none does, the flow is
+    returned as it is, to be judged.
     """
     from scipy.optimize import linprog
     from scipy.sparse import csr_array
@@ -71,4 +77,4 @@ def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
         found = linprog(problem.cost, A_eq=balance, b_eq=problem.supply, bounds=limits, method="highs-ds")
         if found.status == 0:
             return np.asarray(np.round(found.x))
-    return whole
+    return flow

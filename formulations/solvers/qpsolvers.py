@@ -100,7 +100,7 @@ class QpSolvers:
                     _posed(problem, scale, dense=self.backend not in qpsolvers.sparse_solvers), self.backend, **options
                 )
         except (TypeError, AttributeError, ValueError) as error:
-            if self.options and not isinstance(error, qpsolvers.exceptions.QPError):
+            if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
             raise SolverFailed(f"{self.spec!r} gave up: {error}") from error
         told = _status(answer)

@@ -1,0 +1,432 @@
+"""Every solver gives the same value on the same problem, to its stated bound; what is no problem never reaches one."""
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from sklearn.datasets import load_svmlight_file
+
+import formulations.solvers
+from formulations import (
+    FormulationError,
+    Infeasible,
+    InvalidProblem,
+    Refuted,
+    SolverFailed,
+    Status,
+    Unbounded,
+    UnknownSolver,
+    Unsupported,
+    accepting,
+    certify,
+    margin_dual,
+    matching,
+    named,
+    ranking,
+    solve,
+)
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.bridges import restated
+from formulations.modeling.flow import MinCostFlow
+from formulations.modeling.integer_costs import exact_costs, rounded_costs
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.solve import Answer
+from formulations.solvers import SOLVERS, specs
+from formulations.solvers.cvxpy import Cvxpy
+from formulations.solvers.highs import Highs
+from formulations.solvers.ortools import OrTools
+from formulations.solvers.qpsolvers import QpSolvers
+from formulations.testing import check_problem, check_solver
+
+ACCURACY = {
+    "cvxpy:HIGHS": 5e-3,  # HiGHS regularises quadratic programs
+    "qpsolvers:highs": 5e-3,
+    "cvxpy:OSQP": 1e-4,
+    "qpsolvers:osqp": 1e-4,
+    "cvxpy:SCS": 1e-5,
+}
+"""The largest relative gap on small masters, where it is more than 1e-7."""
+
+INF = np.inf
+
+
+@pytest.mark.parametrize("spec", specs())
+def test_solver_conforms(spec, capfd):
+    checked = check_solver(named(spec), accuracy=ACCURACY.get(spec, 1e-7))
+    assert len(checked) >= 10
+    assert capfd.readouterr().out == ""
+
+
+def test_every_file_of_solvers_is_in_the_table():
+    folder = Path(formulations.solvers.__file__).parent
+    files = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    assert files == set(SOLVERS) == {place.split(":")[0].rpartition(".")[2] for place in SOLVERS.values()}
+
+
+def test_every_name_that_is_listed_can_be_parsed_back():
+    for spec in specs():
+        assert named(spec).spec == spec
+        assert replace(named(spec)) == named(spec)
+
+
+@dataclass(frozen=True)
+class Greedy:
+    """A user's own solver: the best document that is left, position by position. Not optimal."""
+
+    accepts = (Assignment,)
+    package = "numpy"
+    spec = "greedy"
+
+    def declines(self, problem):
+        return None
+
+    def solve(self, problem, start=None):
+        left, order = problem.masked_profit().copy(), []
+        for row in left:
+            order.append(int(row.argmax()))
+            left[:, order[-1]] = -INF
+        return Answer(np.array(order))
+
+
+@dataclass(frozen=True)
+class Thorough(Greedy):
+    """Another one: all orders."""
+
+    spec = "thorough"
+
+    def solve(self, problem, start=None):
+        from itertools import permutations
+
+        orders = permutations(range(problem.documents), problem.positions)
+        return Answer(np.array(max(orders, key=lambda order: problem.masked_profit()[range(len(order)), order].sum())))
+
+
+def test_a_users_own_solver_of_ten_lines_is_checked_and_used():
+    assert "Assignment: forbidden" in check_solver(Thorough())
+    assert solve(ranking([1.0, 2.0], [1.0, 0.0], discount=[1.0], decay=[1.0]), Thorough()).order.tolist() == [1]
+
+
+def test_a_solver_that_is_not_optimal_does_not_pass():
+    with pytest.raises(AssertionError, match=r"'greedy' on .* the optimum is"):
+        check_solver(Greedy())
+    solution = solve(matching([[2.0, 1.9], [2.0, 0.0]]), Greedy())
+    assert solution.status is Status.WITHIN_BOUND
+    assert solution.value == 2.0
+    assert solution.bound >= 3.9 - 1e-15
+    certify(solution.problem, solution)
+
+
+@pytest.mark.parametrize("answer", [[0, 0], [0, 7], [0], [0.0, 1.0], [-1, 0]])
+def test_an_answer_that_is_no_order_is_a_failure(answer):
+    @dataclass(frozen=True)
+    class Broken(Greedy):
+        def solve(self, problem, start=None):
+            return Answer(np.array(answer))
+
+    with pytest.raises(SolverFailed, match="no point"):
+        solve(matching(np.eye(2)), Broken())
+
+
+def test_check_problem_compares_all_solvers_that_reach_it():
+    found = check_problem(ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0]))
+    assert set(found) == set(accepting(ranking([1.0], [1.0], discount=[1.0], decay=[1.0])))
+    assert {solution.order.tolist().__repr__() for solution in found.values()} == {"[1, 2]"}
+
+
+# What never reaches a solver
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda: ranking([np.nan, 1.0], [1.0, 0.0], discount=[1.0], decay=[1.0]), r"scores\[0\] is nan"),
+        (lambda: ranking([1.0, 2.0], [1.0, np.inf], discount=[1.0], decay=[1.0]), r"gain\[1\] is inf"),
+        (lambda: ranking([1e140, 1.0], [1.0, 0.0], discount=[1.0], decay=[1e140]), "rescale"),
+        (lambda: ranking([1.0, 2.0], [1.0], discount=[1.0], decay=[1.0]), "one entry a document"),
+        (lambda: ranking([1.0, 2.0], [1.0, 0.0], discount=[1.0, 2.0], decay=[1.0]), "must not increase"),
+        (lambda: ranking([], [], discount=[1.0], decay=[1.0]), "one document"),
+        (lambda: ranking(["a"], [1.0], discount=[1.0], decay=[1.0]), "read as numbers|could not convert"),
+        (lambda: matching([[1.0, -np.inf]]), "allowed"),
+        (lambda: matching([[1.0, 1e300]]), "magnitude"),
+        (lambda: matching([1.0, 2.0]), "dimension"),
+        (lambda: matching([[1.0]], allowed=[[1.0]]), "booleans"),
+        (lambda: margin_dual([[np.nan]], [1.0], lam=1.0), "slopes"),
+        (lambda: margin_dual([[1.0]], [1.0], lam=0.0), "lam"),
+        (lambda: margin_dual([[1.0]], [1.0, 2.0], lam=1.0), "one entry a plane"),
+        (lambda: margin_dual([[1.0]], [1.0], lam=1.0, groups=[1], capacity=[1.0]), "groups run from 0"),
+        (lambda: program([1.0], [[np.inf]], [0.0], [1.0], [0.0], [1.0]), "matrix entries"),
+        (lambda: program([1.0], [[1.0]], [np.nan], [1.0], [0.0], [1.0]), "row_lower"),
+    ],
+)
+def test_numbers_that_state_no_problem_are_refused(wrong, error):
+    with pytest.raises((InvalidProblem, ValueError), match=error):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [
+        (lambda: matching(np.zeros((3, 2))), "3 positions cannot be filled by 2 documents"),
+        (
+            lambda: matching(np.zeros((3, 3)), allowed=[[True, False, False]] * 2 + [[True] * 3]),
+            r"positions \[0, 1\] share only 1 allowed document",
+        ),
+        (lambda: program([1.0], [[1.0]], [2.0], [1.0], [0.0], [1.0]), r"row\[0\] must be at least 2"),
+        (lambda: network([0], [1], [1], [1.0], [1, 0]), "add up to 1"),
+        (lambda: network([0], [1], [-1], [1.0], [0, 0]), "negative capacity"),
+    ],
+)
+def test_problems_that_are_empty_say_why(wrong, error):
+    with pytest.raises(Infeasible, match=error):
+        wrong()
+
+
+def program(objective, rows, row_lower, row_upper, lower, upper, **more):
+    limits = (np.array(part, dtype=float) for part in (row_lower, row_upper, lower, upper))
+    return LinearProgram(np.array(objective), csr_array(np.array(rows, dtype=float)), *limits, **more)
+
+
+def network(tail, head, capacity, cost, supply):
+    return MinCostFlow(*(np.array(part) for part in (tail, head, capacity)), np.array(cost), np.array(supply))
+
+
+# Statuses
+
+
+LINEAR = [spec for spec in accepting(LinearProgram) if spec != "cvxpy:PDLP"]
+
+
+@pytest.mark.parametrize("spec", LINEAR)
+def test_infeasible_and_unbounded_programs_are_told_apart(spec):
+    impossible = program([1.0, 1.0], [[1.0, 1.0]], [3.0], [INF], [0, 0], [1, 1])
+    endless = program([1.0, 1.0], [[1.0, -1.0]], [0.0], [0.0], [0, 0], [INF, INF])
+    assert outcome(impossible, spec) in (Infeasible, SolverFailed, Status.INACCURATE)
+    assert outcome(endless, spec) in (Unbounded, Infeasible, SolverFailed, Status.FEASIBLE, Status.INACCURATE)
+
+
+def outcome(problem, spec):
+    """The status of the solution, or the type of the error."""
+    try:
+        return solve(problem, spec).status
+    except FormulationError as error:
+        return type(error)
+
+
+def test_highs_names_the_conflict():
+    wrong = program([1.0, 1.0], [[1.0, 1.0], [1.0, 0.0]], [3.0, 0.0], [INF, 5.0], [0, 0], [1, 1])
+    with pytest.raises(Infeasible, match=r"Conflict: row\[0\], limits of x\[0\], limits of x\[1\]$"):
+        solve(wrong, "highs")
+
+
+def test_a_denied_assignment_is_the_solvers_failure():
+    @dataclass(frozen=True)
+    class Denying(Greedy):
+        def solve(self, problem, start=None):
+            raise Infeasible("no order")
+
+    with pytest.raises(SolverFailed, match="every Assignment is solvable"):
+        solve(matching(np.eye(2)), Denying())
+
+
+def test_a_point_that_breaks_a_row_is_not_called_feasible():
+    @dataclass(frozen=True)
+    class Sloppy(Greedy):
+        accepts = (LinearProgram,)
+
+        def solve(self, problem, start=None):
+            return Answer(np.array([1.0, 1.0]))
+
+    solution = solve(program([1.0, 1.0], [[1.0, 1.0]], [0.0], [1.5], [0, 0], [1, 1]), Sloppy())
+    assert solution.status is Status.INACCURATE
+    assert solution.violation == 0.5
+
+
+def test_auto_replaces_a_solver_that_failed_and_says_so(monkeypatch, caplog):
+    monkeypatch.setitem(formulations.solvers.AUTOMATIC, "Assignment", ("networkx", "scipy"))
+    monkeypatch.setattr("networkx.network_simplex", lambda graph: (0, {0: {2: {0: 0}}}))
+    with caplog.at_level(logging.WARNING, logger="formulations"):
+        solution = solve(matching(np.eye(3)))
+    assert solution.solver == "scipy"
+    assert "networkx failed, the next solver is tried" in caplog.text
+    monkeypatch.setitem(formulations.solvers.AUTOMATIC, "Assignment", ("networkx",))
+    with pytest.raises(SolverFailed, match="every solver failed"):
+        solve(matching(np.eye(3)))
+
+
+def test_a_forced_solver_is_never_replaced():
+    with pytest.raises(Unsupported, match="accepts GroupedSimplexQP"):
+        solve(matching(np.eye(2)), "active_set")
+    with pytest.raises(Unsupported, match="one group"):
+        solve(margin_dual(np.eye(2), [1.0, 1.0], lam=1.0, groups=[0, 1], capacity=[0.5, 0.5]), "active_set")
+
+
+# Names and options
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        ("hihgs", "did you mean 'highs'"),
+        ("scipy:fast", "has no variants"),
+        ("cvxpy:NOTHING", "no installed solver"),
+        ("qpsolvers:nothing", "no installed solver"),
+        ("ortools:walk", "one variant"),
+    ],
+)
+def test_unknown_names_are_refused(spec, error):
+    with pytest.raises(UnknownSolver, match=error):
+        named(spec)
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        *(QpSolvers(backend, options={"nonsense": 1}) for backend in ("clarabel", "osqp", "daqp", "scs")),
+        *(Cvxpy(backend, options={"nonsense": 1}) for backend in ("CLARABEL", "OSQP", "SCS", "PIQP")),
+        Cvxpy("HIGHS", options={"nonsense": 1}),
+    ],
+    ids=lambda solver: solver.spec,
+)
+def test_unknown_options_are_refused_when_solving(solver):
+    with pytest.raises(UnknownSolver, match="refuses the options"):
+        solve(margin_dual([[1.0]], [1.0], lam=1.0), solver)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: QpSolvers("piqp", options={"nonsense": 1}),
+        lambda: QpSolvers("highs", options={"nonsense": 1}),
+        lambda: QpSolvers("piqp", time_limit=1.0),
+        lambda: Cvxpy("GLOP", options={"nonsense": 1}),
+        lambda: Cvxpy("DAQP", options={"nonsense": 1}),
+        lambda: Cvxpy("SCIPY", time_limit=1.0),
+        lambda: Highs(method="magic"),
+    ],
+)
+def test_options_that_a_back_end_would_ignore_are_refused_at_once(make):
+    with pytest.raises(UnknownSolver):
+        make()
+
+
+@pytest.mark.parametrize("backend", ["clarabel", "daqp", "osqp", "scs"])
+def test_time_limits_reach_the_back_end(backend):
+    problem = margin_dual(np.eye(2), [1.0, 0.5], lam=1.0)
+    assert solve(problem, QpSolvers(backend, time_limit=10.0)).gap < 1e-5
+
+
+# HiGHS: what it would do silently
+
+
+@pytest.mark.parametrize("method", ["choose", "simplex", "ipm", "pdlp"])
+def test_highs_methods_agree(method):
+    problem = matching(np.random.default_rng(3).normal(size=(5, 7)))
+    assert solve(problem, Highs(method=method, threads=1)).value == pytest.approx(solve(problem, "scipy").value)
+
+
+def test_coefficients_that_highs_would_drop_are_rescaled_or_refused():
+    tiny = program([1.0, 2.0], [[1e-12, 2e-12]], [-INF], [2e-12], [0, 0], [5, 5])
+    assert solve(tiny, "highs").value == pytest.approx(2.0)
+    with pytest.raises(Unsupported, match="drops coefficients"):
+        solve(program([1.0, 2.0], [[1.0, 1e-10]], [-INF], [1.0], [0, 0], [5, 5]), "highs")
+    with pytest.raises(Unsupported, match="for infinite"):
+        solve(program([1.0], [[1.0]], [-INF], [1e21], [0], [INF]), "highs")
+
+
+def test_highs_takes_costs_of_any_size():
+    problem = program([1e40, 2e40], [[1.0, 1.0]], [-INF], [1.0], [0, 0], [1, 1])
+    solution = solve(problem, "highs")
+    assert solution.value == 2e40
+    assert solution.status is Status.OPTIMAL
+
+
+def test_highs_bounds_programs_with_integers_by_their_relaxation():
+    problem = program(
+        [5.0, 4.0, 3.0], [[2, 3, 1], [4, 1, 2], [3, 4, 2]], [-INF] * 3, [5, 11, 8.5], [0] * 3, [10] * 3,
+        integer=np.ones(3, dtype=bool),
+    )  # fmt: skip
+    solution = solve(problem, "highs")
+    relaxed = solve(replace(problem, integer=None), "highs")
+    assert solution.value == 13.0
+    assert solution.details["told_bound"] == pytest.approx(13.0)
+    assert solution.bound == pytest.approx(relaxed.value)
+    assert solution.status is Status.WITHIN_BOUND
+    certify(problem, solution, exact=True)
+
+
+def test_a_time_limit_returns_the_point_found_or_raises():
+    random = np.random.default_rng(0)
+    rows = random.integers(0, 100, (4, 30)).astype(float)  # market split: hard to prove, easy to satisfy
+    slack = np.hstack([rows, np.eye(4), -np.eye(4)])
+    half = np.floor(rows.sum(axis=1) / 2)
+    whole = np.arange(38) < 30
+    hard = program(
+        -(~whole).astype(float), slack, half, half, np.zeros(38), np.where(whole, 1.0, INF), integer=whole
+    )
+    with pytest.raises(SolverFailed, match="Time limit"):
+        solve(hard, Highs(time_limit=0.0))
+    start = hard.solution(np.concatenate([np.zeros(30), half, np.zeros(4)]))
+    stopped = solve(hard, Highs(time_limit=0.3), start=start)
+    assert "limit" in stopped.message
+    assert start.value <= stopped.value <= stopped.bound
+    assert stopped.status is Status.WITHIN_BOUND
+
+
+# Whole costs
+
+
+def test_rounded_costs_leave_the_bound_they_report():
+    random = np.random.default_rng(5)
+    for scale in (1e-12, 1.0, 1e12):
+        profit = random.normal(size=(12, 12)) * scale
+        problem = matching(profit)
+        for solver in (OrTools(), OrTools(flow=True)):
+            solution = solve(problem, solver)
+            assert solution.gap <= solution.details["rounding_bound"] + problem.rounding
+            assert solution.details["rounding_bound"] <= 1e-10 * scale
+    assert rounded_costs(np.zeros(3), 3, 3, shift=True).left == 0.0
+    assert exact_costs(np.array([0.1, -3.0, 2.0**-60])).left == 0.0
+
+
+def test_exact_costs_are_exact():
+    costs = np.array([0.1, -3.0, 2.0**-60, 1e20])
+    found = exact_costs(costs)
+    assert [value / 2**found.exponent for value in found.values] == costs.tolist()
+
+
+# Real queries
+
+
+@pytest.fixture(scope="module")
+def queries(data_folder):
+    """Features, grades and rows of the three smallest queries of a part of OHSUMED."""
+    path = data_folder / "letor3-ohsumed" / "Feature-min" / "S1.txt.gz"
+    features, grades, query = load_svmlight_file(str(path), query_id=True, zero_based=False)
+    small = sorted(np.unique(query), key=lambda q: (query == q).sum())[:3]
+    return [(features[query == q].toarray(), grades[query == q]) for q in small]
+
+
+REAL = ["exact", "scipy", "ortools", "ortools:flow", "networkx", "highs", "cvxpy:CLARABEL", "cvxpy:HIGHS"]
+
+
+@pytest.mark.parametrize("spec", REAL)
+def test_real_queries_have_one_value(queries, spec):
+    for features, grades in queries:
+        n = grades.size
+        discount = 1 / np.log2(np.arange(2, n + 2))
+        for w in (np.zeros(features.shape[1]), np.ones(features.shape[1]), np.eye(features.shape[1])[3]):
+            problem = ranking(features @ w, 2**grades - 1, discount=discount, decay=np.arange(1, n + 1) ** -0.5)
+            solution = solve(problem, spec)
+            assert solution.status is Status.OPTIMAL
+            assert solution.value == pytest.approx(solve(problem, "exact").value, rel=1e-12, abs=problem.rounding)
+
+
+def test_refuted_is_told_from_unsupported():
+    assert not issubclass(Refuted, Unsupported)
+    assert issubclass(Infeasible, ValueError)
+    assert restated(matching(np.eye(2)), LinearProgram).objective.size == 4
+    with pytest.raises(Unsupported, match="cannot be restated"):
+        restated(margin_dual([[1.0]], [1.0], lam=1.0), LinearProgram)
