@@ -1,1 +1,55 @@
-"""Learning to rank as optimization."""
+"""Learning to rank as optimization: exact argmax, certified bounds, any solver.
+
+    data        queries with their documents: files, samples, normalisation
+    measures    nDCG@10 and its kin as values; evaluation, conventions, paired comparison
+    losses      upper bounds of the regret, as functions of the scores
+    optimize    the loop that minimises them to a proven gap
+    rankers     scikit-learn estimators: large margin, RankSVM, least squares
+
+>>> from rankopt import LargeMarginRanker, load_sample
+>>> ranker = LargeMarginRanker("nDCG@10", bound="convex", lam=1.0).fit(load_sample("les-miserables").train)
+>>> ranker.certificate_.relative_gap < 1e-3
+True
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from formulations.tables import member
+
+if TYPE_CHECKING:
+    from rankopt.data import Queries as Queries
+    from rankopt.data import load_sample as load_sample
+    from rankopt.data import read_svmlight as read_svmlight
+    from rankopt.measures import compare as compare
+    from rankopt.measures import evaluate as evaluate
+    from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
+    from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
+    from rankopt.rankers.regression import RegressionRanker as RegressionRanker
+    from rankopt.rankers.saved import load_model as load_model
+
+FRONT = {
+    "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
+    "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
+    "Queries": "rankopt.data:Queries",
+    "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
+    "compare": "rankopt.measures:compare",
+    "evaluate": "rankopt.measures:evaluate",
+    "load_model": "rankopt.rankers.saved:load_model",
+    "load_sample": "rankopt.data:load_sample",
+    "read_svmlight": "rankopt.data:read_svmlight",
+}
+"""What most programs need, `name: "module:object"`, loaded on first use."""
+
+__all__ = [*FRONT]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("rankopt")
+    return member(__name__, name, FRONT)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *FRONT})

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import click
+
+from formulations.tables import load
 
 __all__ = ["COMMANDS", "main", "rankopt"]
 
@@ -28,8 +29,7 @@ class Table(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, _, name = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), name)
+        command: click.Command = load(COMMANDS[cmd_name][0])
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -3,8 +3,9 @@
 The table is text: a part, and what it needs, loads when its name is first used.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from formulations.tables import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.data.attributes import read_attributes as read_attributes
@@ -35,11 +36,7 @@ __all__ = [*PARTS]
 
 
 def __getattr__(name: str) -> object:
-    """The object that the table names, loaded on first use."""
-    if name not in PARTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = PARTS[name].split(":")
-    return getattr(import_module(module), attribute)
+    return member(__name__, name, PARTS)
 
 
 def __dir__() -> list[str]:

@@ -52,7 +52,7 @@ def _fingerprints(queries: Queries) -> Hashes:
             content[start:stop] = (_mixed(_bits(features[start:stop])) * salt).sum(axis=1)
     if queries.relevance is not None:
         content = content + _mixed(_bits(queries.relevance)) * np.uint64(0xD1342543DE82EF95)
-    return content
+    return np.asarray(content)
 
 
 def _bits(values: NDArray[Any]) -> Hashes:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from formulations.tables import load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -21,6 +21,5 @@ def engine_named(spec: str | Engine) -> Engine:
         return spec
     if spec not in ENGINES:
         raise OptionError(f"engine {spec!r} is unknown; known are {', '.join(ENGINES)}")
-    module, _, name = ENGINES[spec].partition(":")
-    engine: Engine = getattr(importlib.import_module(module), name)()
+    engine: Engine = load(ENGINES[spec])()
     return engine

@@ -5,9 +5,9 @@ The bounds as a table: name → class. A bound says which weights c̄ are subtra
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
 
+from formulations.tables import load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -26,6 +26,5 @@ def bound_named(name: str, **options: Any) -> Reference:
     """The bound of this name, with its options; raises `OptionError` naming the bounds."""
     if name not in BOUNDS:
         raise OptionError(f"bound {name!r} is unknown; known are {', '.join(BOUNDS)}")
-    module, _, attribute = BOUNDS[name].partition(":")
-    bound: Reference = getattr(importlib.import_module(module), attribute)(**options)
+    bound: Reference = load(BOUNDS[name])(**options)
     return bound

@@ -15,8 +15,9 @@ nDCG@4    0.6313        1     0
 A new family of measures is one file here and one line in `MEASURES`.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from formulations.tables import member
 
 if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
     from rankopt.measures.comparison import Comparison as Comparison
@@ -74,11 +75,7 @@ __all__ = [*MEASURES, *PARTS]
 
 
 def __getattr__(name: str) -> Any:
-    where = MEASURES.get(name) or PARTS.get(name)
-    if where is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = where.partition(":")
-    return getattr(import_module(module), attribute)
+    return member(__name__, name, MEASURES, PARTS)
 
 
 def __dir__() -> list[str]:

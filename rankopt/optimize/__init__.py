@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from formulations.tables import load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -24,6 +24,5 @@ def method_named(spec: str | Method) -> Method:
         return spec
     if spec not in METHODS:
         raise OptionError(f"method {spec!r} is unknown; known are {', '.join(METHODS)}")
-    module, _, name = METHODS[spec].partition(":")
-    method: Method = getattr(importlib.import_module(module), name)()
+    method: Method = load(METHODS[spec])()
     return method

@@ -3,8 +3,9 @@
 The table is text: an estimator, and scikit-learn with it, loads when its name is first used.
 """
 
-from importlib import import_module
 from typing import Any
+
+from formulations.tables import member
 
 RANKERS = {
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
@@ -24,12 +25,7 @@ __all__ = [*RANKERS, *_PARTS]
 
 
 def __getattr__(name: str) -> Any:
-    """The object that a table names, loaded on first use."""
-    place = RANKERS.get(name) or _PARTS.get(name)
-    if place is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = place.split(":")
-    return getattr(import_module(module), attribute)
+    return member(__name__, name, RANKERS, _PARTS)
 
 
 def __dir__() -> list[str]:
