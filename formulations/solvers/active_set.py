@@ -9,7 +9,7 @@ import numpy as np
 
 from formulations.arrays import Floats
 from formulations.errors import SolverFailed
-from formulations.modeling.form import Form
+from formulations.modeling.form import EPSILON, Form
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.solution import Solution
 from formulations.modeling.solve import Answer
@@ -19,12 +19,13 @@ __all__ = ["ActiveSet"]
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """Minimise ½ βᵀHβ - pᵀβ over the unit simplex, where β = α / capacity and a zero plane takes up the slack.
+    """Minimise ½ βᵀHβ - pᵀβ over a simplex, where β is α in a unit of its own and a zero plane takes up the slack.
 
     The planes in use are solved as an equality-constrained program; the step is cut where a weight would turn
-    negative, and that plane leaves; when none does, the plane with the smallest gradient enters. Ends when the
-    Frank-Wolfe gap βᵀg - min g falls below `tolerance` of the largest |p| (the size of what is maximised: H may be
-    many orders larger where planes are steep and lam is small), or can fall no further.
+    negative, and that plane leaves; when the planes in use gain nothing any more, the plane with the smallest gradient
+    enters. β is measured in the share of the capacity that one plane alone would take, tiny where planes are steep and
+    lam is small. Ends when the Frank-Wolfe gap falls below `tolerance` of what one plane alone would reach (or below
+    rounding), or when neither gap nor objective falls any more.
 
     max_steps: 0 means 50 steps a plane and 200 more.
     """
@@ -42,45 +43,49 @@ class ActiveSet:
         return None
 
     def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
-        capacity = float(problem.capacity[0])
         planes = problem.values.size
-        gram, values = problem.gram * (capacity / problem.lam), problem.values
-        scale = max(float(np.abs(values).max()), float(np.abs(gram).max()), 1e-300)
+        capacity, highest = float(problem.capacity[0]), float(np.abs(problem.values).max())
+        steepest = float(problem.gram.diagonal().max()) * capacity / problem.lam
+        # With steep planes and a small lam good weights are a tiny share of the capacity: measure them by that share.
+        share = min(1.0, max(highest / steepest, 1e-12)) if steepest > 0 else 1.0
+        unit, total = capacity * share, 1.0 / share
+        scale = max(highest, steepest * share, 1e-300)
         # One more plane of zeros turns "at most" into "equal".
         hessian = np.zeros((planes + 1, planes + 1))
-        hessian[:planes, :planes] = gram / scale
-        linear = np.append(values / scale, 0.0)
+        hessian[:planes, :planes] = problem.gram * (unit / problem.lam / scale)
+        linear = np.append(problem.values / scale, 0.0)
         beta = np.zeros(planes + 1)
         if start is not None and 0 < start.x.size <= planes:
-            beta[: start.x.size] = problem.feasible(np.pad(start.x, (0, planes - start.x.size)))[: start.x.size]
-            beta /= capacity
-        beta[planes] = max(0.0, 1.0 - beta.sum())
-        beta /= beta.sum()
-        beta, steps, gap = self._minimise(hessian, linear, beta)
-        return Answer(problem.feasible(beta[:planes] * capacity), message=f"{steps} steps", details={"gap": gap})
+            beta[:planes] = problem.feasible(np.pad(start.x, (0, planes - start.x.size))) / unit
+        beta[planes] = max(0.0, total - beta.sum())
+        beta, steps, gap = self._minimise(hessian, linear, beta, total)
+        return Answer(beta[:planes] * unit, message=f"{steps} steps", details={"gap": gap * unit * scale})
 
-    def _minimise(self, hessian: Floats, linear: Floats, beta: Floats) -> tuple[Floats, int, float]:
+    def _minimise(self, hessian: Floats, linear: Floats, beta: Floats, total: float) -> tuple[Floats, int, float]:
+        """The best β found with Σβ = total, the steps it took, and its Frank-Wolfe gap."""
         limit = self.max_steps or 200 + 50 * linear.size
-        small = self.tolerance * float(np.abs(linear).max())
+        highest = float(np.abs(linear).max())
+        small = max(self.tolerance, 4.0 * EPSILON * total) * highest
         ridge = 1e-13 * max(1.0, float(np.trace(hessian)) / linear.size)
         used = np.flatnonzero(beta > 0)
-        best, least = beta.copy(), np.inf
+        best, least, lowest = beta.copy(), np.inf, np.inf
         idle = 0
         for step in range(limit):
             gradient = hessian @ beta - linear
             entering = int(np.argmin(gradient))
-            gap = float(beta @ gradient - gradient[entering])
+            gap = float(beta @ gradient - total * gradient[entering])
+            value = 0.5 * float(beta @ (gradient - linear))
+            falls = value < lowest - 4.0 * EPSILON * abs(value)
+            idle = 0 if falls or gap < least else idle + 1
+            lowest = min(lowest, value)
             if gap < least:
-                best, least, idle = beta.copy(), gap, 0
-            else:
-                idle += 1
-            # Rounding may keep a tiny gap alive: stop when it has not fallen for many steps.
-            if gap <= small or idle > 20 + 2 * used.size:
+                best, least = beta.copy(), gap
+            # Rounding may keep a tiny gap alive: stop when nothing has fallen for some steps.
+            if gap <= small or idle > 10:
                 return best, step, least
             move = _newton(hessian, gradient, used, ridge)
-            if float(np.abs(move).max(initial=0.0)) <= 1e-15 or float(gradient[used] @ move) >= -1e-2 * small:
-                if entering in used:
-                    return best, step, least
+            # Where the planes in use gain nothing any more, another one enters.
+            if entering not in used and float(gradient[used] @ move) >= -1e-2 * small:
                 used = np.append(used, entering)
                 move = _newton(hessian, gradient, used, ridge)
             shrinking = move < 0
@@ -92,10 +97,10 @@ class ActiveSet:
                 leaving = int(np.argmin(reach))
                 beta[used[leaving]] = 0.0
                 used = np.delete(used, leaving)
-            total = beta.sum()
-            if not (total > 0 and np.isfinite(total)):
+            size = beta.sum()
+            if not (size > 0 and np.isfinite(size)):
                 raise SolverFailed("the active set lost its point: the planes are not finite or far out of scale")
-            beta /= total
+            beta *= total / size
         return best, limit, least
 
 
