@@ -11,7 +11,7 @@ The protocol, the same for every fold and every measure:
   and MAP. "chosen" is the best rated, "mean of ten" the mean of the ten best rated, each divided by the spread of its
   scores on the train part: again a linear ranker, over both kinds of features. "mean of all" chooses nothing.
 
-The grid was narrowed by means over the five validation parts (some 400 settings). Together these parts hold all 106
+The grid was narrowed by means over the five validation parts (some 600 settings). Together these parts hold all 106
 queries, so that choice is not blind to the test queries, although no model was chosen by its own test part. The test
 parts were looked at twice, with all rows below at once: the second time features of one value in a query had become 0.
 The ridge rows say how much is owed to w₀ alone. Published rows are means only, so the paired tests are against our
