@@ -48,6 +48,10 @@ class GroupedSimplexQP(Form):
         planes, groups = self.values.size, self.capacity.size
         if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:
             raise InvalidProblem("slopes, values and group need one entry a plane, and one plane at least")
+        if self.known_gram is not None:
+            object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
+            if self.known_gram.shape != (planes, planes):
+                raise InvalidProblem(f"gram has shape {self.known_gram.shape} for {planes} planes")
         if not (self.lam > 0 and np.isfinite(self.lam)):
             raise InvalidProblem(f"lam is {self.lam}, but the program needs a positive finite one")
         if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:

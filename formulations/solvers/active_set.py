@@ -54,11 +54,16 @@ class ActiveSet:
         hessian = np.zeros((planes + 1, planes + 1))
         hessian[:planes, :planes] = problem.gram * (unit / problem.lam / scale)
         linear = np.append(problem.values / scale, 0.0)
-        beta = np.zeros(planes + 1)
-        if start is not None and 0 < start.x.size <= planes:
-            beta[:planes] = problem.feasible(np.pad(start.x, (0, planes - start.x.size))) / unit
-        beta[planes] = max(0.0, total - beta.sum())
-        beta, steps, gap = self._minimise(hessian, linear, beta, total)
+        cold = np.zeros(planes + 1)
+        cold[planes] = total
+        if start is None or not 0 < start.x.size <= planes:
+            beta, steps, gap = self._minimise(hessian, linear, cold, total)
+        else:
+            hot = np.append(problem.feasible(np.pad(start.x, (0, planes - start.x.size))) / unit, 0.0)
+            hot[planes] = max(0.0, total - hot.sum())
+            beta, steps, gap = self._minimise(hessian, linear, hot, total)
+            if gap > 1e-6 * total:  # lost among dependent planes: a poor start has many
+                beta, steps, gap = self._minimise(hessian, linear, cold, total)
         return Answer(beta[:planes] * unit, message=f"{steps} steps", details={"gap": gap * unit * scale})
 
     def _minimise(self, hessian: Floats, linear: Floats, beta: Floats, total: float) -> tuple[Floats, int, float]:
@@ -81,7 +86,7 @@ class ActiveSet:
             if gap < least:
                 best, least = beta.copy(), gap
             # Rounding may keep a tiny gap alive: stop when nothing has fallen for some steps.
-            if gap <= small or idle > 10:
+            if gap <= small or idle > 10 + used.size:
                 return best, step, least
             move = _newton(hessian, gradient, used, ridge)
             # Where the planes in use gain nothing any more, another one enters.
