@@ -42,7 +42,7 @@ class QuadraticProgram(Form):
         for part in (hessian.data, hessian.indices, hessian.indptr):
             part.setflags(write=False)
         object.__setattr__(self, "hessian", hessian)
-        rest = self.linearised(self.linear)
+        rest = self._feasible_set
         for name in ("matrix", "row_lower", "row_upper", "lower", "upper"):
             object.__setattr__(self, name, getattr(rest, name))
         object.__setattr__(self, "linear", rest.objective)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, finite, offsets_of
+from formulations.arrays import LARGEST, Floats, Ints, finite, frozen, offsets_of
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.modeling.assignment import Assignment, is_order
 from formulations.modeling.form import EPSILON, Form
@@ -92,7 +92,7 @@ class RankTwoAssignment(Form):
 
     @cached_property
     def _written_out(self) -> Assignment:
-        return Assignment(np.outer(self.decay, self.scores) - np.outer(self.discount, self.gain))
+        return Assignment(frozen(np.outer(self.decay, self.scores) - np.outer(self.discount, self.gain)))
 
     def assignment(self) -> Assignment:
         """The same problem with its k × n profit matrix written out, once."""

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from formulations.errors import UnknownSolver
+from formulations.modeling.bridges import path_to, restated
 from formulations.modeling.form import Form
 from formulations.modeling.solve import Solver, suits
 
@@ -86,12 +87,19 @@ def specs() -> list[str]:
 
 def accepting(problem: Form | type[Form]) -> list[str]:
     """The names of all installed solvers that solve this problem, or problems of this form, bridges included."""
-    form = problem if isinstance(problem, type) else type(problem)
-    return [spec for spec in specs() if suits(named(spec), form)]
+    if isinstance(problem, type):
+        return [spec for spec in specs() if suits(named(spec), problem)]
+    found, seen = [], dict[type[Form], Form]()
+    for spec in specs():
+        solver = named(spec)
+        chain = path_to(type(problem), solver.accepts)
+        if chain is not None:
+            target = chain[-1].target if chain else type(problem)
+            seen[target] = seen.get(target) or restated(problem, target)
+            found += [spec] if solver.declines(seen[target]) is None else []
+    return found
 
 
 def automatic(problem: Form) -> tuple[str, ...]:
     """What "auto" tries for this problem, cheapest first."""
-    return tuple(
-        spec for spec in AUTOMATIC[type(problem).__name__] if named(spec).declines(problem) is None
-    )
+    return tuple(spec for spec in AUTOMATIC[type(problem).__name__] if named(spec).declines(problem) is None)

@@ -83,6 +83,13 @@ class QpSolvers:
     def declines(self, problem: Form) -> str | None:
         return None
 
+    def _dense(self, problem: QuadraticProgram) -> bool:
+        """Whether matrices are given in full: where the back end takes no others, or is faster so."""
+        import qpsolvers
+
+        full = problem.hessian.nnz > 0.3 * problem.linear.size**2
+        return self.backend not in qpsolvers.sparse_solvers or (full and self.backend in qpsolvers.dense_solvers)
+
     def solve(self, problem: QuadraticProgram, start: Solution | None = None) -> Answer:
         import qpsolvers
 
@@ -96,9 +103,7 @@ class QpSolvers:
         try:
             with warnings.catch_warnings():  # what back ends warn of stands in the status
                 warnings.simplefilter("ignore")
-                answer = qpsolvers.solve_problem(
-                    _posed(problem, scale, dense=self.backend not in qpsolvers.sparse_solvers), self.backend, **options
-                )
+                answer = qpsolvers.solve_problem(_posed(problem, scale, self._dense(problem)), self.backend, **options)
         except (TypeError, AttributeError, ValueError) as error:
             if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error

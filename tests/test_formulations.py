@@ -1,0 +1,277 @@
+"""The gallery and its words: what loads, what prints, what is written, what a name is."""
+
+import subprocess
+import sys
+from operator import attrgetter
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import formulations
+from formulations import (
+    GALLERY,
+    Infeasible,
+    InvalidProblem,
+    SolverFailed,
+    Status,
+    Unbounded,
+    Unsupported,
+    accepting,
+    certify,
+    margin_dual,
+    matching,
+    ranking,
+    solve,
+)
+from formulations.instances import FORMS, instances
+from formulations.modeling.bridges import restated
+from formulations.modeling.flow import MinCostFlow
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.names import Block, name_at, split_by_block
+from formulations.modeling.quadratic_program import QuadraticProgram
+
+PROGRAMS = [
+    (f"{form.__name__}-{name}", problem)
+    for form in FORMS
+    for name, problem, _ in instances(form)
+    if form.__name__ in ("LinearProgram", "MinCostFlow", "Assignment")
+]
+
+
+def mixed():
+    """A program with every kind of row, limit and name."""
+    rows = np.array([[2.0, 3, 1, 0], [4, 1, 2, -1], [3, 4, 2, 1], [0, 0, 0, 0], [1, 0, 0, 0]])
+    return LinearProgram(
+        np.array([5.0, 4.0, -3.0, 0.1]), csr_array(rows),
+        np.array([-np.inf, 1.0, 3.0, -1.0, -np.inf]), np.array([5.0, 11.0, 3.0, np.inf, np.inf]),
+        np.array([0.0, -np.inf, -5.0, -np.inf]), np.array([10.0, np.inf, -1.0, np.inf]),
+        integer=np.array([True, False, True, False]),
+        variables=(Block("π", ("a b", "e1")), Block("x", (2,))),
+        rows=(Block("block", ("b.org", "b org", "1")), Block("free", ()), Block("end", (1,))),
+    )  # fmt: skip
+
+
+# What loads
+
+
+def test_importing_formulations_loads_no_solver():
+    script = "import sys, formulations; print(*{name.split('.')[0] for name in sys.modules})"
+    run = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    heavy = {"cvxpy", "ortools", "highspy", "networkx", "numba", "scipy", "qpsolvers"}
+    assert heavy.intersection(run.stdout.split()) == set()
+
+
+def test_the_gallery_is_a_table_of_functions():
+    assert {"ranking", "matching", "margin_dual"} <= set(GALLERY) <= set(dir(formulations))
+    for name in GALLERY:
+        problem = getattr(formulations, name)
+        assert callable(problem), f"{name} is the function even after its file was imported"
+        assert problem.__name__ == name
+        assert "integrality" in sys.modules[problem.__module__].__doc__ or name == "margin_dual"
+        assert ">>>" in sys.modules[problem.__module__].__doc__
+    for name in formulations.__all__:
+        assert getattr(formulations, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'rankings'"):
+        attrgetter("rankings")(formulations)
+    assert all(name in formulations.__doc__ for name in GALLERY)
+
+
+# Matching
+
+
+def test_matching_places_by_any_benefit():
+    benefit = [[1.0, 5.0, 2.0], [4.0, 6.0, 1.0]]
+    assert solve(matching(benefit), "scipy").order.tolist() == [1, 0]
+    held = matching(benefit, allowed=[[True, False, True], [True, True, True]])
+    solution = solve(held, "ortools")
+    assert solution.order.tolist() == [2, 1]
+    assert solution.primal["π"].tolist() == [[0, 0, 1], [0, 1, 0]]
+    assert certify(held, solution, exact=True).gap == 0
+    assert solution.dual["position"].sum() + solution.dual["document"].sum() == pytest.approx(8.0)
+
+
+def test_problems_do_not_change_with_the_callers_arrays():
+    benefit, allowed = np.eye(3), np.ones((3, 3), dtype=bool) ^ np.eye(3, dtype=bool)
+    problem = matching(benefit, allowed=allowed)
+    benefit[:], allowed[:] = 7.0, False
+    assert problem.profit.tolist() == np.eye(3).tolist()
+    assert problem.allowed.sum() == 6
+    with pytest.raises(ValueError, match="read-only"):
+        problem.profit[0, 0] = 1.0
+    rows = csr_array(np.eye(2))
+    program = LinearProgram(np.ones(2), rows, np.zeros(2), np.ones(2), np.zeros(2), np.ones(2))
+    rows.data[:] = 9.0
+    assert program.matrix.toarray().tolist() == np.eye(2).tolist()
+
+
+# Names
+
+
+def test_names_are_computed_from_the_index():
+    blocks = (Block("π", (2, 3)), Block("block", ("a.org", "b.org")), Block("sink", ()))
+    names = [name_at(blocks, i) for i in range(9)]
+    assert names == [*(f"π[{i}, {j}]" for i in range(2) for j in range(3)), "block['a.org']", "block['b.org']", "sink"]
+    assert len(set(names)) == 9
+    with pytest.raises(IndexError):
+        name_at(blocks, 9)
+    parts = split_by_block(blocks, np.arange(9))
+    assert {label: part.shape for label, part in parts.items()} == {"π": (2, 3), "block": (2,), "sink": ()}
+
+
+# Algebra
+
+
+def test_small_problems_print_in_algebra():
+    assert str(mixed()).splitlines() == [
+        "maximise    5 π['a b'] + 4 π['e1'] - 3 x[0] + 0.1 x[1]",
+        "subject to  block['b.org']: 2 π['a b'] + 3 π['e1'] + x[0] <= 5",
+        "            block['b org']: 1 <= 4 π['a b'] + π['e1'] + 2 x[0] - x[1] <= 11",
+        "            block['1']: 3 π['a b'] + 4 π['e1'] + 2 x[0] + x[1] = 3",
+        "            free: -1 <= 0",
+        "            end[0]: π['a b'] free",
+        "            0 <= π['a b'] <= 10",
+        "            π['e1'] free",
+        "            -5 <= x[0] <= -1",
+        "            x[1] free",
+        "            whole: π['a b'], x[0]",
+    ]
+    assert str(margin_dual([[1.0, 2.0], [-1.0, 0.0]], [1.0, 0.5], lam=0.5)).splitlines() == [
+        "maximise    α[0] + 0.5 α[1] - 1 ((α[0] - α[1])² + (2 α[0])²)",
+        "subject to  group[0]: α[0] + α[1] <= 1",
+        "            0 <= α[0], α[1]",
+    ]
+    assert "π[1, 2]" in str(ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0]))
+
+
+@pytest.mark.parametrize(("form", "problem"), [(f, p) for f in FORMS for _, p, _ in instances(f)][::4])
+def test_every_form_prints(form, problem):
+    text = str(problem)
+    assert text.startswith(("maximise", "minimise"))
+    assert "subject to" in text
+
+
+def test_large_problems_print_their_size():
+    large = ranking(np.ones(100), np.ones(100), discount=np.ones(50), decay=np.ones(50))
+    assert str(large) == "RankTwoAssignment of 50 positions × 100 documents"
+    assert str(restated(large, LinearProgram)) == "LinearProgram of 150 rows × 5000 variables"
+    assert str(restated(large, MinCostFlow)) == "MinCostFlow of 151 nodes and 5100 arcs"
+    assert str(margin_dual(np.ones((30, 30)), np.ones(30), lam=1.0)) == (
+        "GroupedSimplexQP of 30 planes × 30 features in 1 group(s)"
+    )
+
+
+# Files
+
+
+@pytest.mark.parametrize("suffix", ["mps", "lp"])
+@pytest.mark.parametrize("problem", [mixed(), *(problem for _, problem in PROGRAMS)], ids=["mixed", *dict(PROGRAMS)])
+def test_written_files_read_back_as_the_same_program(tmp_path, suffix, problem):
+    import highspy
+
+    problem.write(tmp_path / f"x.{suffix}")
+    program = restated(problem, LinearProgram)
+    reader = highspy.Highs()
+    reader.setOptionValue("output_flag", False)
+    assert reader.readModel(str(tmp_path / f"x.{suffix}")) != highspy.HighsStatus.kError
+    read = reader.getLp()
+    assert reader.getNumCol() == program.objective.size
+    sign = -1.0 if (read.sense_ == highspy.ObjSense.kMaximize) != program.maximises else 1.0
+    np.testing.assert_array_equal(np.array(read.col_cost_), sign * program.objective)
+    np.testing.assert_array_equal(np.array(read.col_lower_), program.lower)
+    np.testing.assert_array_equal(np.array(read.col_upper_), program.upper)
+    names = [reader.getColName(j)[1] for j in range(reader.getNumCol())]
+    assert len(set(names)) == len(names)
+    assert all(text.isascii() and text.isprintable() and " " not in text for text in names)
+    reader.run()
+    if program.scale > 1e-3:  # with costs of 1e-9 HiGHS is content with any point: our solver rescales them
+        assert reader.getObjectiveValue() == pytest.approx(solve(problem, "highs").value, rel=1e-9)
+
+
+def test_names_in_files_are_readable_and_unique(tmp_path):
+    mixed().write(tmp_path / "x.lp")
+    text = (tmp_path / "x.lp").read_text()
+    assert " block_b.org: + 2.0 pi_a_b + 3.0 pi_e1 + 1.0 x_0 <= 5.0" in text
+    assert "block_b_org_low: " in text
+    assert " free_2: " in text
+    assert "π" not in text
+
+
+def test_only_linear_programs_are_written(tmp_path):
+    with pytest.raises(Unsupported, match="cannot be restated"):
+        margin_dual([[1.0]], [1.0], lam=1.0).write(tmp_path / "x.mps")
+    with pytest.raises(Unsupported, match="end the name with"):
+        matching(np.eye(2)).write(tmp_path / "x.txt")
+    assert list(tmp_path.iterdir()) == []
+
+
+# Bounds of programs
+
+
+def test_a_price_on_a_missing_limit_counts_as_none():
+    program = LinearProgram(
+        np.array([1.0, 1.0]), csr_array(np.ones((1, 2))), np.array([1.0]), np.array([np.inf]), np.zeros(2),
+        np.full(2, np.inf), maximises=False,
+    )  # fmt: skip
+    assert program.bound(np.array([1.0])) == 1.0
+    assert program.bound(np.array([-5.0])) == 0.0
+    assert program.bound(np.array([1.0 + 1e-6])) == -np.inf
+    assert program.bound(np.array([1.0 + 2**-52])) == pytest.approx(1.0)
+
+
+def test_the_bound_of_a_quadratic_program_holds_for_any_prices():
+    random = np.random.default_rng(0)
+    root = random.normal(size=(3, 2))
+    problem = QuadraticProgram(
+        csr_array(root @ root.T), random.normal(size=3), csr_array(random.normal(size=(2, 3))),
+        np.full(2, -1.0), np.full(2, 1.0), np.full(3, -2.0), np.full(3, 2.0),
+    )  # fmt: skip
+    best = solve(problem)
+    assert best.gap <= 1e-6
+    for _ in range(50):
+        assert problem.bound(random.normal(size=5)) <= best.value + problem.rounding
+
+
+# A user's own cvxpy problem
+
+
+def test_a_cvxpy_problem_is_solved_and_judged():
+    import cvxpy
+
+    w = cvxpy.Variable(3, nonneg=True, name="w")
+    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(w - np.array([1.0, 2.0, -1.0]))), [cvxpy.sum(w) <= 2])
+    for solver in ("cvxpy:CLARABEL", "cvxpy:SCS", "auto"):
+        solution = solve(problem, solver)
+        assert solution.value == pytest.approx(1.5, abs=1e-6)
+        assert solution.bound == -np.inf
+        assert solution.status is Status.FEASIBLE
+        np.testing.assert_allclose(solution.primal["w"], [0.5, 1.5, 0.0], atol=1e-5)
+        certify(problem, solution)
+    assert str(solution.problem) == str(problem)
+    assert {"cvxpy:CLARABEL", "cvxpy:GLOP"} <= set(accepting(solution.problem))
+    with pytest.raises(Unsupported, match="'highs' accepts LinearProgram"):
+        solve(problem, "highs")
+    with pytest.raises(SolverFailed, match="gave up"):
+        solve(problem, "cvxpy:GLOP")
+
+
+def test_statuses_of_a_cvxpy_problem_are_errors():
+    import cvxpy
+
+    x = cvxpy.Variable(2)
+    with pytest.raises(Infeasible):
+        solve(cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(x)), [x >= 1, x <= 0]), "cvxpy:CLARABEL")
+    with pytest.raises(Unbounded):
+        solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(x)), [x >= 1]), "cvxpy:CLARABEL")
+    whole = cvxpy.Variable(integer=True)
+    best = solve(cvxpy.Problem(cvxpy.Maximize(whole), [whole <= 2.5]), "cvxpy:HIGHS")
+    assert best.value == 2.0
+    assert best.violation == 0.0
+
+
+def test_what_is_no_problem_is_refused():
+    with pytest.raises(Unsupported, match="a list is no problem"):
+        solve([1.0, 2.0])
+    row, two = csr_array(np.ones((1, 2))), np.ones(2)
+    with pytest.raises(InvalidProblem, match="hessian has shape"):
+        QuadraticProgram(csr_array(np.eye(3)), two, row, np.zeros(1), np.ones(1), np.zeros(2), two)
