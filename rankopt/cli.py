@@ -54,9 +54,7 @@ def main() -> None:
 
     try:
         code = rankopt.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        code = 130
-    except KeyboardInterrupt:
+    except (click.exceptions.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         code = 130
     except click.ClickException as error:

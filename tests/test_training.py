@@ -194,6 +194,7 @@ def test_limits_stop_with_a_warning_and_a_true_certificate():
         assert ranker.n_iter_ == 3
         assert ranker.certificate_.primal >= objective_at(ranker, X, y, qid, ranker.coef_) - 1e-12
         assert ranker.certificate_.bound <= ranker.certificate_.primal
+        assert ranker.certificate_.bound > 0 or bound == "convex"  # the planes found so far prove something
 
 
 def test_a_callback_stops_and_an_interruption_keeps_the_best():

@@ -24,10 +24,12 @@ if TYPE_CHECKING:
     help="Which upper bound of the measure's regret.",
 )  # fmt: skip
 @click.option(
-    "--decay", default="linear", show_default=True, help="linear, power(0.5), log, loglog, discount; @k cuts."
+    "--decay", default="power(0.5)", show_default=True, help="linear, power(0.5), log, loglog, discount; @k cuts."
 )
 @click.option("--w0", type=click.Choice(["zeros", "regression"]), help="What the regulariser pulls to.")
-@click.option("--lam", type=float, multiple=True, help="Weight of the regulariser; repeat it to choose on --validate.")
+@click.option(
+    "--lam", type=float, multiple=True, help="Weight of the regulariser [0.1]; repeat it to choose on --validate."
+)
 @click.option("--argmax", default="exact", show_default=True, help="Solver of the loss-augmented ranking.")
 @click.option("--master", default="auto", show_default=True, help="Solver of the master program.")
 @click.option("--method", type=click.Choice(["bundle", "cutting_planes"]), default="bundle", show_default=True)
@@ -57,7 +59,7 @@ def train(
     queries = read_svmlight(train_file, unjudged=unjudged)
     validation = None if validate is None else read_svmlight(validate, unjudged=unjudged, n_features=queries.n_features)
     rows, best, interrupted = [], None, False
-    for value in lam or (1e-2,):
+    for value in lam or (0.1,):
         ranker, row, interrupted = _fitted(queries, validation, value, not json_, options)
         rows.append(row)
         if best is None or (row["validation"] or 0.0) > (best[1]["validation"] or 0.0):

@@ -47,6 +47,8 @@ def train(
     """
     run = _convex if objective.risk.convex else _rounds
     passed, state, stop = run(objective, method, start, tol, clock)
+    if not passed:
+        raise KeyboardInterrupt("interrupted before the first step was done")
     judged = None
     chosen = passed[-1]
     if judge is not None:
@@ -106,8 +108,10 @@ def _rounds(
         if not touched or touched[0] - state.bound <= tol * abs(touched[0]):
             return passed, state, stop
         if stop is not Stop.GAP:
-            # Cut short inside a round: its best point is better than w, but of a majorant there only J >= 0 is known.
-            passed.append(Passed(state.w, state.primal, 0.0))
+            # Cut short inside a round: its best point is better than w. The planes hold for the majorant there too, so
+            # one more step tells what they prove of it.
+            state = method.step(state.restarted(state.w), objective.majorant(state.w))
+            passed.append(Passed(state.w, state.latest, state.bound))
             return passed, state, stop
         w, majorant = state.w, objective.majorant(state.w)
         state = state.restarted(w)
