@@ -136,6 +136,35 @@ def test_check_problem_compares_all_solvers_that_reach_it():
     assert {solution.order.tolist().__repr__() for solution in found.values()} == {"[1, 2]"}
 
 
+@pytest.mark.parametrize(
+    "problem",
+    [
+        matching([[1.0, 2.0, 0.0], [1.0, 0.0, 0.0]], allowed=[[True, False, True], [True, True, True]]),
+        restated(matching(np.eye(3)), MinCostFlow),
+        margin_dual([[1.0, 0.0], [-1.0, 0.5]], [1.0, 0.3], lam=0.5),
+    ],
+    ids=lambda problem: type(problem).__name__,
+)
+def test_check_problem_passes_what_the_gallery_states(problem):
+    fast = [spec for spec in accepting(problem) if not spec.startswith("cvxpy:")]
+    assert set(check_problem(problem, solvers=fast)) == set(fast)
+
+
+def test_check_problem_catches_a_bound_that_is_too_good(monkeypatch):
+    honest = Assignment.bound
+    monkeypatch.setattr(Assignment, "bound", lambda self, y: honest(self, y) - 0.5)
+    with pytest.raises(AssertionError, match="beats the bound"):
+        check_problem(matching(np.eye(3)), solvers=["scipy", "ortools"])
+
+
+def test_a_form_that_no_solver_knows_says_so():
+    class Unknown(Assignment):
+        pass
+
+    with pytest.raises(Unsupported, match="no installed solver accepts this Unknown"):
+        solve(Unknown(np.eye(3)))
+
+
 # What never reaches a solver
 
 

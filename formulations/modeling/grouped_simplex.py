@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, finite, whole
+from formulations.arrays import Floats, Ints, finite, frozen, whole
 from formulations.errors import InvalidProblem
 from formulations.modeling.form import EPSILON, Form
 
@@ -60,7 +60,7 @@ class GroupedSimplexQP(Form):
     @cached_property
     def gram(self) -> Floats:
         """slopes slopesᵀ."""
-        return self.slopes @ self.slopes.T if self.known_gram is None else self.known_gram
+        return frozen(self.slopes @ self.slopes.T) if self.known_gram is None else self.known_gram
 
     @cached_property
     def usual_share(self) -> float:

@@ -103,6 +103,8 @@ def solve(problem: Form | Any, solver: Solver | str = "auto", start: Solution | 
                 reason = f"its point breaks a constraint by {solution.violation:g}"
             log.warning("%s failed, the next solver is tried: %s", spec, reason)
             failures.append(f"{spec}: {reason}")
+        if not failures:
+            raise Unsupported(f"no installed solver accepts this {type(problem).__name__}; give one of your own")
         raise SolverFailed("every solver failed. " + "; ".join(failures))
     return _solve(problem, named(solver) if isinstance(solver, str) else solver, start)
 

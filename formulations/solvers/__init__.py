@@ -101,5 +101,8 @@ def accepting(problem: Form | type[Form]) -> list[str]:
 
 
 def automatic(problem: Form) -> tuple[str, ...]:
-    """What "auto" tries for this problem, cheapest first."""
-    return tuple(spec for spec in AUTOMATIC[type(problem).__name__] if named(spec).declines(problem) is None)
+    """What "auto" tries for this problem, cheapest first; for a form of the user's own, whatever accepts it."""
+    listed = AUTOMATIC.get(type(problem).__name__)
+    if listed is None:
+        return tuple(accepting(problem))
+    return tuple(spec for spec in listed if named(spec).declines(problem) is None)
