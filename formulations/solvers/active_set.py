@@ -86,7 +86,7 @@ class ActiveSet:
             if gap < least:
                 best, least = beta.copy(), gap
             # Rounding may keep a tiny gap alive: stop when nothing has fallen for some steps.
-            if gap <= small or idle > 10 + used.size:
+            if gap <= max(small, self.tolerance * abs(value)) or idle > 10 + used.size:
                 return best, step, least
             move = _newton(hessian, gradient, used, ridge)
             # Where the planes in use gain nothing any more, another one enters.
