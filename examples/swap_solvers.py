@@ -1,6 +1,6 @@
 """One problem, many solvers: the same value, each proved by prices that we compute ourselves.
 
-    python examples/swap_solvers.py
+python examples/swap_solvers.py
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """Train a ranker on a measure, see what is proved of it, and use it.
 
-    python examples/train.py
+python examples/train.py
 """
 
 from rankopt.data import load_sample

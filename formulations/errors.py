@@ -1,13 +1,13 @@
 """Everything that formulations raises on purpose.
 
-    FormulationError
-    ├── InvalidProblem (ValueError)    numbers that state no problem: NaN, infinity, overflow, shapes that do not fit
-    ├── Infeasible (ValueError)        no point satisfies the constraints; names the conflict where it is known
-    ├── Unbounded (ValueError)         the objective improves for ever
-    ├── Unsupported (TypeError)        no chain of bridges leads from the form to one that the solver accepts
-    ├── UnknownSolver (ValueError)     no solver has this name, or its package is not installed
-    ├── SolverFailed (RuntimeError)    the solver gave up, crashed or returned something that is no answer
-    └── Refuted (ArithmeticError)      a claim of a solution is false when recomputed from the data
+FormulationError
+├── InvalidProblem (ValueError)    numbers that state no problem: NaN, infinity, overflow, shapes that do not fit
+├── Infeasible (ValueError)        no point satisfies the constraints; names the conflict where it is known
+├── Unbounded (ValueError)         the objective improves for ever
+├── Unsupported (TypeError)        no chain of bridges leads from the form to one that the solver accepts
+├── UnknownSolver (ValueError)     no solver has this name, or its package is not installed
+├── SolverFailed (RuntimeError)    the solver gave up, crashed or returned something that is no answer
+└── Refuted (ArithmeticError)      a claim of a solution is false when recomputed from the data
 """
 
 __all__ = [

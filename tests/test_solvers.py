@@ -392,9 +392,7 @@ def test_a_time_limit_returns_the_point_found_or_raises():
     slack = np.hstack([rows, np.eye(4), -np.eye(4)])
     half = np.floor(rows.sum(axis=1) / 2)
     whole = np.arange(38) < 30
-    hard = program(
-        -(~whole).astype(float), slack, half, half, np.zeros(38), np.where(whole, 1.0, INF), integer=whole
-    )
+    hard = program(-(~whole).astype(float), slack, half, half, np.zeros(38), np.where(whole, 1.0, INF), integer=whole)
     with pytest.raises(SolverFailed, match="Time limit"):
         solve(hard, Highs(time_limit=0.0))
     start = hard.solution(np.concatenate([np.zeros(30), half, np.zeros(4)]))

@@ -17,6 +17,7 @@ from formulations.modeling.position_weights import non_increasing
 
 __all__ = ["RankTwoAssignment", "RankTwoBatch"]
 
+
 def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
     """Raise `InvalidProblem` where a profit could overflow."""
     if not problem.scale <= LARGEST:

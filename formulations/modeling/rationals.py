@@ -27,6 +27,7 @@ Rational = Fraction | float
 Exact = NDArray[Any]
 """An array of Python's whole numbers or fractions."""
 
+
 @dataclass(frozen=True)
 class Evidence:
     violation: Rational
