@@ -49,7 +49,7 @@ def rankopt() -> None:
 
 def main() -> None:
     """Run the command line; errors of ours become one line on standard error and an exit code."""
-    from formulations.errors import FormulationError
+    from formulations.errors import FormulationError, UnknownSolver, Unsupported
     from rankopt.errors import DataError, ModelError, RankoptError
 
     try:
@@ -66,5 +66,6 @@ def main() -> None:
     except (RankoptError, FormulationError, OSError) as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
         code = 3 if isinstance(error, DataError | OSError) else 4 if isinstance(error, ModelError) else 5
-        code = 6 if isinstance(error, FormulationError) else code
+        if isinstance(error, FormulationError) and not isinstance(error, UnknownSolver | Unsupported):
+            code = 6
     sys.exit(code if isinstance(code, int) else 0)

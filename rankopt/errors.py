@@ -35,4 +35,4 @@ class OptionError(RankoptError, ValueError):
 
 
 class OptimumAtStart(UserWarning):
-    """Training found nothing better than its start w₀: the ranker orders as w₀ does."""
+    """Training ended at its start w₀, with the gap closed: the ranker orders as w₀ does."""

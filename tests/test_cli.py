@@ -1,6 +1,7 @@
 """The command line: a ranker trained, applied and measured through files; errors with their exit codes."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.data import load_sample, read_svmlight, write_svmlight
 from rankopt.optimize.loop import Clock
-from rankopt.rankers import load_model
+from rankopt.rankers import LargeMarginRanker, load_model
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +78,12 @@ def test_several_runs_are_compared_in_pairs(files):
         (["train", "{train}", "--model", "{out}", "--lam", "1", "--lam", "2"], 2, "--validate"),
         (["train", "{train}", "--model", "{out}", "--lam", "-1"], 5, "positive"),
         (["train", "{train}", "--model", "{out}", "--measure", "nDGC@10"], 5, "nDCG"),
-        (["train", "{train}", "--model", "{out}", "--argmax", "gurobi"], 6, "known are"),
+        (["train", "{train}", "--model", "{out}", "--argmax", "gurobi"], 5, "known are"),
         (["train", "{broken}", "--model", "{out}"], 3, "line 2"),
+        (["train", "{train}", "--model", "{missing}/m"], 2, "does not exist"),
         (["predict", "{train}", "{train}", "--output", "-"], 4, "ModelError"),
+        (["predict", "{train}", "{train}", "--output", "-", "--json"], 2, "standard output"),
+        (["evaluate", "{train}", "--scores", "{short}", "--scores", "{short}"], 2, "twice"),
         (["evaluate", "{train}"], 2, "--scores"),
         (["evaluate", "{train}", "--scores", "{broken}"], 3, "one score a line"),
         (["evaluate", "{train}", "--scores", "{short}"], 3, "2 scores"),
@@ -98,6 +102,27 @@ def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):
     assert message in told
     assert "Traceback" not in told
     assert not (files / "out.rankopt").exists()
+
+
+def test_scores_go_down_a_pipe_and_leave_it_a_pipe(files):
+    model, pipe = files / "piped.rankopt", files / "pipe"
+    LargeMarginRanker(bound="convex").fit(read_svmlight(files / "train.txt")).save(model)
+    os.mkfifo(pipe)
+    command = [
+        sys.executable,
+        "-m",
+        "rankopt",
+        "predict",
+        str(model),
+        str(files / "test.txt.gz"),
+        "--output",
+        str(pipe),
+    ]
+    with subprocess.Popen(command) as process, open(pipe) as written:
+        scores = written.read().split()
+        assert process.wait(timeout=60) == 0
+    assert len(scores) == read_svmlight(files / "test.txt.gz").n_documents
+    assert pipe.is_fifo()
 
 
 def test_the_doctor_finds_every_solver_healthy():

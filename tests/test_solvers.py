@@ -457,3 +457,25 @@ def test_refuted_is_told_from_unsupported():
     assert restated(matching(np.eye(2)), LinearProgram).objective.size == 4
     with pytest.raises(Unsupported, match="cannot be restated"):
         restated(margin_dual([[1.0]], [1.0], lam=1.0), LinearProgram)
+
+
+@pytest.mark.parametrize("answer", [None, Answer(None), RuntimeError("segmentation fault")])
+def test_a_solver_that_dies_or_answers_nothing_has_failed(answer):
+    """Whatever a solver of the user's own does, the caller sees SolverFailed."""
+
+    @dataclass(frozen=True)
+    class Dying:
+        accepts = (Assignment,)
+        package = ""
+        spec = "dying"
+
+        def declines(self, problem):
+            return None
+
+        def solve(self, problem, start=None):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    with pytest.raises(SolverFailed, match="dying"):
+        solve(matching(np.eye(2)), Dying())

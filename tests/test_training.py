@@ -125,6 +125,29 @@ def test_shuffling_relabelling_and_splitting_change_nothing(bound):
     np.testing.assert_array_equal(shuffled, ranker.fit(csr_array(X), y, qid=qid).coef_)
 
 
+def test_the_first_reference_keeps_the_order_of_the_input():
+    """Three documents of one gain: the papers' reference ranks them as they came."""
+    X, y = np.array([[1.0], [0.0], [-1.0]]), np.array([1.0, 1.0, 0.0])
+    for rows in ([0, 1, 2], [1, 0, 2]):
+        ranker = LargeMarginRanker("P@1", bound="convex", decay="power(1)", reference="first")
+        risk = ranker.objective(Queries.from_arrays(X[rows], y[rows], group=[3])).risk
+        weights = risk.shards[0].loss.reference_weights(np.zeros(3))
+        np.testing.assert_array_equal(weights, [1, 1 / 2, 1 / 3])
+        np.testing.assert_array_equal(risk.shards[0].features, X[rows])
+
+
+@pytest.mark.parametrize("scale", [1e9, 1e-9])
+def test_the_scale_of_features_does_not_matter(scale):
+    """J(w; λ) on X is J(w / scale; λ scale²) on scale X."""
+    X, y, qid = made()
+    plain = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1).fit(X, y, qid=qid).certificate_
+    scaled = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1 * scale**2).fit(scale * X, y, qid=qid).certificate_
+    assert abs(scaled.primal - plain.primal) <= scaled.gap + plain.gap
+    assert scaled.relative_gap <= 1e-3
+    steep = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1).fit(1e6 * X, y, qid=qid).certificate_
+    assert steep.relative_gap <= 1e-3
+
+
 def test_queries_without_an_order_do_not_count():
     X, y, qid = made()
     flat = np.vstack([X, np.random.default_rng(0).normal(size=(5, X.shape[1]))])
@@ -245,6 +268,15 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"max_iter": 0}, "max_iter"),
         ({"time_limit": 0}, "time_limit"),
         ({"n_jobs": 4}, "n_jobs"),
+        ({"decay": "power(e)"}, "exponent"),
+        ({"decay": "power(1.2.3)"}, "exponent"),
+        ({"lam": "1"}, "no number"),
+        ({"tol": True}, "no number"),
+        ({"method": 3}, "no method"),
+        ({"argmax": 3}, "no solver"),
+        ({"master": 3}, "no solver"),
+        ({"callbacks": 3}, "functions"),
+        ({"bound": "nonconvex", "reference": "first"}, "option of the convex bound"),
     ],
 )
 def test_bad_options_name_the_cure(options, message):

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.errors import Infeasible, SolverFailed, Unbounded, Unsupported
+from formulations.errors import FormulationError, Infeasible, SolverFailed, Unbounded, Unsupported
 from formulations.modeling.bridges import path_to
 from formulations.modeling.cvxpy_problem import CvxpyProblem
 from formulations.modeling.form import Form
@@ -20,6 +20,9 @@ from formulations.modeling.solution import Solution, Status
 __all__ = ["Answer", "Solver", "as_form", "solve", "suits"]
 
 log = logging.getLogger("formulations")
+
+LOOSE = 1e-6
+"""The relative gap above which "auto" tries the next solver."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,8 @@ def solve(problem: Form | Any, solver: Solver | str = "auto", start: Solution | 
     Args:
         problem: a form, as a function of the gallery returns it, or a `cvxpy.Problem`.
         solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A forced solver is never
-            replaced. "auto" tries the exact ways for the form from the cheapest on, and logs a replacement.
+            replaced. "auto" tries the exact ways for the form from the cheapest on until one leaves hardly a gap, and
+            returns the one with the smallest; it logs what it does.
         start: a solution of a similar problem, for solvers that can start from one; others ignore it.
 
     Raises:
@@ -92,17 +96,25 @@ def solve(problem: Form | Any, solver: Solver | str = "auto", start: Solution | 
     problem = as_form(problem)
     if isinstance(solver, str) and solver == "auto":
         failures: list[str] = []
+        loose: list[Solution] = []
         for spec in automatic(problem):
             try:
                 solution = _solve(problem, named(spec), start)
             except SolverFailed as error:
                 reason = str(error)
             else:
-                if solution.status is not Status.INACCURATE:
+                tight = solution.gap <= LOOSE * max(abs(solution.value), abs(solution.bound))
+                if tight and solution.status is not Status.INACCURATE:
                     return solution
+                if solution.status is not Status.INACCURATE:
+                    loose.append(solution)
+                    log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)
+                    continue
                 reason = f"its point breaks a constraint by {solution.violation:g}"
             log.warning("%s failed, the next solver is tried: %s", spec, reason)
             failures.append(f"{spec}: {reason}")
+        if loose:
+            return min(loose, key=lambda solution: solution.gap)
         if not failures:
             raise Unsupported(f"no installed solver accepts this {type(problem).__name__}; give one of your own")
         raise SolverFailed("every solver failed. " + "; ".join(failures))
@@ -135,6 +147,12 @@ def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
         if not problem.solvable:
             raise
         raise SolverFailed(f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}") from error
+    except FormulationError:
+        raise
+    except Exception as error:  # whatever a solver package, or a solver of the user's own, dies of
+        raise SolverFailed(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
+    if not (isinstance(answer, Answer) and isinstance(answer.x, np.ndarray)):
+        raise SolverFailed(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")
     seconds = perf_counter() - began
     x, y = answer.x, answer.y
     if not np.isfinite(x).all():

@@ -134,7 +134,7 @@ def _swapped(train: Queries, say: Any) -> list[dict[str, Any]]:
     cells: dict[tuple[str, str], LargeMarginRanker] = {}
     for argmax in ARGMAX:
         for master in MASTERS:
-            ranker = LargeMarginRanker("nDCG@5", bound="convex", lam=1.0, tol=1e-3, argmax=argmax, master=master)
+            ranker = LargeMarginRanker("nDCG@5", bound="convex", decay="linear", lam=1.0, argmax=argmax, master=master)
             cells[argmax, master] = ranker.fit(few)
     best = min(ranker.certificate_.primal for ranker in cells.values())
     agree = all(ranker.certificate_.bound <= best for ranker in cells.values())

@@ -12,7 +12,7 @@ from rankopt.commands.output import as_json, json_option, table
 
 PACKAGES = (
     "rankopt", "numpy", "scipy", "cvxpy", "ortools", "highspy", "networkx", "scikit-learn", "numba", "qpsolvers",
-    "click", "rich", "matplotlib",
+    "clarabel", "osqp", "scs", "daqp", "piqp", "click", "rich", "matplotlib",
 )  # fmt: skip
 
 

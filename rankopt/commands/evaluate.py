@@ -48,6 +48,8 @@ def evaluate(
     """
     if not scores and not model:
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
+    if len({*scores, *model}) < len(scores) + len(model):
+        raise click.UsageError("a file of --scores or --model is given twice")
     from rankopt.data import read_svmlight
     from rankopt.measures import compare, parse
     from rankopt.measures import evaluate as measured

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import click
 
 from rankopt.commands.output import as_json, json_option
@@ -15,13 +17,17 @@ from rankopt.commands.output import as_json, json_option
 @json_option
 def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool) -> None:
     """Score the documents of DATA with MODEL: one score a line, in the order of the file."""
+    if json_ and output == "-":
+        raise click.UsageError("--json and --output - both print to standard output; write the scores to a file")
     from rankopt.data import read_svmlight
     from rankopt.rankers import load_model
 
     ranker = load_model(model)
     queries = read_svmlight(data, n_features=ranker.n_features_in_, unjudged=unjudged)
     scores = ranker.predict(queries)
-    with click.open_file(output, "w", encoding="ascii", atomic=output != "-") as file:
+    # A file is replaced as a whole; a device or a pipe can only be written to.
+    replaced = output != "-" and (Path(output).is_file() or not Path(output).exists())
+    with click.open_file(output, "w", encoding="ascii", atomic=replaced) as file:
         file.writelines(f"{score!r}\n" for score in scores.tolist())
     if json_:
         as_json({"output": output, "documents": len(scores), "queries": len(queries)})

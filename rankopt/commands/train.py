@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +58,9 @@ def train(
         raise click.UsageError("several --lam need --validate FILE to choose on")
     from rankopt.data import read_svmlight
 
+    folder = Path(model).resolve().parent
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise click.UsageError(f"--model {model}: the folder {folder} does not exist or cannot be written to")
     queries = read_svmlight(train_file, unjudged=unjudged)
     validation = None if validate is None else read_svmlight(validate, unjudged=unjudged, n_features=queries.n_features)
     rows, best, interrupted = [], None, False
@@ -131,6 +136,9 @@ def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str) ->
         ],
     )
     if chosen["at_start"]:
-        click.echo("The optimum is at w0: try a smaller --lam, --bound nonconvex, or a --decay cut at the measure's k.")
+        click.echo(
+            "Nothing better than w0 was found: try a smaller --lam, --bound nonconvex, "
+            "or a --decay cut at the measure's k."
+        )
     if chosen["stop"] != "the gap is within the tolerance":
         click.echo(f"Training ended because {chosen['stop']}.")

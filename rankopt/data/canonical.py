@@ -22,10 +22,15 @@ CHUNK = 1 << 16
 """Rows whose bits are held at a time."""
 
 
-def canonical(queries: Queries, weights: Floats) -> tuple[Queries, Floats]:
-    """The same queries in canonical order, and their weights (m,) with them."""
+def canonical(queries: Queries, weights: Floats, keep_documents: bool = False) -> tuple[Queries, Floats]:
+    """The same queries in canonical order, and their weights (m,) with them.
+
+    keep_documents: leave the documents of each query in the order of the input, where that order has a meaning.
+    """
     document = _fingerprints(queries)
-    order = np.lexsort((document, np.repeat(np.arange(len(queries)), np.diff(queries.offsets))))
+    order = np.arange(document.size)
+    if not keep_documents:
+        order = np.lexsort((document, np.repeat(np.arange(len(queries)), np.diff(queries.offsets))))
     place = np.arange(order.size, dtype=np.uint64) - np.repeat(queries.offsets[:-1], np.diff(queries.offsets)).astype(
         np.uint64
     )

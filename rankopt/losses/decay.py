@@ -47,7 +47,7 @@ FAMILIES: dict[str, Callable[[Floats, float], Floats]] = {
     "log": lambda i, _: 1.0 / np.log2(i + 1.0),
     "loglog": lambda i, _: 1.0 / np.log2(np.log2(i + 1.0) + 1.0),
 }
-_NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<cut>\d+))?")
+_NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<cut>\d{1,9}))?")
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,10 @@ def parse_decay(spec: str | Decay | ArrayLike) -> Decay:
     known = ("linear", "discount", *FAMILIES)
     if match is None or match["family"] not in known or (match["exponent"] and match["family"] != "power"):
         raise OptionError(f"decay {spec!r} is none of {', '.join(known)}; write 'linear', 'power(0.5)', 'log@10', ...")
-    exponent = float(match["exponent"]) if match["exponent"] else 0.5
+    try:
+        exponent = float(match["exponent"] or 0.5)
+    except ValueError:
+        raise OptionError(f"decay {spec!r} has no number as its exponent; write 'power(0.5)'") from None
     cut = int(match["cut"]) if match["cut"] else None
     if exponent < 0 or cut == 0:
         raise OptionError(f"decay {spec!r} must not increase and must weigh one position at least")

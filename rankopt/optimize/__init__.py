@@ -21,6 +21,8 @@ METHODS = {
 def method_named(spec: str | Method) -> Method:
     """The method of this name with its default settings, or the one that is given."""
     if not isinstance(spec, str):
+        if not (hasattr(spec, "start") and hasattr(spec, "step")):
+            raise OptionError(f"method = {spec!r} is no method; give a name of {', '.join(METHODS)}, or such an object")
         return spec
     if spec not in METHODS:
         raise OptionError(f"method {spec!r} is unknown; known are {', '.join(METHODS)}")

@@ -12,7 +12,7 @@ class Stop(StrEnum):
     """Why a run ended."""
 
     GAP = "the gap is within the tolerance"
-    STALLED = "rounding left nothing to gain: no step narrowed the gap any more"
+    STALLED = "no step narrowed the gap any more, as far as double precision and the master allow"
     ITERATIONS = "max_iter steps were taken"
     TIME = "time_limit passed"
     CALLBACK = "a callback asked to stop"
@@ -40,7 +40,8 @@ class Certificate:
 
     @property
     def gap(self) -> float:
-        return self.primal - self.bound
+        """primal - bound, 0 where rounding would make it negative."""
+        return max(self.primal - self.bound, 0.0)
 
     @property
     def relative_gap(self) -> float:

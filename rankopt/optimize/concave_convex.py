@@ -57,7 +57,11 @@ def train(
         chosen, judged = passed[best], ratings[best]
     kind = "global" if objective.risk.convex else "stationary"
     at_start = bool(np.array_equal(chosen.w, objective.w0))
-    primal = objective.upper(chosen.w, objective.risk.at(chosen.w, prove=True))
+    primal = chosen.primal
+    try:
+        primal = objective.upper(chosen.w, objective.risk.at(chosen.w, prove=True))
+    except KeyboardInterrupt:
+        stop = Stop.INTERRUPTED
     certificate = Certificate(kind, primal, chosen.bound, stop, at_start)
     return Training(chosen.w, certificate, History.of(clock.steps), state, judged)
 
@@ -105,7 +109,13 @@ def _rounds(
         state, stop = minimise(majorant, method, state, enough, clock, round=len(passed) + 1)
         if touched:
             passed.append(Passed(w, touched[0], state.bound))
-        if not touched or touched[0] - state.bound <= tol * abs(touched[0]):
+        if not touched:
+            return passed, state, stop
+        if touched[0] - state.bound <= tol * abs(touched[0]):
+            # w is critical. The round may have passed a better point: it is taken if it is proved critical as well.
+            after = method.step(state.restarted(state.w), objective.majorant(state.w))
+            if after.latest < touched[0] and after.latest - after.bound <= tol * abs(after.latest):
+                passed.append(Passed(state.w, after.latest, after.bound))
             return passed, state, stop
         if stop is not Stop.GAP:
             # Cut short inside a round: its best point is better than w. The planes hold for the majorant there too, so

@@ -24,6 +24,7 @@ class CuttingPlanes:
 
     Each pass evaluates all queries at one w, which gives the primal. Then planes are added query by query, and the
     master is solved after every `master_every` of them: "pass" (all at once), "plane" (after each), or a number. A
+    "plane" costs a master and an evaluation a query, which grows with the square of the number of queries. A
     plane is added only where it rises above the slack by more than `violation` of the objective.
 
     keep_idle: master solves that a plane may lie idle before it is dropped.

@@ -103,6 +103,9 @@ class LinearRanker(BaseEstimator):
                 f"eval_set cannot be a {type(eval_set).__name__} because one data set is chosen on; "
                 "pass eval_set=(X, y) or a Queries."
             )
+        _, column = without_qid_column(eval_set[0])
+        if self.n_queries_ > 1 and eval_qid is None and eval_group is None and column is None:
+            raise DataError("eval_set has no query ids, but the training data has several queries; pass eval_qid=.")
         return read_queries(self, *eval_set, qid=eval_qid, group=eval_group, reset=False)
 
     def predict(self, X: Any) -> Floats:

@@ -113,15 +113,22 @@ class LargeMarginRanker(OptimizedRanker):
                 f"measure {measure} cannot be trained because it is no inner product of position weights and gains; "
                 "train on nDCG@k, P@k or another positional measure and evaluate with it"
             )
+        if self.bound != "convex" and self.reference != "average":
+            raise OptionError(f"reference = {self.reference!r} is an option of the convex bound, not of {self.bound!r}")
         decay = parse_decay(self.decay)
         reference = bound_named(self.bound, **({"reference": self.reference} if self.bound == "convex" else {}))
         return margin_shards(queries, weights, measure, decay, reference, self._argmax())
+
+    def _order_matters(self) -> bool:
+        return bool(self.reference == "first")
 
     def _start(self) -> Any:
         return ("zeros" if self.bound == "convex" else "regression") if self.w0 is None else self.w0
 
     def _argmax(self) -> Solver:
         solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
+        if not isinstance(solver, Solver):
+            raise OptionError(f"argmax = {self.argmax!r} is no solver; give a name or a solver of formulations.solvers")
         if not suits(solver, RankTwoAssignment):
             raise OptionError(
                 f"argmax {solver.spec!r} cannot rank; use one of {', '.join(accepting(RankTwoAssignment))}"

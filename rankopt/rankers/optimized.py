@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -70,6 +71,10 @@ class OptimizedRanker(LinearRanker):
         """The queries that have something to order, with the loss, in shards."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_shards`; write one.")
 
+    def _order_matters(self) -> bool:
+        """Whether the order of the documents in the input is part of the problem."""
+        return False
+
     def _start(self) -> Any:
         """What w₀ is: "zeros", "regression" or an array."""
         return "zeros"
@@ -77,7 +82,8 @@ class OptimizedRanker(LinearRanker):
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
         self._check_options()
-        queries, weights = canonical(queries, np.ones(len(queries)) if weights is None else weights)
+        weights = np.ones(len(queries)) if weights is None else weights / weights.max()
+        queries, weights = canonical(queries, weights, keep_documents=self._order_matters())
         risk = Risk(self._shards(queries, weights), engine_named(self.engine))
         return Objective(risk, self._lam(risk.weights.size), self._w0(queries, weights), self._master())
 
@@ -106,7 +112,7 @@ class OptimizedRanker(LinearRanker):
             self.eval_score_ = outcome.judged
         elif hasattr(self, "eval_score_"):
             del self.eval_score_
-        if outcome.certificate.at_start and outcome.judged is None:
+        if outcome.certificate.at_start and outcome.certificate.stop is Stop.GAP and outcome.judged is None:
             warnings.warn(
                 "the optimum is at w0, so the ranker orders as w0 does: "
                 "try a smaller lam, bound='nonconvex', or a decay cut at the measure's k",
@@ -125,6 +131,8 @@ class OptimizedRanker(LinearRanker):
         if isinstance(self.master, str) and self.master == "auto":
             return "auto"
         solver = named(self.master) if isinstance(self.master, str) else self.master
+        if not isinstance(solver, Solver):
+            raise OptionError(f"master = {self.master!r} is no solver; give a name or a solver of formulations.solvers")
         if not suits(solver, GroupedSimplexQP):
             known = ", ".join(accepting(GroupedSimplexQP))
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
@@ -159,6 +167,12 @@ class OptimizedRanker(LinearRanker):
         return np.asarray(measure.gain(np.asarray(queries.relevance), queries.offsets))
 
     def _check_options(self) -> None:
+        for name in ("lam", "C", "tol", "max_iter", "time_limit"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
+                raise OptionError(f"{name} = {value!r} is no number")
+        if not all(map(callable, self.callbacks if isinstance(self.callbacks, Iterable) else [None])):
+            raise OptionError(f"callbacks = {self.callbacks!r} must be a sequence of functions (step, state)")
         if not (np.isfinite(self.tol) and self.tol >= 0):
             raise OptionError(f"tol = {self.tol} is no relative gap; give 0 or more, such as 1e-3")
         if int(self.max_iter) < 1:

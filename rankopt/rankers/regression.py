@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.canonical import canonical
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.measures.notation import parse
@@ -42,6 +43,7 @@ class RegressionRanker(LinearRanker):
             raise OptionError("RegressionRanker cannot use eval_set because it chooses nothing; leave it out.")
         if not (np.isfinite(self.alpha) and self.alpha >= 0):
             raise OptionError(f"alpha = {self.alpha} is not a ridge; it must be finite and >= 0.")
+        queries, weights = canonical(queries, weights)
         rows = np.repeat(weights, np.diff(queries.offsets))
         self.coef_ = least_squares(queries.features, self._targets(queries), rows, float(self.alpha))
 
