@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option, table
+from rankopt.commands.output import as_json, json_option, table, waiting
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -35,9 +35,11 @@ def demo(output: str, json_: bool) -> None:
     say("Who appears with whom in Les Misérables")
     say("Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.", head=False)
     say(f"{len(sample.train)} training and {len(sample.test)} test queries.\n", head=False)
-    rankers, means = _compared(sample.train, sample.test, say)
+    with waiting("training four rankers, λ by cross-validation (the first run compiles the kernels) ..."):
+        rankers, means = _compared(sample.train, sample.test, say)
     _gap(rankers["large margin, convex"], say)
-    swapped = _swapped(sample.train, say)
+    with waiting("training through every pair of argmax and master solver ..."):
+        swapped = _swapped(sample.train, say)
     written = _written(folder, rankers, sample.test)
     say("Written")
     for path, what in written.items():

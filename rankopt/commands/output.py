@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
 
-__all__ = ["as_json", "json_option", "table"]
+__all__ = ["as_json", "json_option", "table", "waiting"]
 
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
 
@@ -44,6 +45,19 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     click.secho(line(head), bold=True)
     for row in cells:
         click.echo(line(row))
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Show on a terminal that work is going on; show nothing in a pipe."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
 
 
 def _number(text: object) -> bool:

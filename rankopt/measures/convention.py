@@ -55,8 +55,8 @@ class Convention:
 
     @property
     def name(self) -> str:
-        """The first name in `conventions` that means this convention, or its fields written out."""
-        return next((name for name, known in conventions.items() if known == self), repr(self))
+        """The names in `conventions` that mean this convention ("letor2 = letor3"), or its fields written out."""
+        return " = ".join(name for name, known in conventions.items() if known == self) or repr(self)
 
 
 _LETOR = Convention(gain="exp2", discount="letor", empty=0.0, short="zero", ties="input")
