@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 
@@ -13,3 +14,15 @@ def data_folder() -> Path:
     if folder is None:
         pytest.skip("RANKOPT_DATA is not set: it names the folder of the real data sets")
     return Path(folder)
+
+
+@pytest.fixture
+def rows():
+    """Features (60, 6), grades and ids of 7 queries of shuffled rows, with some equal documents and unequal queries."""
+    documents, features_, queries = 60, 6, 7
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(documents, features_))
+    features[7] = features[31]
+    grades = np.clip(np.round(features @ rng.normal(size=features_) + rng.normal(size=documents)), 0, 4)
+    qid = rng.permutation(np.concatenate([np.arange(queries), rng.integers(0, queries, documents - queries)]))
+    return features, grades, qid

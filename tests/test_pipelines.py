@@ -16,17 +16,6 @@ N, D, M = 60, 6, 7
 
 
 @pytest.fixture
-def rows():
-    """Features, grades and integer query ids of shuffled rows, with some equal documents and unequal queries."""
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(N, D))
-    features[7] = features[31]
-    grades = np.clip(np.round(features @ rng.normal(size=D) + rng.normal(size=N)), 0, 4)
-    qid = rng.permutation(np.concatenate([np.arange(M), rng.integers(0, M, N - M)]))
-    return features, grades, qid
-
-
-@pytest.fixture
 def routing():
     with config_context(enable_metadata_routing=True):
         yield

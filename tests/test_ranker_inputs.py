@@ -15,17 +15,6 @@ N, D, M = 60, 6, 7
 NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
 
 
-@pytest.fixture
-def rows():
-    """Features, grades and integer query ids of shuffled rows, with some equal documents and unequal queries."""
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(N, D))
-    features[7] = features[31]
-    grades = np.clip(np.round(features @ rng.normal(size=D) + rng.normal(size=N)), 0, 4)
-    qid = rng.permutation(np.concatenate([np.arange(M), rng.integers(0, M, N - M)]))
-    return features, grades, qid
-
-
 def in_groups(rows):
     """The same rows sorted by query, and the sizes of the queries."""
     features, grades, qid = rows

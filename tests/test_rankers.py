@@ -30,17 +30,6 @@ def test_scikit_learn_accepts_the_ranker(estimator, check):
     check(estimator)
 
 
-@pytest.fixture
-def rows():
-    """Features, grades and integer query ids of shuffled rows, with some equal documents and unequal queries."""
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(N, D))
-    features[7] = features[31]
-    grades = np.clip(np.round(features @ rng.normal(size=D) + rng.normal(size=N)), 0, 4)
-    qid = rng.permutation(np.concatenate([np.arange(M), rng.integers(0, M, N - M)]))
-    return features, grades, qid
-
-
 @pytest.mark.parametrize("measure", ["nDCG@10", "nDCG@3", parse("nDCG(gain='linear')@5")])
 def test_score_is_the_weighted_mean_of_the_measure(rows, measure):
     features, grades, qid = rows

@@ -15,17 +15,6 @@ from rankopt.rankers.least_squares import least_squares
 N, D, M = 60, 6, 7
 
 
-@pytest.fixture
-def rows():
-    """Features, grades and integer query ids of shuffled rows, with some equal documents and unequal queries."""
-    rng = np.random.default_rng(0)
-    features = rng.normal(size=(N, D))
-    features[7] = features[31]
-    grades = np.clip(np.round(features @ rng.normal(size=D) + rng.normal(size=N)), 0, 4)
-    qid = rng.permutation(np.concatenate([np.arange(M), rng.integers(0, M, N - M)]))
-    return features, grades, qid
-
-
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 100.0])
 @pytest.mark.parametrize("form", [np.asarray, csr_array])
 def test_weights_are_those_of_ridge_regression(rows, alpha, form):

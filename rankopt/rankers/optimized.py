@@ -120,9 +120,10 @@ class OptimizedRanker(LinearRanker):
                 stacklevel=4,
             )
         if outcome.certificate.stop in (Stop.ITERATIONS, Stop.TIME, Stop.STALLED):
+            cures = "scale the features" if outcome.certificate.stop is Stop.STALLED else "raise max_iter or time_limit"
             warnings.warn(
-                f"training stopped before the gap closed ({outcome.certificate}); raise max_iter or time_limit, "
-                "enlarge lam or accept a larger tol",
+                f"training stopped before the gap closed ({outcome.certificate}); {cures}, enlarge lam or accept a "
+                "larger tol",
                 ConvergenceWarning,
                 stacklevel=4,
             )
