@@ -197,9 +197,32 @@ def test_names_in_files_are_readable_and_unique(tmp_path):
     assert "π" not in text
 
 
-def test_only_linear_programs_are_written(tmp_path):
-    with pytest.raises(Unsupported, match="cannot be restated"):
-        margin_dual([[1.0]], [1.0], lam=1.0).write(tmp_path / "x.mps")
+@pytest.mark.parametrize("suffix", ["mps", "lp"])
+@pytest.mark.parametrize("planes", [3, 9])  # through the Gram matrix, and with the step as further variables
+def test_written_margin_duals_read_back_with_their_hessian(tmp_path, suffix, planes):
+    import highspy
+
+    rng = np.random.default_rng(planes)
+    problem = margin_dual(rng.normal(size=(planes, 4)), rng.random(planes), lam=0.5)
+    program = restated(problem, QuadraticProgram)
+    problem.write(tmp_path / f"x.{suffix}")
+    reader = highspy.Highs()
+    reader.setOptionValue("output_flag", False)
+    assert reader.readModel(str(tmp_path / f"x.{suffix}")) != highspy.HighsStatus.kError
+    read = reader.getModel()
+    np.testing.assert_array_equal(np.array(read.lp_.col_cost_), program.linear)
+    triangle = np.zeros(program.hessian.shape)
+    start, index, value = read.hessian_.start_, read.hessian_.index_, read.hessian_.value_
+    for j in range(program.linear.size):
+        for entry in range(start[j], start[j + 1]):
+            triangle[index[entry], j] += value[entry]
+    square = triangle + triangle.T - np.diag(np.diag(triangle))
+    np.testing.assert_array_equal(square, program.hessian.toarray())
+    reader.run()
+    assert reader.getObjectiveValue() == pytest.approx(solve(program, "qpsolvers:clarabel").value, rel=1e-5)
+
+
+def test_files_of_unknown_format_are_refused(tmp_path):
     with pytest.raises(Unsupported, match="end the name with"):
         matching(np.eye(2)).write(tmp_path / "x.txt")
     assert list(tmp_path.iterdir()) == []

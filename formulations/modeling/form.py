@@ -93,9 +93,17 @@ class Form(ABC):
         return judged(self, x, y)
 
     def write(self, path: str | Path) -> None:
-        """Write the problem, restated as a linear program, to an .mps or .lp file."""
-        from formulations.modeling.bridges import restated
+        """Write the problem, restated as a linear or else a quadratic program, to an .mps or .lp file.
+
+        A margin dual is written as it is handed to solvers: a minimum, in variables and an objective of order one.
+        """
+        from formulations.modeling.bridges import path_to, restated
         from formulations.modeling.linear_program import LinearProgram
+        from formulations.modeling.quadratic_program import QuadraticProgram
         from formulations.modeling.writing import write
 
-        write(restated(self, LinearProgram), Path(path))
+        if path_to(type(self), (LinearProgram,)) is None:
+            program = restated(self, QuadraticProgram)
+            write(program.linearised(program.linear), Path(path), program.hessian)
+        else:
+            write(restated(self, LinearProgram), Path(path))

@@ -1,4 +1,4 @@
-"""Linear programs as files that other programs read: free MPS and LP format.
+"""Linear and quadratic programs as files that other programs read: free MPS and LP format.
 
 Names are those of variables and rows in plain letters: π[0, 1] becomes pi_0_1. A row without limits constrains nothing
 and is left out. Numbers are written so that they read back to the same double.
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from scipy.sparse import csr_array, tril
 
 from formulations.errors import Unsupported
 from formulations.modeling.linear_program import LinearProgram
@@ -22,16 +23,30 @@ RESERVED = {"st", "bounds", "bound", "free", "inf", "infinity", "max", "min", "m
 RESERVED |= {"general", "generals", "integer", "integers", "binaries", "subject", "objective", "range", "rhs"}
 
 
-def write(problem: LinearProgram, path: Path) -> None:
-    """Write the problem to `path`, in the format that its name ends with: .mps or .lp."""
+def write(problem: LinearProgram, path: Path, hessian: csr_array | None = None) -> None:
+    """Write the problem to `path`, in the format that its name ends with: .mps or .lp.
+
+    hessian: H where the objective has the further term ½ xᵀHx.
+    """
     formats = {".mps": _mps, ".lp": _lp}
     if path.suffix not in formats:
         raise Unsupported(f"{path.name!r} cannot be written: the format is not known; end the name with .mps or .lp")
-    text = "\n".join(formats[path.suffix](problem)) + "\n"
+    text = "\n".join(formats[path.suffix](problem, _triangle(hessian))) + "\n"
     path.write_text(text, encoding="ascii")
 
 
-def _mps(problem: LinearProgram) -> Iterator[str]:
+Entries = list[tuple[int, int, float]]
+
+
+def _triangle(hessian: csr_array | None) -> Entries:
+    """The entries of the lower triangle, which formats for symmetric matrices want once."""
+    if hessian is None:
+        return []
+    lower = tril(hessian).tocoo()
+    return [(int(i), int(j), float(v)) for i, j, v in zip(*lower.coords, lower.data, strict=True) if v]
+
+
+def _mps(problem: LinearProgram, hessian: Entries) -> Iterator[str]:
     columns, rows = _names(problem)
     yield "NAME formulations"
     yield from ("OBJSENSE", "    MAX" if problem.maximises else "    MIN")
@@ -65,13 +80,21 @@ def _mps(problem: LinearProgram) -> Iterator[str]:
     for name, low, high in zip(columns, problem.lower, problem.upper, strict=True):
         yield f" LO BOUND {name} {_number(low)}" if np.isfinite(low) else f" MI BOUND {name}"
         yield f" UP BOUND {name} {_number(high)}" if np.isfinite(high) else f" PL BOUND {name}"
+    if hessian:
+        yield "QUADOBJ"
+        yield from (f" {columns[j]} {columns[i]} {_number(value)}" for i, j, value in hessian)
     yield "ENDATA"
 
 
-def _lp(problem: LinearProgram) -> Iterator[str]:
+def _lp(problem: LinearProgram, hessian: Entries) -> Iterator[str]:
     columns, rows = _names(problem)
     yield "maximize" if problem.maximises else "minimize"
-    yield f" objective: {_expression(problem.objective, columns)}"
+    squares = [
+        f"{_number(v)} {columns[i]} ^ 2" if i == j else f"{_number(2 * v)} {columns[i]} * {columns[j]}"
+        for i, j, v in hessian
+    ]
+    half = f" + [ {' + '.join(squares)} ] / 2".replace("+ -", "- ") if squares else ""
+    yield f" objective: {_expression(problem.objective, columns)}{half}"
     yield "subject to"
     for i, (low, high) in enumerate(zip(problem.row_lower, problem.row_upper, strict=True)):
         entries = slice(problem.matrix.indptr[i], problem.matrix.indptr[i + 1])
