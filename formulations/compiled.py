@@ -1,4 +1,4 @@
-"""Compiled kernels: one way to declare them, typed."""
+"""Compiled kernels: one way to declare them, and the types of their arguments."""
 
 from __future__ import annotations
 
@@ -7,11 +7,29 @@ from typing import Any, TypeVar, cast
 
 import numba as nb
 
-__all__ = ["compiled"]
+__all__ = ["FLOATS", "INTS", "READ_FLOATS", "READ_INTS", "compiled"]
+
+FLOATS = nb.types.Array(nb.float64, 1, "C")
+INTS = nb.types.Array(nb.int64, 1, "C")
+READ_FLOATS = nb.types.Array(nb.float64, 1, "C", readonly=True)
+READ_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+"""Contiguous vectors that a kernel writes, and ones that it only reads."""
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
 def compiled(signature: Any) -> Callable[[Kernel], Kernel]:
-    """Compile a function for this one signature when its module is loaded, and keep the machine code on disk."""
-    return cast(Callable[[Kernel], Kernel], nb.njit(signature, cache=True))
+    """Compile a function for this one signature when its module is loaded, and keep the machine code on disk.
+
+    Where no folder can be written to (a read-only install and home), it is compiled anew in every process.
+    """
+
+    def compile_(function: Kernel) -> Kernel:
+        try:
+            return cast(Kernel, nb.njit(signature, cache=True)(function))
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
+            return cast(Kernel, nb.njit(signature)(function))
+
+    return compile_

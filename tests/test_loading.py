@@ -61,3 +61,19 @@ def runs():
 def test_all_three_load_and_solve(order, runs):
     assert runs[order].returncode == 0, runs[order].stderr
     assert runs[order].stdout.split() == ["solved"]
+
+
+def test_kernels_compile_where_nothing_can_be_written(monkeypatch):
+    """A read-only install and home leave numba no folder for machine code: it compiles in memory."""
+    import numba
+    from numba.core.caching import CacheImpl
+
+    from formulations.compiled import compiled
+
+    def twice(x):
+        return 2 * x
+
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+    with pytest.raises(RuntimeError, match="cannot cache"):
+        numba.njit("int64(int64)", cache=True)(twice)
+    assert compiled("int64(int64)")(twice)(21) == 42

@@ -10,10 +10,9 @@ finishes every state.
 import numba as nb
 import numpy as np
 
-from formulations.argmax.signatures import FLOATS, INTS, READ_FLOATS
 from formulations.argmax.stable_sort import sort_falling
 from formulations.arrays import Floats, Ints
-from formulations.compiled import compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, compiled
 
 __all__ = ["CHAINS", "best_order", "chains_of"]
 

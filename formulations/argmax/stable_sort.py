@@ -2,9 +2,8 @@
 
 import numba as nb
 
-from formulations.argmax.signatures import FLOATS, INTS
 from formulations.arrays import Floats, Ints
-from formulations.compiled import compiled
+from formulations.compiled import FLOATS, INTS, compiled
 
 __all__ = ["sort_falling"]
 

@@ -11,10 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.argmax.order_ideals import best_order
-from formulations.argmax.signatures import FLOATS, INTS, READ_FLOATS, READ_INTS
 from formulations.argmax.stable_sort import sort_falling
 from formulations.arrays import Floats, Ints
-from formulations.compiled import compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 
 __all__ = ["WAYS", "argmax_batch"]
 

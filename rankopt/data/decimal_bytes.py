@@ -4,8 +4,6 @@
 * else the product of mantissa and power is formed as a sum of two doubles, with a relative error below 2^-98; where
   that error could change the rounding, Python's `float` decides
 """
-# mypy: allow-untyped-decorators
-# (numba carries no types)
 
 from fractions import Fraction
 from functools import cache
@@ -14,6 +12,8 @@ from typing import Any
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from formulations.compiled import compiled
 
 Floats = NDArray[np.float64]
 Bytes = NDArray[Any]  # of uint8
@@ -38,7 +38,7 @@ def powers_of_ten() -> tuple[Floats, Floats]:
     return high, low
 
 
-@nb.njit(nb.types.Tuple((nb.float64, nb.boolean))(nb.int64, nb.int64, TABLE, TABLE), cache=True)
+@compiled(nb.types.Tuple((nb.float64, nb.boolean))(nb.int64, nb.int64, TABLE, TABLE))
 def scaled(mantissa: int, exponent: int, high: Floats, low: Floats) -> tuple[float, bool]:
     """mantissa · 10^exponent for 0 < mantissa < 10^18, and whether it is sure to be correctly rounded."""
     if mantissa < 1 << 53 and -22 <= exponent <= 22:
@@ -66,7 +66,7 @@ def scaled(mantissa: int, exponent: int, high: Floats, low: Floats) -> tuple[flo
     return value, value + (tail + slack) == value and value + (tail - slack) == value
 
 
-@nb.njit(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE), cache=True)
+@compiled(nb.types.Tuple((nb.float64, nb.int64, nb.int64))(TEXT, nb.int64, TABLE, TABLE))
 def number_at(text: Bytes, at: int, high: Floats, low: Floats) -> tuple[float, int, int]:
     """The decimal number that begins at `at`, where it ends, and whether it is EXACT, HARD (for Python) or NONE at all.
 

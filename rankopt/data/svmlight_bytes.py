@@ -2,13 +2,12 @@
 
 Anything unusual makes it give up, and then `svmlight_lines` says what is wrong and where.
 """
-# mypy: allow-untyped-decorators
-# (numba carries no types)
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.compiled import compiled
 from rankopt.data.decimal_bytes import EXACT, NINE, NONE, TABLE, TEXT, ZERO, Bytes, Floats, number_at, powers_of_ten
 from rankopt.data.svmlight_lines import LARGEST_INDEX, Parsed
 
@@ -21,7 +20,7 @@ NEWLINE, RETURN, TAB, BLANK, HASH, COLON, EQUALS, DELETE = 10, 13, 9, 32, 35, 58
 SPANS = nb.int64[:, ::1]
 
 
-@nb.njit(nb.int64(TEXT, nb.int64), cache=True)
+@compiled(nb.int64(TEXT, nb.int64))
 def _skip(text: Bytes, at: int) -> int:
     """The next byte that is no blank; a return that ends its line is one."""
     while text[at] == BLANK or text[at] == TAB:
@@ -29,7 +28,7 @@ def _skip(text: Bytes, at: int) -> int:
     return at + 1 if text[at] == RETURN and text[at + 1] == NEWLINE else at
 
 
-@nb.njit(nb.int64(TEXT, nb.int64), cache=True)
+@compiled(nb.int64(TEXT, nb.int64))
 def _word(text: Bytes, at: int) -> int:
     """The end of the word that begins at `at`; a control character in it is its end too."""
     while text[at] > BLANK and text[at] != HASH and text[at] != DELETE:
@@ -37,7 +36,7 @@ def _word(text: Bytes, at: int) -> int:
     return at
 
 
-@nb.njit(nb.int64(TEXT, nb.int64, nb.types.Bytes(nb.uint8, 1, "C"), nb.int64), cache=True)
+@compiled(nb.int64(TEXT, nb.int64, nb.types.Bytes(nb.uint8, 1, "C"), nb.int64))
 def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
     """The place after `word`, or -1 where it does not stand at `at`. fold: 32 for letters of any case, else 0."""
     for letter in word:
@@ -47,12 +46,11 @@ def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
     return at
 
 
-@nb.njit(
+@compiled(
     nb.types.UniTuple(nb.int64, 4)(
         TEXT, nb.float64, TABLE, TABLE, nb.float64[::1], nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.int64[::1],
         SPANS, SPANS, SPANS,
-    ),
-    cache=True,
+    )
 )  # fmt: skip
 def _scan(
     text: Bytes, missing: float, high: Floats, low: Floats, grades: Floats, bounds: Ints, columns: NDArray[np.int32],

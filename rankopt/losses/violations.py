@@ -1,11 +1,10 @@
 """Counting the pairs that violate a margin of one, by a sweep with a Fenwick tree."""
 
-# mypy: allow-untyped-decorators
-# (numba carries no types)
-
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
+
+from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
 
 __all__ = ["count_violations"]
 
@@ -13,7 +12,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-@nb.njit("void(int64[::1], int64)", cache=True)
+@compiled(nb.void(INTS, nb.int64))
 def _insert(tree: Ints, level: int) -> None:
     """Count one more document of this level (from 0)."""
     i = level + 1
@@ -22,7 +21,7 @@ def _insert(tree: Ints, level: int) -> None:
         i += i & -i
 
 
-@nb.njit("int64(int64[::1], int64)", cache=True)
+@compiled(nb.int64(INTS, nb.int64))
 def _below(tree: Ints, level: int) -> int:
     """How many counted documents have a lower level."""
     total = 0
@@ -33,7 +32,7 @@ def _below(tree: Ints, level: int) -> int:
     return total
 
 
-@nb.njit(cache=True)
+@compiled(nb.void(READ_FLOATS, READ_INTS, READ_INTS, READ_INTS, INTS, INTS))
 def count_violations(scores: Floats, level: Ints, rows: Ints, offsets: Ints, above: Ints, below: Ints) -> None:
     """For document j, above[j] counts the documents i of its query with level_i > level_j and s_i - s_j < 1, and
     below[j] those with level_i < level_j and s_j - s_i < 1. `rows` lists the rows by query, then by rising score."""
