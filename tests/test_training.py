@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from formulations import Unsupported
 from rankopt.data.queries import Queries
 from rankopt.errors import OptimumAtStart
 from rankopt.optimize.bundle import Bundle
@@ -74,18 +75,28 @@ def test_methods_and_argmax_solvers_agree(method, argmax):
     assert found.relative_gap <= 1e-4
 
 
-@pytest.mark.parametrize("master", ["active_set", "qpsolvers:clarabel", "cvxpy:CLARABEL"])
-@pytest.mark.parametrize("method", ["bundle", "cutting_planes"])
+@pytest.mark.parametrize(
+    ("method", "master"),
+    [
+        *(("bundle", master) for master in ("active_set", "qpsolvers:clarabel", "cvxpy:CLARABEL")),
+        *(("cutting_planes", master) for master in ("qpsolvers:piqp", "qpsolvers:clarabel", "cvxpy:CLARABEL")),
+    ],
+)
 @pytest.mark.parametrize("argmax", ["ortools", "highs"])
 def test_masters_agree(master, method, argmax):
-    if master == "active_set" and method == "cutting_planes":
-        master = "qpsolvers:piqp"  # active_set takes one group and says so; a third master for many groups instead
     X, y, qid = made(queries=6)
     best = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-6).fit(X, y, qid=qid).certificate_
     other = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-3, method=method, argmax=argmax, master=master)
     found = other.fit(X, y, qid=qid).certificate_
     assert abs(found.primal - best.primal) <= found.gap + best.gap
     assert found.relative_gap <= 1e-3
+
+
+def test_the_active_set_says_that_it_takes_one_group():
+    X, y, qid = made(queries=6)
+    ranker = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, method="cutting_planes", master="active_set")
+    with pytest.raises(Unsupported, match="one group"):
+        ranker.fit(X, y, qid=qid)
 
 
 @pytest.mark.parametrize("bound", ["tie-aware", "nonconvex"])
