@@ -4,8 +4,8 @@
 
 Validation parts of the folds of OHSUMED (LETOR 2.0 as given, LETOR 3.0 normalised), a 3-fold split of MQ2008's parts
 S1 to S3, the validation part of the MSLR sample (zscore per query), the test part of LightGBM's ranking example. Means
-over folds, convention "default". Each fit may take 10 seconds; one that is cut off
-depends on the speed of the machine, so those figures move by up to .02 from run to run. "0" behind a figure counts the fits that ended at w = 0.
+over folds, convention "default". "0" behind a figure counts the fits that ended at w = 0. Each fit may take 10 seconds;
+what a fit that is cut off returns depends on the speed of the machine (two runs differed by .02 in single figures).
 """
 
 import os
