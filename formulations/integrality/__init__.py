@@ -1,1 +1,45 @@
-"""Is every vertex whole? Total unimodularity proved, refuted or left open, with evidence that can be checked."""
+"""Is every vertex whole? Total unimodularity proved, refuted or left open, with evidence that can be checked.
+
+proved by    evidence                                                          file
+bipartite    two classes of rows, at most two entries a column                 bipartite.py
+interval     an order of the rows with consecutive entries in each column      interval.py
+laminar      two laminar families of rows                                      laminar.py
+network      a directed tree, each column a path in it                         network.py
+enumeration  signs for every set of rows                                       enumeration.py
+in parts     what may be left out, and a proof for each block that remains     reduction.py
+
+refuted by   a square submatrix of determinant other than -1, 0, 1, shrunk     witness.py
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from formulations.tables import member
+
+if TYPE_CHECKING:
+    from formulations.integrality.confirmation import confirm as confirm
+    from formulations.integrality.evidence import Proof as Proof
+    from formulations.integrality.evidence import Undecided as Undecided
+    from formulations.integrality.evidence import Witness as Witness
+    from formulations.integrality.gap import IntegralityGap as IntegralityGap
+    from formulations.integrality.gap import integrality_gap as integrality_gap
+    from formulations.integrality.proving import proof_of as proof_of
+    from formulations.integrality.verify import verify_integrality as verify_integrality
+
+WORDS = {
+    "IntegralityGap": "formulations.integrality.gap:IntegralityGap",
+    "Proof": "formulations.integrality.evidence:Proof",
+    "Undecided": "formulations.integrality.evidence:Undecided",
+    "Witness": "formulations.integrality.evidence:Witness",
+    "confirm": "formulations.integrality.confirmation:confirm",
+    "integrality_gap": "formulations.integrality.gap:integrality_gap",
+    "proof_of": "formulations.integrality.proving:proof_of",
+    "verify_integrality": "formulations.integrality.verify:verify_integrality",
+}
+
+__all__ = list(WORDS)
+
+
+def __getattr__(name: str) -> Any:
+    return member(__name__, name, WORDS)

@@ -1,0 +1,202 @@
+"""Evidence checked against the matrix alone: nothing here knows how it was found.
+
+Every claim is recomputed, in integers. What is false raises `Refuted` and says where.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csc_array, csr_array
+from scipy.sparse.csgraph import connected_components
+
+from formulations.arrays import Ints
+from formulations.errors import Refuted
+from formulations.integrality.confirmation_of_witness import confirm_witness
+from formulations.integrality.evidence import (
+    Colouring,
+    Families,
+    Parts,
+    Proof,
+    Removal,
+    RowOrder,
+    Signings,
+    Signs,
+    Tree,
+    Undecided,
+    Witness,
+)
+from formulations.integrality.statement import stated
+from formulations.modeling.form import Form
+
+__all__ = ["confirm"]
+
+KINDS = {
+    Colouring: "bipartite", RowOrder: "interval", Families: "laminar", Tree: "network", Signings: "enumeration",
+}  # fmt: skip
+HARDNESS = ("series-parallel", *KINDS.values())
+
+
+def confirm(problem: Form | csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
+    """The kind of a proof that holds, "witness" for a witness that holds, None for what claims nothing.
+
+    Raises `Refuted` where a claim is false of this problem's matrix, `InvalidProblem` where limits are not whole.
+    """
+    statement = stated(problem)
+    if isinstance(evidence, Undecided):
+        return None
+    if isinstance(evidence, Witness):
+        confirm_witness(statement, evidence)
+        return "witness"
+    statement.check_limits()
+    _confirm_proof(statement.matrix, evidence)
+    return evidence.kind
+
+
+def _confirm_proof(matrix: csr_array, proof: Proof) -> None:
+    if tuple(proof.shape) != matrix.shape:
+        raise Refuted(f"the proof is for a matrix of shape {tuple(proof.shape)}, not {matrix.shape}")
+    if (np.abs(matrix.data) != 1).any():
+        raise Refuted("the matrix has an entry other than -1, 0 and 1")
+    evidence = proof.evidence
+    if isinstance(evidence, Parts):
+        kinds = _confirm_parts(matrix, evidence)
+        kind = max(kinds, key=HARDNESS.index, default=HARDNESS[0])
+    else:
+        kind = KINDS[type(evidence)]
+        turned = csr_array(matrix.T) if proof.transposed else matrix
+        CHECKS[type(evidence)](turned, evidence)
+    if kind != proof.kind:
+        raise Refuted(f"the proof is said to be {proof.kind!r}, but its evidence is {kind!r}")
+
+
+def _confirm_parts(matrix: csr_array, evidence: Parts) -> list[str]:
+    """Redo the removals, then check that the parts are all that is left and share nothing."""
+    held = [np.ones(size, dtype=np.bool_) for size in matrix.shape]
+    for removal in evidence.removals:
+        _confirm_removal(matrix, held, removal)
+    rows, columns = (np.flatnonzero(part) for part in held)
+    left = csr_array(matrix[rows][:, columns])
+    covered = 0
+    for axis, names in ((0, rows), (1, columns)):
+        claimed = [part.columns if axis else part.rows for part in evidence.parts]
+        together = np.sort(np.concatenate([*claimed, np.zeros(0, dtype=np.int64)]))
+        uncovered = together.shape != names.shape or (together != names).any()
+        if uncovered and (left.nnz or evidence.parts):
+            raise Refuted(f"the parts do not cover each remaining {'column' if axis else 'row'} once")
+    for part in evidence.parts:
+        block = csr_array(matrix[part.rows][:, part.columns])
+        covered += block.nnz
+        _confirm_proof(block, part.proof)
+    if covered != left.nnz:
+        raise Refuted("entries outside the parts remain, so the parts are no separate blocks")
+    return [part.proof.kind for part in evidence.parts]
+
+
+def _confirm_removal(matrix: csr_array, held: list[Any], removal: Removal) -> None:
+    axis, dropped, partner = removal.axis, removal.dropped, removal.partner
+    what = "column" if axis else "row"
+    other = np.flatnonzero(held[1 - axis])
+    lines = csr_array((matrix.T if axis else matrix)[:, other])
+    if np.unique(dropped).size != dropped.size or partner.shape != dropped.shape or not held[axis][dropped].all():
+        raise Refuted(f"a {what} is left out twice")
+    alone = partner < 0
+    many = np.flatnonzero(alone & (np.diff(lines.indptr)[dropped] > 1))
+    if many.size:
+        raise Refuted(f"{what} {dropped[many[0]]} is left out with more than one entry")
+    held[axis][dropped] = False
+    twins, images = lines[dropped[~alone]], lines[partner[~alone]]
+    if not held[axis][partner[~alone]].all():
+        raise Refuted(f"a {what} is left out for another that is left out as well")
+    apart = (abs(twins - images).sum(axis=1) != 0) & (abs(twins + images).sum(axis=1) != 0)
+    if apart.any():
+        raise Refuted(f"{what} {dropped[~alone][apart.argmax()]} is left out, but is not ± its partner")
+
+
+def _colouring(matrix: csr_array, evidence: Colouring) -> None:
+    columns = csc_array(matrix)
+    count = np.diff(columns.indptr)
+    if (count > 2).any():
+        raise Refuted(f"column {count.argmax()} has {count.max()} entries: two classes of rows prove nothing")
+    _two_values(evidence.side, matrix.shape[0], "class")
+    first = columns.indptr[np.flatnonzero(count == 2)]
+    rows, data = columns.indices, columns.data
+    wrong = (data[first] == data[first + 1]) == (evidence.side[rows[first]] == evidence.side[rows[first + 1]])
+    if wrong.any():
+        place = first[wrong.argmax()]
+        raise Refuted(f"rows {rows[place]} and {rows[place + 1]} are in the wrong classes for a column they share")
+
+
+def _row_order(matrix: csr_array, evidence: RowOrder) -> None:
+    rows = matrix.shape[0]
+    if evidence.order.shape != (rows,) or (np.sort(evidence.order) != np.arange(rows)).any():
+        raise Refuted("the order does not hold every row once")
+    columns = csc_array(csr_array(matrix[evidence.order]))
+    columns.sort_indices()
+    for column in np.flatnonzero(np.diff(columns.indptr)):
+        held = slice(columns.indptr[column], columns.indptr[column + 1])
+        place, data = columns.indices[held], columns.data[held]
+        if place[-1] - place[0] + 1 != place.size or (data != data[0]).any():
+            raise Refuted(f"the entries of column {column} are not consecutive, or not of one sign")
+
+
+def _laminar(matrix: csr_array, evidence: Families) -> None:
+    """From the largest set to the smallest of a family: the columns of each have lain in one set until then."""
+    _two_values(evidence.family, matrix.shape[0], "family")
+    size = np.diff(matrix.indptr)
+    for family in (0, 1):
+        inside = np.full(matrix.shape[1], -1)
+        for row in sorted(np.flatnonzero(evidence.family == family), key=lambda row: -size[row]):
+            held = slice(matrix.indptr[row], matrix.indptr[row + 1])
+            columns, data = matrix.indices[held], matrix.data[held]
+            if columns.size and ((data != data[0]).any() or (inside[columns] != inside[columns[0]]).any()):
+                raise Refuted(f"row {row} is no set, or crosses another set of its family")
+            inside[columns] = row
+
+
+def _tree(matrix: csr_array, evidence: Tree) -> None:
+    rows = matrix.shape[0]
+    tail, head = np.asarray(evidence.tail), np.asarray(evidence.head)
+    if tail.shape != (rows,) or head.shape != (rows,) or min(tail.min(), head.min()) < 0:
+        raise Refuted("the tree has not one arc for each row")
+    nodes = rows + 1
+    if max(tail.max(), head.max()) >= nodes:
+        raise Refuted(f"{rows} arcs of a tree join {rows} + 1 nodes, and no others")
+    graph = csr_array((np.ones(rows), (tail, head)), (nodes, nodes))
+    if connected_components(graph, directed=False)[0] != 1:
+        raise Refuted("the arcs form no tree")
+    arc = np.arange(rows)
+    ends = csr_array((np.repeat([-1.0, 1.0], rows), (np.r_[tail, head], np.r_[arc, arc])), (nodes, rows))
+    left = csr_array((ends @ matrix).T)  # where the arcs of a column, taken with their signs, begin and end
+    left.eliminate_zeros()
+    met = abs(ends) @ abs(matrix)
+    total = np.asarray(abs(left).sum(axis=1)).ravel()
+    filled = np.diff(csc_array(matrix).indptr) > 0
+    steps = abs(left).max(axis=1).toarray().ravel()
+    broken = filled & ((total != 2) | (steps != 1)) | (met.max(axis=0).toarray().ravel() > 2)
+    if broken.any():
+        raise Refuted(f"column {broken.argmax()} is no path in the tree")
+
+
+def _signings(matrix: csr_array, evidence: Signings) -> None:
+    rows = matrix.shape[0]
+    if rows > 20 or evidence.signs.shape != (2**rows, rows):
+        raise Refuted(f"signs for all sets of {rows} rows have shape {(2**rows, rows)}")
+    chosen = (np.arange(2**rows)[:, None] >> np.arange(rows)) & 1
+    if (np.abs(evidence.signs) != chosen).any():
+        raise Refuted("the signs of a set of rows are not ±1 on that set and 0 elsewhere")
+    sums = csr_array(matrix.T) @ evidence.signs.T.astype(np.float64)
+    if (np.abs(sums) > 1).any():
+        raise Refuted("the signs of a set of rows leave a sum other than -1, 0 and 1 in a column")
+
+
+def _two_values(labels: Signs | Ints, rows: int, name: str) -> None:
+    if labels.shape != (rows,) or not ((labels == 0) | (labels == 1)).all():
+        raise Refuted(f"each row needs a {name}, 0 or 1")
+
+
+CHECKS: dict[type, Any] = {
+    Colouring: _colouring, RowOrder: _row_order, Families: _laminar, Tree: _tree, Signings: _signings,
+}  # fmt: skip

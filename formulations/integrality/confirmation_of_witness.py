@@ -1,0 +1,94 @@
+"""A witness checked against the matrix alone: its determinant, that nothing smaller would do, and its vertex."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.errors import Refuted
+from formulations.integrality.determinant import determinant, exactly, rank
+from formulations.integrality.evidence import Vertex, Witness
+from formulations.integrality.statement import Statement
+from formulations.modeling.linear_program import LinearProgram
+
+__all__ = ["LARGEST_ENUMERATED", "confirm_witness"]
+
+LARGEST_ENUMERATED = 12
+"""The size up to which all signed sets of rows are gone through to see that a witness is minimal."""
+
+
+def confirm_witness(statement: Statement, witness: Witness) -> None:
+    """Raises `Refuted` where a claim of the witness is false."""
+    matrix, rows, columns = statement.matrix, list(witness.rows), list(witness.columns)
+    for lines, size, kind in ((rows, matrix.shape[0], "row"), (columns, matrix.shape[1], "column")):
+        if len(set(lines)) != len(lines) or not all(0 <= line < size for line in lines):
+            raise Refuted(f"the witness names a {kind} twice, or one that does not exist")
+    if len(rows) != len(columns) or not rows:
+        raise Refuted(f"{len(rows)} rows and {len(columns)} columns make no square submatrix")
+    part = matrix[rows][:, columns].toarray()
+    entries = tuple(tuple(exactly(value) for value in row) for row in part)
+    if witness.entries != entries:
+        raise Refuted("the entries are not those of the matrix")
+    if witness.row_names != tuple(map(statement.row_name, rows)):
+        raise Refuted("the rows have other names")
+    if witness.column_names != tuple(map(statement.column_name, columns)):
+        raise Refuted("the columns have other names")
+    found = determinant(entries)
+    if found != witness.determinant:
+        raise Refuted(f"the determinant is said to be {witness.determinant}, and is {found}")
+    if found in (-1, 0, 1):
+        raise Refuted(f"the determinant is {found}: that refutes nothing")
+    if witness.minimal and len(rows) > 1:
+        _confirm_minimal(part, abs(found) == 2)
+    if witness.vertex is not None:
+        _confirm_vertex(statement.program, witness.vertex)
+
+
+def _confirm_minimal(part: NDArray[np.float64], of_two: bool) -> None:
+    """Either a cycle (two entries ±1 a row and column, determinant ±2: less of it is a forest), or every set of rows
+    but the whole has signs as Ghouila-Houri asks."""
+    size = len(part)
+    held = part != 0
+    if (np.abs(part[held]) != 1).any():
+        raise Refuted("an entry of the witness refutes alone: it is not minimal")
+    if of_two and (held.sum(axis=0) == 2).all() and (held.sum(axis=1) == 2).all():
+        return
+    if size > LARGEST_ENUMERATED:
+        raise Refuted(f"that no part of {size} rows is smaller cannot be confirmed")
+    half = size // 2
+    first, second = (np.array(list(product((-1, 0, 1), repeat=width))) for width in (half, size - half))
+    sums = second @ part[half:]
+    place = (second != 0) @ (1 << np.arange(half, size))
+    known = np.zeros(2**size, dtype=np.bool_)
+    for signs in first:
+        good = (np.abs(signs @ part[:half] + sums) <= 1).all(axis=1)
+        known[place[good] + int((signs != 0) @ (1 << np.arange(half)))] = True
+    if not known[:-1].all():
+        raise Refuted("rows of the witness can be left out: it is not minimal")
+
+
+def _confirm_vertex(program: LinearProgram | None, vertex: Vertex) -> None:
+    """x is feasible and fractional, the limits tight at it determine it, and their normals add up to the objective."""
+    if program is None:
+        raise Refuted("a bare matrix has no feasible set to have a vertex")
+    x, unit = vertex.numerators, vertex.denominator
+    if x.shape != program.objective.shape or unit < 2 or not (x % unit).any():
+        raise Refuted("the vertex is no fractional point")
+    matrix = program.matrix.astype(np.int64)
+    if (matrix != program.matrix).nnz:
+        raise Refuted("the vertex of a matrix with broken entries cannot be confirmed")
+    outward = []
+    for held, low, high in ((matrix @ x, program.row_lower, program.row_upper), (x, program.lower, program.upper)):
+        if (held < low * unit).any() or (held > high * unit).any():
+            raise Refuted("the vertex breaks a constraint")
+        outward.append(((held == low * unit), (held == high * unit)))
+    (row_low, row_high), (low_, high_) = outward
+    objective = matrix.T @ (row_high.astype(np.int64) - row_low) + high_.astype(np.int64) - low_
+    if vertex.objective.shape != objective.shape or (vertex.objective != objective).any():
+        raise Refuted("the objective is not the sum of the outward normals at the vertex")
+    free = np.flatnonzero(~(low_ | high_))
+    tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()
+    if rank(np.unique(tight, axis=0)) != free.size:
+        raise Refuted("the point is feasible, but it is no vertex")

@@ -1,0 +1,207 @@
+"""What may be said of a matrix: a proof, a witness, or neither.
+
+A matrix is totally unimodular when each of its square submatrices has determinant -1, 0 or 1. Then every vertex of
+{x : b <= Ax <= c, l <= x <= u} is whole for all whole b, c, l, u, and of the matrices without rows to spare no others
+have this property [Hoffman and Kruskal, 1956].
+
+All arrays are read-only, all numbers exact; `confirm` checks each record from the matrix alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints
+
+__all__ = [
+    "Colouring",
+    "Evidence",
+    "Families",
+    "Part",
+    "Parts",
+    "Proof",
+    "Removal",
+    "RowOrder",
+    "Signings",
+    "Tree",
+    "Undecided",
+    "Vertex",
+    "Witness",
+]
+
+Signs: TypeAlias = NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class Colouring:
+    """Two classes of rows, at most two entries a column: entries of equal sign in different classes, of unequal sign in
+    the same class [Heller and Tompkins, 1956]."""
+
+    side: Signs
+
+
+@dataclass(frozen=True, eq=False)
+class RowOrder:
+    """An order of the rows in which the entries of each column, all of one sign, are consecutive."""
+
+    order: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Families:
+    """The laminar family, 0 or 1, of each row; the entries of each row are of one sign."""
+
+    family: Signs
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """A directed tree with one arc a row, tail[i] → head[i]. Column j is a path in it: entries +1 for arcs along the
+    way and -1 for arcs against it [Tutte, 1965; Schrijver, Theory of Linear and Integer Programming, 19.3]."""
+
+    tail: Ints
+    head: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Signings:
+    """For each set of rows (bit i of the index: row i) signs whose sum over the set is -1, 0 or 1 in every column
+    [Ghouila-Houri, 1962]."""
+
+    signs: Signs
+
+
+@dataclass(frozen=True, eq=False)
+class Removal:
+    """Rows (axis 0) or columns (axis 1) left out: each has one entry at most (partner -1) or is ± its partner, which
+    stays. Neither makes nor breaks total unimodularity."""
+
+    axis: int
+    dropped: Ints
+    partner: Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A block of the matrix that shares no row or column with the others, and its proof."""
+
+    rows: Ints
+    columns: Ints
+    proof: Proof
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """What is left out, in order, and proofs of all that remains."""
+
+    removals: tuple[Removal, ...]
+    parts: tuple[Part, ...]
+
+
+Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """The matrix (`transposed`: its transpose, which is the same) is totally unimodular, because of `evidence`.
+
+    kind   "bipartite", "interval", "laminar", "network" or "enumeration"; of evidence in parts the kind of the hardest
+           part, or "series-parallel" where nothing remains to be proved
+    shape  rows and columns of the matrix
+    """
+
+    kind: str
+    shape: tuple[int, int]
+    evidence: Evidence
+    transposed: bool = False
+
+    def __str__(self) -> str:
+        rows, columns = self.shape
+        text = f"Proof: {rows} × {columns} matrix is totally unimodular ({self._reason()})"
+        if not isinstance(self.evidence, Parts):
+            return text
+        dropped = sum(removal.dropped.size for removal in self.evidence.removals)
+        lines = [text, f"  {dropped} rows and columns left out: one entry, or equal to another up to sign"]
+        for part in self.evidence.parts:
+            lines.append(f"  {part.rows.size} × {part.columns.size} of it: {part.proof._reason()}")
+        return "\n".join(lines)
+
+    def _reason(self) -> str:
+        return f"{self.kind}, transposed" if self.transposed else self.kind
+
+
+@dataclass(frozen=True, eq=False)
+class Vertex:
+    """A fractional vertex x = numerators / denominator of the problem's own feasible set.
+
+    `objective`, a whole vector, is greatest at x and nowhere else: it is the sum of the outward normals of all limits
+    that hold with equality at x.
+    """
+
+    numerators: Ints
+    denominator: int
+    objective: Ints
+
+    @property
+    def x(self) -> Floats:
+        return self.numerators / self.denominator
+
+    @property
+    def value(self) -> Fraction:
+        """The objective at x, exactly."""
+        return Fraction(
+            sum(int(c) * int(v) for c, v in zip(self.objective, self.numerators, strict=True)), self.denominator
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Witness:
+    """A square submatrix whose determinant is none of -1, 0 and 1: the matrix is not totally unimodular.
+
+    `minimal`: every smaller square submatrix of it has determinant -1, 0 or 1. `entries` is the submatrix as numbers.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    determinant: int | Fraction
+    entries: tuple[tuple[int | Fraction, ...], ...]
+    row_names: tuple[str, ...]
+    column_names: tuple[str, ...]
+    minimal: bool
+    vertex: Vertex | None = None
+
+    def __str__(self) -> str:
+        size = len(self.rows)
+        shrunk = ", and every smaller square part of it has determinant -1, 0 or 1" if self.minimal and size > 1 else ""
+        lines = [
+            f"Witness: not totally unimodular; this {size} × {size} part has determinant {self.determinant}{shrunk}"
+        ]
+        width = max(len(name) for name in self.row_names)
+        cells = [[str(entry) if entry else "." for entry in row] for row in self.entries]
+        across = max(len(cell) for row in cells for cell in row)
+        for name, row in zip(self.row_names, cells, strict=True):
+            lines.append(f"  {name:<{width}} | {' '.join(f'{cell:>{across}}' for cell in row)}")
+        lines.append(f"  columns: {', '.join(self.column_names)}")
+        if self.vertex is None:
+            lines.append("  no fractional vertex of the problem itself is known")
+        else:
+            part = np.flatnonzero(self.vertex.numerators % self.vertex.denominator)
+            lines.append(f"  the problem has a fractional vertex: {part.size} variables are not whole at it")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Neither proof nor witness was found. `tried` says by what."""
+
+    tried: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(
+            ["Undecided: neither a proof nor a witness was found. Tried:", *(f"  {t}" for t in self.tried)]
+        )

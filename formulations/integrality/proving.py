@@ -1,0 +1,111 @@
+"""Proofs that are quick to find, the simplest first; nothing is searched for when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from formulations.arrays import frozen
+from formulations.integrality.bipartite import row_classes
+from formulations.integrality.enumeration import MOST_ROWS, enumerated
+from formulations.integrality.evidence import Evidence, Families, Part, Parts, Proof, Signings, Signs
+from formulations.integrality.interval import consecutive_order
+from formulations.integrality.laminar import laminar_families
+from formulations.integrality.network import tree_of
+from formulations.integrality.reduction import components, reduced
+from formulations.integrality.statement import stated
+from formulations.modeling.form import Form
+
+__all__ = ["HARDNESS", "Remainder", "proof_of", "prove"]
+
+HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
+"""The kinds of proofs. What has several parts is of the last of their kinds."""
+
+MOST_CELLS = 2**28
+"""Larger matrices are not written out, as all but the proofs for the whole matrix need."""
+
+Remainder: TypeAlias = list[tuple[list[int], list[int]]]
+"""Rows and columns of the blocks that no quick proof covers."""
+
+
+def proof_of(problem: Form | csr_array | ArrayLike | Any) -> Proof | None:
+    """A proof that the matrix is totally unimodular, if a quick one exists; None says nothing."""
+    matrix = stated(problem).matrix
+    if (np.abs(matrix.data) != 1).any():
+        return None
+    found = prove(matrix)
+    return found if isinstance(found, Proof) else None
+
+
+def prove(matrix: csr_array) -> Proof | Remainder:
+    """A proof for a {0, ±1} matrix, or what remains to be decided."""
+    proof = _attempt(matrix, SPARSE)
+    if proof is not None:
+        return proof
+    rows, columns = matrix.shape
+    if rows * columns > MOST_CELLS:
+        return [(list(range(rows)), list(range(columns)))]
+    dense = matrix.toarray().astype(np.int8)
+    proof = _attempt(dense, (("interval", consecutive_order),))
+    if proof is not None:
+        return proof
+    return _prove_in_parts(dense)
+
+
+def _prove_in_parts(matrix: Signs) -> Proof | Remainder:
+    removals, rows, columns = reduced(matrix)
+    parts: list[Part] = []
+    open_blocks: Remainder = []
+    for inner_rows, inner_columns in components(matrix[np.ix_(rows, columns)]):
+        if not inner_rows.size or not inner_columns.size:
+            continue
+        part_rows, part_columns = rows[inner_rows], columns[inner_columns]
+        proof = _attempt(matrix[np.ix_(part_rows, part_columns)], DENSE)
+        if proof is None:
+            open_blocks.append((part_rows.tolist(), part_columns.tolist()))
+        else:
+            parts.append(Part(frozen(part_rows), frozen(part_columns), proof))
+    if open_blocks:
+        return open_blocks
+    shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+    whole = parts[0].proof if len(parts) == 1 and not removals else None
+    if whole is not None and (parts[0].rows.size, parts[0].columns.size) == shape:
+        return whole
+    kind = max((part.proof.kind for part in parts), key=HARDNESS.index, default=HARDNESS[0])
+    return Proof(kind, shape, Parts(tuple(removals), tuple(parts)))
+
+
+def _attempt(matrix: Any, ways: tuple[tuple[str, Callable[[Any], Evidence | None]], ...]) -> Proof | None:
+    """The first of some kinds of proof that holds for the matrix or its transpose."""
+    for kind, find in ways:
+        for transposed in (False, True):
+            evidence = find(matrix.T if transposed else matrix)
+            if evidence is not None:
+                return Proof(kind, (int(matrix.shape[0]), int(matrix.shape[1])), evidence, transposed)
+    return None
+
+
+def _families(matrix: csr_array | Signs) -> Families | None:
+    family = laminar_families(matrix)
+    return None if family is None else Families(frozen(family))
+
+
+def _signings(matrix: Signs) -> Signings | None:
+    if matrix.shape[0] > MOST_ROWS:
+        return None
+    found = enumerated(matrix)
+    return found if isinstance(found, Signings) else None
+
+
+SPARSE: tuple[tuple[str, Callable[[Any], Evidence | None]], ...] = (("bipartite", row_classes), ("laminar", _families))
+DENSE = (
+    ("bipartite", lambda matrix: row_classes(csr_array(matrix))),
+    ("interval", consecutive_order),
+    ("laminar", _families),
+    ("network", tree_of),
+    ("enumeration", _signings),
+)

@@ -1,0 +1,94 @@
+"""The matrix whose integrality is in question, with the names and limits of the problem it comes from.
+
+A problem is given as a form (restated as a linear program), as a set of rankings (its `program`), or as a bare matrix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array, issparse
+
+from formulations.arrays import LARGEST, Floats
+from formulations.errors import InvalidProblem
+from formulations.modeling.bridges import restated
+from formulations.modeling.form import Form
+from formulations.modeling.linear_program import LinearProgram
+
+__all__ = ["Statement", "stated"]
+
+
+@dataclass(frozen=True, eq=False)
+class Statement:
+    """`matrix` without stored zeros, and the linear program it belongs to, if any."""
+
+    matrix: csr_array
+    program: LinearProgram | None
+
+    def row_name(self, row: int) -> str:
+        return f"row {row}" if self.program is None else self.program.row_name(row)
+
+    def column_name(self, column: int) -> str:
+        return f"column {column}" if self.program is None else self.program.variable_name(column)
+
+    def check_limits(self) -> None:
+        """Whole vertices need whole limits: raises `InvalidProblem` naming the first that is not."""
+        if self.program is None:
+            return
+        program = self.program
+        for limits, kind, name in (
+            (program.row_lower, "lower", program.row_name),
+            (program.row_upper, "upper", program.row_name),
+            (program.lower, "lower", program.variable_name),
+            (program.upper, "upper", program.variable_name),
+        ):
+            broken = _first_broken(limits)
+            if broken is not None:
+                raise InvalidProblem(
+                    f"{name(broken)} has {kind} limit {limits[broken]:g}, so its vertices cannot be whole whatever "
+                    "the matrix; round the limit, or ask about `problem.matrix` alone"
+                )
+
+
+def _first_broken(limits: Floats) -> int | None:
+    held = np.where(np.isfinite(limits), limits, 0.0)
+    broken = np.flatnonzero(held != np.floor(held))
+    return int(broken[0]) if broken.size else None
+
+
+def stated(problem: Form | csr_array | ArrayLike | Any) -> Statement:
+    """The statement of a form, of anything that has a linear `program`, or of a bare matrix."""
+    program = problem if isinstance(problem, Form) else getattr(problem, "program", None)
+    if isinstance(program, Form):
+        linear = restated(program, LinearProgram)
+        return Statement(_tidy(linear.matrix), linear)
+    return Statement(_bare(problem), None)
+
+
+def _tidy(matrix: csr_array) -> csr_array:
+    held = csr_array(matrix, dtype=np.float64, copy=True)
+    held.sum_duplicates()
+    held.eliminate_zeros()
+    return held
+
+
+def _bare(given: csr_array | ArrayLike) -> csr_array:
+    if issparse(given):
+        shape, kind, data = given.shape, given.dtype, given.tocoo().data  # type: ignore[union-attr]
+    else:
+        try:
+            array = np.asarray(given)
+        except ValueError as error:
+            raise InvalidProblem(f"matrix cannot be read as an array: {error}; give rows of equal length") from None
+        shape, kind, data = array.shape, array.dtype, array
+        given = array
+    if len(shape) != 2 or 0 in shape:
+        raise InvalidProblem(f"matrix has shape {shape}, but needs two dimensions, one row and one column at least")
+    if kind.kind not in "biuf":
+        raise InvalidProblem(f"matrix holds {kind}, but needs real numbers; convert it to integers")
+    if not (np.abs(data.astype(np.float64)) <= LARGEST).all():
+        raise InvalidProblem("matrix holds a number that is not finite; remove the row or column that has it")
+    return _tidy(csr_array(given))

@@ -1,0 +1,66 @@
+"""Is every vertex whole? Asked of a problem, a set of rankings or a matrix; answered with evidence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from formulations.integrality.evidence import Proof, Undecided, Witness
+from formulations.integrality.proving import prove
+from formulations.integrality.statement import stated
+from formulations.integrality.witness import broken_entry, fractional_vertex, searched, witness
+from formulations.modeling.form import Form
+
+__all__ = ["verify_integrality"]
+
+
+def verify_integrality(
+    problem: Form | csr_array | ArrayLike | Any, *, seed: int = 0, effort: int = 1
+) -> Proof | Witness | Undecided:
+    """Whether the constraint matrix is totally unimodular: proof, witness, or neither.
+
+    Then every vertex of {x : b <= Ax <= c, l <= x <= u} is whole for all whole limits b, c, l, u, and a simplex method
+    solves the problem in integers whatever the objective. A witness says that this fails for some limits; where it has
+    a `vertex`, it fails for the problem's own. Whether one optimum is whole is another question: `integrality_gap`.
+
+    problem  a form, anything that has a linear `program`, or a matrix: rows of whole numbers, dense or sparse
+    seed     of the search for witnesses; the same seed gives the same answer
+    effort   how long to search for a witness where the quick proofs fail, in multiples of the usual
+
+    Always decided: at most two entries a column, or a row; at most ten rows or columns. `confirm` checks the answer.
+    Raises `InvalidProblem` for what is no matrix of finite numbers, and for limits of a problem that are not whole.
+
+    At most one document of each site in two positions; then at most one of each of three overlapping groups:
+
+    >>> import numpy as np
+    >>> position = [[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]]
+    >>> site = [[1, 1, 0, 1, 1, 0], [0, 0, 1, 0, 0, 1]]
+    >>> print(verify_integrality(np.array(position + site)))
+    Proof: 4 × 6 matrix is totally unimodular (bipartite)
+    >>> groups = [[1, 1, 0, 1, 1, 0], [0, 1, 1, 0, 1, 1], [1, 0, 1, 1, 0, 1]]
+    >>> print(verify_integrality(np.array(position + groups)))
+    Witness: not totally unimodular; this 3 × 3 part has determinant -2, and every smaller square part of it has
+    determinant -1, 0 or 1
+      row 0 | 1 1 .
+      row 2 | 1 . 1
+      row 3 | . 1 1
+      columns: column 0, column 2, column 4
+      no fractional vertex of the problem itself is known
+    """
+    statement = stated(problem)
+    broken = broken_entry(statement)
+    if broken is not None:
+        return broken
+    statement.check_limits()
+    found = prove(statement.matrix)
+    if isinstance(found, Proof):
+        return found
+    rng = np.random.default_rng(seed)
+    square, tried = searched(statement, found, rng, effort)
+    if square is None:
+        return Undecided(tuple(tried))
+    vertex = fractional_vertex(statement, square, rng, effort)
+    return witness(statement, square, vertex)
