@@ -3,6 +3,8 @@
     problem      form               whole because                    solvers
     ranking      RankTwoAssignment  bipartite incidence matrix       exact, and all that solve a matching
     matching     Assignment         bipartite incidence matrix       scipy, ortools, networkx, highs, cvxpy:...
+    diverse_retrieval  ConstrainedRanking  Heller-Tompkins
+    ranking_set  ConstrainedRanking (its statement decides)
     margin_dual  GroupedSimplexQP   (its variables are real)         active_set, qpsolvers:..., cvxpy:...
 
 A function of the gallery goes from data to a problem and cannot solve it; `solve` takes the solver as an argument, and
@@ -25,7 +27,9 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from formulations.diverse_retrieval import diverse_retrieval as diverse_retrieval
     from formulations.errors import FormulationError as FormulationError
+    from formulations.errors import Fractional as Fractional
     from formulations.errors import Infeasible as Infeasible
     from formulations.errors import InvalidProblem as InvalidProblem
     from formulations.errors import Refuted as Refuted
@@ -39,17 +43,21 @@ if TYPE_CHECKING:
     from formulations.modeling.batch import solve_batch as solve_batch
     from formulations.modeling.certify import Certificate as Certificate
     from formulations.modeling.certify import certify as certify
+    from formulations.modeling.ranking_set import RankingSet as RankingSet
     from formulations.modeling.solution import Solution as Solution
     from formulations.modeling.solution import Status as Status
     from formulations.modeling.solve import solve as solve
     from formulations.ranking import ranking as ranking
+    from formulations.ranking_set import ranking_set as ranking_set
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
 
 GALLERY = {
+    "diverse_retrieval": "formulations.diverse_retrieval:diverse_retrieval",
     "margin_dual": "formulations.margin_dual:margin_dual",
     "matching": "formulations.matching:matching",
     "ranking": "formulations.ranking:ranking",
+    "ranking_set": "formulations.ranking_set:ranking_set",
 }
 """Every problem, `name: "module:function"`."""
 
@@ -57,8 +65,10 @@ WORDS = {
     "BatchSolution": "formulations.modeling.batch:BatchSolution",
     "Certificate": "formulations.modeling.certify:Certificate",
     "FormulationError": "formulations.errors:FormulationError",
+    "Fractional": "formulations.errors:Fractional",
     "Infeasible": "formulations.errors:Infeasible",
     "InvalidProblem": "formulations.errors:InvalidProblem",
+    "RankingSet": "formulations.modeling.ranking_set:RankingSet",
     "Refuted": "formulations.errors:Refuted",
     "Solution": "formulations.modeling.solution:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",

@@ -7,11 +7,13 @@ FormulationError
 ├── Unsupported (TypeError)        no chain of bridges leads from the form to one that the solver accepts
 ├── UnknownSolver (ValueError)     no solver has this name, or its package is not installed
 ├── SolverFailed (RuntimeError)    the solver gave up, crashed or returned something that is no answer
+│   └── Fractional                 the relaxation that it solved has a fractional optimum where a whole one is asked for
 └── Refuted (ArithmeticError)      a claim of a solution is false when recomputed from the data
 """
 
 __all__ = [
     "FormulationError",
+    "Fractional",
     "Infeasible",
     "InvalidProblem",
     "Refuted",
@@ -48,6 +50,10 @@ class UnknownSolver(FormulationError, ValueError):
 
 class SolverFailed(FormulationError, RuntimeError):
     """The solver gave up, crashed, or returned something that is no answer."""
+
+
+class Fractional(SolverFailed):
+    """The relaxation that was solved has a fractional optimum where a whole one is asked for."""
 
 
 class Refuted(FormulationError, ArithmeticError):

@@ -22,7 +22,7 @@ from formulations.errors import FormulationError, Infeasible, SolverFailed
 from formulations.instances import FORMS, brute_force, infeasible, instances, shuffled
 from formulations.modeling.assignment import Assignment
 from formulations.modeling.batch import solve_batch
-from formulations.modeling.bridges import path_to
+from formulations.modeling.bridges import crossings
 from formulations.modeling.certify import certify
 from formulations.modeling.form import Form
 from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch
@@ -171,7 +171,6 @@ def _check_refused(problem: Form, solver: Solver) -> None:
 
 
 def _declined(solver: Solver, problem: Any) -> bool:
-    """Whether the solver declines the problem, restated as one that it accepts."""
-    for bridge in path_to(type(problem), solver.accepts) or ():
-        problem, _ = bridge.cross(problem)
-    return solver.declines(problem) is not None
+    """Whether the solver declines the problem, restated in any way as one that it accepts."""
+    forms = [form for _, form, _ in crossings(problem, solver.accepts)]
+    return all(isinstance(form, str) or solver.declines(form) is not None for form in forms)

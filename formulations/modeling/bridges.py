@@ -1,197 +1,90 @@
-"""Bridges: one form restated as another, with the way back.
+"""Bridges: one form restated as another, with the way back, as a table.
 
     RankTwoAssignment → Assignment → MinCostFlow → LinearProgram
                         Assignment ---------------→ LinearProgram
+    ConstrainedRanking → RankTwoAssignment (no constraints), Assignment (collapse), MinCostFlow (two laminar families),
+                         LinearProgram (relaxed, then in whole numbers)
     GroupedSimplexQP → QuadraticProgram
 
-Each bridge returns the wider problem and a function that carries its primal and dual back. The value and bound of what
-comes back are recomputed in the narrow form, so no bridge has to be believed.
+Each bridge returns the other problem and a function that carries its primal and dual back. The value and bound of what
+comes back are recomputed in the form it came from, so no bridge has to be believed.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from functools import cache
+from typing import TypeVar, cast
 
-import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
-
-from formulations.arrays import Floats, Ints
 from formulations.errors import Unsupported
+from formulations.modeling import narrowing, widening
 from formulations.modeling.assignment import Assignment
+from formulations.modeling.constrained_ranking import ConstrainedRanking
+from formulations.modeling.crossing import Back, Bridge, Declined
 from formulations.modeling.flow import MinCostFlow
 from formulations.modeling.form import Form
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.names import Block
 from formulations.modeling.quadratic_program import QuadraticProgram
 from formulations.modeling.rank_two import RankTwoAssignment
-from formulations.modeling.vertex import flow_on_support, order_on_support
 
-__all__ = ["BRIDGES", "Bridge", "path_to", "restated"]
+__all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
 
 Restated = TypeVar("Restated", bound=Form)
-Point = tuple[NDArray[Any], Floats | None]
-Back = Callable[[NDArray[Any], Floats | None], Point]
-
-
-@dataclass(frozen=True)
-class Bridge:
-    """A restatement of every problem of form `source` as one of form `target`."""
-
-    source: type[Form]
-    target: type[Form]
-    cross: Callable[[Any], tuple[Form, Back]]
-
-
-def _written_out(problem: RankTwoAssignment) -> tuple[Assignment, Back]:
-    return problem.assignment(), lambda x, y: (x, y)
-
-
-def _cells(problem: Assignment) -> tuple[Ints, Ints]:
-    """Position and document of every allowed cell, in C order."""
-    mask = np.ones(problem.profit.shape, dtype=bool) if problem.allowed is None else problem.allowed
-    positions, documents = np.nonzero(mask)
-    return positions, documents
-
-
-def _cell_blocks(problem: Assignment) -> tuple[Block, ...]:
-    if problem.allowed is None:
-        return (Block("π", problem.profit.shape),)
-    return (Block("π", tuple((int(i), int(j)) for i, j in zip(*_cells(problem), strict=True))),)
-
-
-def _assignment_to_flow(problem: Assignment) -> tuple[MinCostFlow, Back]:
-    """Each position supplies one unit; it flows through a document, which passes one unit at most, to the sink."""
-    k, n = problem.positions, problem.documents
-    positions, documents = _cells(problem)
-    sink = k + n
-    count = positions.size
-    flow = MinCostFlow(
-        tail=np.concatenate([positions, k + np.arange(n)]),
-        head=np.concatenate([k + documents, np.full(n, sink)]),
-        capacity=np.ones(count + n, dtype=np.int64),
-        cost=np.concatenate([-problem.profit[positions, documents], np.zeros(n)]),
-        supply=np.concatenate([np.ones(k, dtype=np.int64), np.zeros(n, dtype=np.int64), [-k]]),
-        arcs=(*_cell_blocks(problem), Block("document", (n,))),
-        nodes=(Block("position", (k,)), Block("document", (n,)), Block("sink", ())),
-    )
-
-    def back(x: NDArray[Any], y: Floats | None) -> Point:
-        prices = None if y is None else np.asarray(y[k:sink] - y[sink])
-        return order_on_support(problem, positions, documents, x[:count]), prices
-
-    return flow, back
-
-
-def _assignment_to_linear_program(problem: Assignment) -> tuple[LinearProgram, Back]:
-    k, n = problem.positions, problem.documents
-    positions, documents = _cells(problem)
-    count = positions.size
-    column = np.arange(count)
-    matrix = csr_array(
-        (np.ones(2 * count), (np.concatenate([positions, k + documents]), np.concatenate([column, column]))),
-        shape=(k + n, count),
-    )
-    program = LinearProgram(
-        objective=problem.profit[positions, documents],
-        matrix=matrix,
-        row_lower=np.concatenate([np.ones(k), np.full(n, -np.inf if n > k else 1.0)]),
-        row_upper=np.ones(k + n),
-        lower=np.zeros(count),
-        upper=np.ones(count),
-        variables=_cell_blocks(problem),
-        rows=(Block("position", (k,)), Block("document", (n,))),
-    )
-
-    def back(x: NDArray[Any], y: Floats | None) -> Point:
-        return order_on_support(problem, positions, documents, x), None if y is None else np.asarray(-y[k:])
-
-    return program, back
-
-
-def _flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
-    count, nodes = problem.cost.size, problem.supply.size
-    arc = np.arange(count)
-    matrix = csr_array(
-        (
-            np.concatenate([np.ones(count), -np.ones(count)]),
-            (np.concatenate([problem.tail, problem.head]), np.concatenate([arc, arc])),
-        ),
-        shape=(nodes, count),
-    )
-    supply = problem.supply.astype(np.float64)
-    program = LinearProgram(
-        problem.cost, matrix, supply, supply, np.zeros(count), problem.capacity.astype(np.float64),
-        maximises=False, variables=problem.arcs, rows=problem.nodes,
-    )  # fmt: skip
-    return program, lambda x, y: (flow_on_support(problem, x), y)
-
-
-def _margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[QuadraticProgram, Back]:
-    """In β = α / (capacity · usual share), the objective scaled to order one: through the Gram matrix when there are no
-    more planes than features or it is known, else with the step slopesᵀα as further variables, and the whole Gram
-    matrix is never formed."""
-    unit = problem.capacity[problem.group] * problem.usual_share
-    values = problem.values * unit
-    planes, features = problem.slopes.shape
-    groups = problem.capacity.size
-    squares = np.einsum("ij,ij->i", problem.slopes, problem.slopes) * (unit * unit / problem.lam)
-    scale = max(float(squares.max()), float(np.abs(values).max()), 1e-300)
-    held = csr_array((np.ones(planes), (problem.group, np.arange(planes))), (groups, planes))
-    no_floor, limit = np.full(groups, -np.inf), np.full(groups, 1.0 / problem.usual_share)
-    zeros, no_limit = np.zeros(planes), np.full(planes, np.inf)
-    if planes <= features or problem.known_gram is not None:
-        gram = csr_array(problem.gram * np.outer(unit, unit) / (problem.lam * scale))
-        program = QuadraticProgram(gram, -values / scale, held, no_floor, limit, zeros, no_limit)
-    else:
-        step = problem.slopes.T * (unit / np.sqrt(problem.lam * scale))
-        still, free = np.zeros(features), np.full(features, np.inf)
-        held.resize((groups, planes + features))
-        program = QuadraticProgram(
-            csr_array(diags_array(np.concatenate([zeros, np.ones(features)]))),
-            np.concatenate([-values / scale, still]),
-            csr_array(vstack([held, hstack([csr_array(step), -eye_array(features)])])),
-            np.concatenate([no_floor, still]),
-            np.concatenate([limit, still]),
-            np.concatenate([zeros, -free]),
-            np.concatenate([no_limit, free]),
-        )
-    return program, lambda x, y: (x[:planes] * unit, None)
-
+Chain = tuple[Bridge, ...]
 
 BRIDGES: tuple[Bridge, ...] = (
-    Bridge(RankTwoAssignment, Assignment, _written_out),
-    Bridge(Assignment, LinearProgram, _assignment_to_linear_program),
-    Bridge(Assignment, MinCostFlow, _assignment_to_flow),
-    Bridge(MinCostFlow, LinearProgram, _flow_to_linear_program),
-    Bridge(GroupedSimplexQP, QuadraticProgram, _margin_dual_to_quadratic_program),
+    Bridge(RankTwoAssignment, Assignment, widening.written_out),
+    Bridge(Assignment, LinearProgram, widening.assignment_to_linear_program),
+    Bridge(Assignment, MinCostFlow, widening.assignment_to_flow),
+    Bridge(MinCostFlow, LinearProgram, widening.flow_to_linear_program),
+    Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
+    Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
+    Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),
+    Bridge(ConstrainedRanking, MinCostFlow, narrowing.routed, "laminar flow", narrowing.why_routed),
+    Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
+    Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
 )
 
 
-def path_to(source: type[Form], targets: tuple[type[Form], ...]) -> tuple[Bridge, ...] | None:
-    """The shortest chain of bridges from `source` to one of `targets`; empty if it is one, None if there is none."""
-    queue: deque[tuple[type[Form], tuple[Bridge, ...]]] = deque([(source, ())])
-    seen = {source}
-    while queue:
-        form, chain = queue.popleft()
-        if form in targets:
-            return chain
-        for bridge in BRIDGES:
-            if bridge.source is form and bridge.target not in seen:
-                seen.add(bridge.target)
-                queue.append((bridge.target, (*chain, bridge)))
-    return None
+@cache
+def chains(source: type[Form], targets: tuple[type[Form], ...]) -> tuple[Chain, ...]:
+    """All chains of bridges from `source` to one of `targets`, the shortest first; an empty one if it is one."""
+    if source in targets:
+        return ((),)
+    found: list[Chain] = []
+    paths: list[Chain] = [(bridge,) for bridge in BRIDGES if bridge.source is source]
+    while paths:
+        path = paths.pop(0)
+        end = path[-1].target
+        if end in targets:
+            found.append(path)
+            continue
+        passed = {bridge.source for bridge in path}
+        paths += [(*path, bridge) for bridge in BRIDGES if bridge.source is end and bridge.target not in passed]
+    return tuple(found)
+
+
+def crossings(problem: Form, targets: tuple[type[Form], ...]) -> Iterator[tuple[Chain, Form | str, list[Back]]]:
+    """For each chain to one of `targets`: the chain, the problem restated and the ways back; or why it declined."""
+    for chain in chains(type(problem), targets):
+        form, backs = problem, list[Back]()
+        try:
+            for bridge in chain:
+                form, back = bridge.cross(form)
+                backs.append(back)
+        except Declined as reason:
+            yield chain, str(reason), []
+        else:
+            yield chain, form, backs
 
 
 def restated(problem: Form, target: type[Restated]) -> Restated:
     """`problem` in the form `target`; raises `Unsupported` if no chain of bridges leads there."""
-    chain = path_to(type(problem), (target,))
-    if chain is None:
-        raise Unsupported(f"{type(problem).__name__} cannot be restated as {target.__name__}")
-    for bridge in chain:
-        problem, _ = bridge.cross(problem)
-    return cast(Restated, problem)
+    reasons = []
+    for _, form, _ in crossings(problem, (target,)):
+        if isinstance(form, Form):
+            return cast(Restated, form)
+        reasons.append(form)
+    why = f": {'; '.join(reasons)}" if reasons else ""
+    raise Unsupported(f"{type(problem).__name__} cannot be restated as {target.__name__}{why}")

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats
 from formulations.errors import Refuted, Unsupported
-from formulations.modeling import rational_orders, rationals
+from formulations.modeling import rational_orders, rational_sets, rationals
 from formulations.modeling.assignment import Assignment
+from formulations.modeling.constrained_ranking import ConstrainedRanking
 from formulations.modeling.flow import MinCostFlow
 from formulations.modeling.form import Form
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
@@ -30,6 +31,7 @@ __all__ = ["Certificate", "certify"]
 RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence]] = {
     RankTwoAssignment: rational_orders.ranked,
     Assignment: rational_orders.assigned,
+    ConstrainedRanking: rational_sets.constrained,
     MinCostFlow: rational_orders.routed,
     LinearProgram: rationals.linear,
     QuadraticProgram: rationals.quadratic,

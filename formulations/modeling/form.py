@@ -97,12 +97,12 @@ class Form(ABC):
 
         A margin dual is written as it is handed to solvers: a minimum, in variables and an objective of order one.
         """
-        from formulations.modeling.bridges import path_to, restated
+        from formulations.modeling.bridges import chains, restated
         from formulations.modeling.linear_program import LinearProgram
         from formulations.modeling.quadratic_program import QuadraticProgram
         from formulations.modeling.writing import write
 
-        if path_to(type(self), (LinearProgram,)) is None:
+        if not chains(type(self), (LinearProgram,)):
             program = restated(self, QuadraticProgram)
             write(program.linearised(program.linear), Path(path), program.hessian)
         else:

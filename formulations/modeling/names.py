@@ -5,6 +5,8 @@
 ('π[1, 1]', 6)
 >>> Block("block", ("a.org", "b.org")).name(1)
 "block['b.org']"
+>>> Block("document", (4, 7), by_label=True).name(1), Block("π", ((0, 2),)).name(0)
+('document[7]', 'π[0, 2]')
 """
 
 from collections.abc import Hashable, Sequence
@@ -21,15 +23,17 @@ __all__ = ["Block", "name_at", "split_by_block"]
 class Block:
     """A named, indexed family of variables or rows.
 
-    `index` is a tuple of whole numbers (the extent of each dimension, C order) or a tuple of labels, one a member.
+    `index` is a tuple of whole numbers (the extent of each dimension, C order) or a tuple of labels, one a member;
+    `by_label` says so where the labels are whole numbers.
     """
 
     label: str
     index: tuple[Hashable, ...]
+    by_label: bool = False
 
     @property
     def labelled(self) -> bool:
-        return any(not isinstance(part, int | np.integer) for part in self.index)
+        return self.by_label or any(not isinstance(part, int | np.integer) for part in self.index)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -44,7 +48,8 @@ class Block:
     def name(self, member: int) -> str:
         """The name of the member with this flat index."""
         if self.labelled:
-            return f"{self.label}[{self.index[member]!r}]"
+            one = self.index[member]
+            return f"{self.label}[{', '.join(map(repr, one)) if isinstance(one, tuple) else repr(one)}]"
         if not self.index:
             return self.label
         return f"{self.label}{[int(i) for i in np.unravel_index(member, self.shape)]}"

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.errors import FormulationError, Infeasible, SolverFailed, Unbounded, Unsupported
-from formulations.modeling.bridges import path_to
+from formulations.errors import FormulationError, Fractional, Infeasible, SolverFailed, Unbounded, Unsupported
+from formulations.modeling.bridges import Chain, chains, crossings
+from formulations.modeling.crossing import Back
 from formulations.modeling.cvxpy_problem import CvxpyProblem
 from formulations.modeling.form import Form
 from formulations.modeling.solution import Solution, Status
@@ -60,7 +61,7 @@ class Solver(Protocol):
 
 def suits(solver: Solver, form: type[Form]) -> bool:
     """Whether a chain of bridges leads from the form to one that the solver accepts."""
-    return path_to(form, solver.accepts) is not None
+    return bool(chains(form, solver.accepts))
 
 
 def as_form(problem: Any) -> Form:
@@ -91,53 +92,86 @@ def solve(problem: Form | Any, solver: Solver | str = "auto", start: Solution | 
         SolverFailed: the solver gave up, or what it returned is no point of the problem. A point that breaks
             constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
     """
-    from formulations.solvers import automatic, named
+    from formulations.solvers import named
 
     problem = as_form(problem)
     if isinstance(solver, str) and solver == "auto":
-        failures: list[str] = []
-        loose: list[Solution] = []
-        for spec in automatic(problem):
-            try:
-                solution = _solve(problem, named(spec), start)
-            except SolverFailed as error:
-                reason = str(error)
-            else:
-                tight = solution.gap <= LOOSE * max(abs(solution.value), abs(solution.bound))
-                if tight and solution.status is not Status.INACCURATE:
-                    return solution
-                if solution.status is not Status.INACCURATE:
-                    loose.append(solution)
-                    log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)
-                    continue
-                reason = f"its point breaks a constraint by {solution.violation:g}"
-            log.warning("%s failed, the next solver is tried: %s", spec, reason)
-            failures.append(f"{spec}: {reason}")
-        if loose:
-            return min(loose, key=lambda solution: solution.gap)
-        if not failures:
-            raise Unsupported(f"no installed solver accepts this {type(problem).__name__}; give one of your own")
-        raise SolverFailed("every solver failed. " + "; ".join(failures))
+        return _cheapest(problem, start)
     return _solve(problem, named(solver) if isinstance(solver, str) else solver, start)
 
 
+def _cheapest(problem: Form, start: Solution | None) -> Solution:
+    """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
+    from formulations.solvers import automatic, named
+
+    failures: list[str] = []
+    loose: list[Solution] = []
+    for spec in automatic(problem):
+        try:
+            solution = _solve(problem, named(spec), start)
+        except Unsupported:
+            continue
+        except SolverFailed as error:
+            reason = str(error)
+        else:
+            if solution.status is not Status.INACCURATE:
+                if solution.gap <= LOOSE * max(abs(solution.value), abs(solution.bound)) or _searched(solution):
+                    return solution
+                loose.append(solution)
+                log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)
+                continue
+            reason = f"its point breaks a constraint by {solution.violation:g}"
+        log.warning("%s failed, the next solver is tried: %s", spec, reason)
+        failures.append(f"{spec}: {reason}")
+    if loose:
+        return min(loose, key=lambda solution: solution.gap)
+    if not failures:
+        raise Unsupported(f"no installed solver accepts this {type(problem).__name__}; give one of your own")
+    raise SolverFailed("every solver failed. " + "; ".join(failures))
+
+
+def _searched(solution: Solution) -> bool:
+    """Whether a search in whole numbers ended with the claim that nothing is better: no other solver would do more."""
+    told = solution.details.get("told_bound")
+    return told is not None and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
+
+
 def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
+    """By the first chain that the problem's structure and the solver admit and whose answer is whole if it must."""
+    refusals: dict[str, None] = {}
+    fractional: Fractional | None = None
+    for chain, form, backs in crossings(problem, solver.accepts):
+        refusal = form if isinstance(form, str) else solver.declines(form)
+        if refusal is not None:
+            words = "" if isinstance(form, str) else f"this {type(form).__name__}: "
+            refusals[words + refusal] = None
+            continue
+        assert isinstance(form, Form)
+        try:
+            return _answered(problem, solver, start, chain, form, backs)
+        except Fractional as error:
+            log.info("%s: %s", solver.spec, error)
+            fractional = error
+    if fractional is not None:
+        raise Fractional(f"{solver.spec!r}: {fractional}")
+    if refusals:
+        raise Unsupported(
+            f"{solver.spec!r} cannot solve this {type(problem).__name__} of {problem.extent}: {'; '.join(refusals)}. "
+            "Choose a solver of formulations.accepting(problem)"
+        )
+    accepted = " or ".join(form.__name__ for form in solver.accepts)
+    raise Unsupported(
+        f"{solver.spec!r} accepts {accepted}, and {type(problem).__name__} cannot be restated as that; "
+        "choose a solver of formulations.accepting(problem)"
+    )
+
+
+def _answered(
+    problem: Form, solver: Solver, start: Solution | None, chain: Chain, restated: Form, backs: list[Back]
+) -> Solution:
+    """Solve the restated problem, carry the answer back, judge it."""
     from formulations.solvers import installed_version
 
-    chain = path_to(type(problem), solver.accepts)
-    if chain is None:
-        accepted = " or ".join(form.__name__ for form in solver.accepts)
-        raise Unsupported(
-            f"{solver.spec!r} accepts {accepted}, and {type(problem).__name__} cannot be restated as that; "
-            "choose a solver of formulations.solvers.accepting(problem)"
-        )
-    restated, backs = problem, []
-    for bridge in chain:
-        restated, back = bridge.cross(restated)
-        backs.append(back)
-    reason = solver.declines(restated)
-    if reason is not None:
-        raise Unsupported(f"{solver.spec!r} cannot solve this {type(restated).__name__}: {reason}")
     if start is not None and type(start.problem) is not type(restated):
         start = None
     began = perf_counter()
@@ -159,16 +193,12 @@ def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
         raise SolverFailed(f"{solver.spec!r} returned values that are not finite ({answer.message})")
     for back in reversed(backs):
         x, y = back(x, y)
-    via = "" if not chain else " via " + ", ".join(_words(bridge.target) for bridge in chain)
+    via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
+    why = [bridge.because(problem) for bridge in chain[:1] if bridge.because is not None]
     return problem.solution(problem.repaired(x), y).told_by(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,
-        message=answer.message,
+        message="; ".join([*why, answer.message]),
         details=answer.details,
     )
-
-
-def _words(form: type[Form]) -> str:
-    """LinearProgram → linear program."""
-    return "".join(" " + c.lower() if c.isupper() else c for c in form.__name__).strip()

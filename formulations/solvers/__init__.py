@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from formulations.errors import UnknownSolver
-from formulations.modeling.bridges import path_to, restated
+from formulations.modeling.bridges import crossings
 from formulations.modeling.form import Form
 from formulations.modeling.solve import Solver, suits
 
@@ -25,6 +25,7 @@ SOLVERS = {
     "exact": "formulations.solvers.exact:Exact",
     "scipy": "formulations.solvers.scipy:Scipy",
     "ortools": "formulations.solvers.ortools:OrTools",
+    "cp_sat": "formulations.solvers.cp_sat:CpSat",
     "highs": "formulations.solvers.highs:Highs",
     "networkx": "formulations.solvers.networkx:NetworkX",
     "cvxpy": "formulations.solvers.cvxpy:Cvxpy",
@@ -35,6 +36,7 @@ SOLVERS = {
 AUTOMATIC = {
     "RankTwoAssignment": ("exact", "scipy"),
     "Assignment": ("scipy", "ortools"),
+    "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),
     "LinearProgram": ("highs", "cvxpy:CLARABEL"),
     "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
@@ -89,20 +91,18 @@ def accepting(problem: Form | type[Form]) -> list[str]:
     """The names of all installed solvers that solve this problem, or problems of this form, bridges included."""
     if isinstance(problem, type):
         return [spec for spec in specs() if suits(named(spec), problem)]
-    found, seen = [], dict[type[Form], Form]()
+    found = []
+    crossed: dict[tuple[type[Form], ...], list[Form]] = {}
     for spec in specs():
         solver = named(spec)
-        chain = path_to(type(problem), solver.accepts)
-        if chain is not None:
-            target = chain[-1].target if chain else type(problem)
-            seen[target] = seen.get(target) or restated(problem, target)
-            found += [spec] if solver.declines(seen[target]) is None else []
+        if solver.accepts not in crossed:
+            forms = [form for _, form, _ in crossings(problem, solver.accepts)]
+            crossed[solver.accepts] = [form for form in forms if isinstance(form, Form)]
+        if any(solver.declines(form) is None for form in crossed[solver.accepts]):
+            found.append(spec)
     return found
 
 
 def automatic(problem: Form) -> tuple[str, ...]:
     """What "auto" tries for this problem, cheapest first; for a form of the user's own, whatever accepts it."""
-    listed = AUTOMATIC.get(type(problem).__name__)
-    if listed is None:
-        return tuple(accepting(problem))
-    return tuple(spec for spec in listed if named(spec).declines(problem) is None)
+    return AUTOMATIC.get(type(problem).__name__) or tuple(accepting(problem))

@@ -1,0 +1,89 @@
+"""Which cells of a k × n ranking a constraint speaks of: documents and positions by mask, index or range; labels."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from formulations.arrays import Ints
+from formulations.errors import InvalidProblem
+
+__all__ = ["by_label", "chosen", "whole_number"]
+
+
+def chosen(name: str, given: Any, size: int) -> Ints:
+    """The sorted indices that `given` names among 0 .. size - 1: None for all, one index, a mask, indices or a range.
+
+    Raises `InvalidProblem` for an index beyond the end or twice, and for a mask of another length.
+    """
+    if given is None:
+        return np.arange(size)
+    array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
+    if array.dtype == np.bool_:
+        if array.shape != (size,):
+            raise InvalidProblem(f"{name} is a mask of shape {array.shape}, but there are {size}; give each a flag")
+        return np.flatnonzero(array)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidProblem(
+            f"{name} must be a mask of booleans, whole indices or a range, not {array.dtype} of shape {array.shape}"
+        )
+    wrong = array[(array < 0) | (array >= size)]
+    if wrong.size:
+        raise InvalidProblem(f"{name} names {int(wrong[0])}, but they count from 0 to {size - 1}")
+    indices = np.unique(array).astype(np.int64)
+    if indices.size != array.size:
+        raise InvalidProblem(f"{name} names an index twice; name each once")
+    return indices
+
+
+def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
+    """The documents that carry each label, labels in order of first appearance.
+
+    One entry a document: a label; a tuple, list or set of labels; or None or NaN for no label.
+    Raises `InvalidProblem` for another number of entries, or a label that is no label.
+    """
+    entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if len(entries) != size:
+        raise InvalidProblem(f"by= has {len(entries)} labels for {size} documents; give each document one (or None)")
+    members: dict[Hashable, list[int]] = {}
+    for document, entry in enumerate(entries):
+        carried = dict.fromkeys(entry) if isinstance(entry, tuple | list | set | frozenset) else (entry,)
+        for label in carried if not isinstance(entry, set | frozenset) else sorted(carried, key=repr):
+            if label is None or _missing(label):
+                continue
+            try:
+                members.setdefault(label, []).append(document)
+            except TypeError:
+                raise InvalidProblem(
+                    f"by= has a {type(label).__name__} for document {document}, which is no label; "
+                    "use numbers, strings, or a tuple of them"
+                ) from None
+    return {label: np.array(documents, dtype=np.int64) for label, documents in members.items()}
+
+
+def whole_number(name: str, value: Any) -> int:
+    """`value` as a whole number >= 0, or `InvalidProblem`."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or number != number or number < 0:
+        raise InvalidProblem(f"{name} = {value!r} is no count; give a whole number, 0 or more")
+    if number != int(number):
+        raise InvalidProblem(f"{name} = {value!r} counts documents; give a whole number ({int(number)}?)")
+    return int(number)
+
+
+def count_for(name: str, count: Any, label: Hashable) -> int | None:
+    """The count for one label: the same for all, or its entry in a mapping (None where it has none)."""
+    if not isinstance(count, Mapping):
+        return whole_number(name, count)
+    return whole_number(f"{name}[{label!r}]", count[label]) if label in count else None
+
+
+def _missing(label: Any) -> bool:
+    try:
+        return bool(label != label)
+    except (TypeError, ValueError):  # pandas.NA knows neither yes nor no
+        return True

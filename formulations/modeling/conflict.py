@@ -1,0 +1,155 @@
+"""Whether a ranking set is empty, and which of its constraints cannot hold together.
+
+The conflict is irreducible: leave out any one of its members and the others can be met. It is found by divide and
+conquer [Junker 2004, QuickXplain], each question being a search for one point in whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from formulations.arrays import Bools, Floats, Ints
+from formulations.errors import Infeasible, SolverFailed
+
+if TYPE_CHECKING:
+    from formulations.modeling.ranking_set import RankingSet
+
+__all__ = ["check_nonempty", "conflict"]
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A named part of the statement that can be left out: rows of one constraint, or the cells that it forbids."""
+
+    name: str
+    says: str
+    matrix: csr_array
+    lower: Floats
+    upper: Floats
+    forbids: Bools | None = None
+
+
+def check_nonempty(admissible: RankingSet) -> None:
+    """Raise `Infeasible` if no ranking is in the set: an irreducible conflict, and how many positions can be filled."""
+    if not admissible.constraints or _plainly_met(admissible):
+        return
+    members = _members(admissible)
+    if _point(members, admissible) is not None:
+        return
+    found = conflict(admissible)
+    room = _room(members, admissible)
+    many = "1 document" if room == 1 else f"{room} documents"
+    cure = f"the set leaves room for {many}: lower k to {room}, or loosen one of them" if room else "loosen one of them"
+    raise Infeasible(
+        f"no ranking of {admissible.positions} of {admissible.documents} documents is in the set. "
+        f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; {cure}"
+    )
+
+
+def conflict(admissible: RankingSet) -> list[Member]:
+    """An irreducible set of members that cannot hold together; empty if the set is not empty."""
+    members = _members(admissible)
+    if _point(members, admissible) is not None:
+        return []
+    found = _smallest([], members, False, admissible)
+    return sorted(found, key=members.index)
+
+
+def _smallest(kept: list[Member], asked: list[Member], grown: bool, admissible: RankingSet) -> list[Member]:
+    """A smallest part of `asked` that conflicts with `kept`, given that all of it does."""
+    if grown and _point(kept, admissible) is None:
+        return []
+    if len(asked) == 1:
+        return asked
+    left, right = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+    late = _smallest(kept + left, right, bool(left), admissible)
+    early = _smallest(kept + late, left, bool(late), admissible)
+    return early + late
+
+
+def _members(admissible: RankingSet) -> list[Member]:
+    """The positions, the documents, and each row, pin and ban by name; those that every ranking meets come first."""
+    k, n = admissible.positions, admissible.documents
+    cell = np.arange(k * n)
+    ones = np.ones(k * n)
+    position = csr_array((ones, (cell // n, cell)), shape=(k, k * n))
+    document = csr_array((ones, (cell % n, cell)), shape=(n, k * n))
+    members = [
+        Member("position", "each holds one document", position, np.ones(k), np.ones(k)),
+        Member("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)),
+    ]
+    for constraint in admissible.constraints:
+        if constraint.forbids is not None:
+            empty = csr_array((0, k * n))
+            members.append(
+                Member(constraint.name, constraint.says, empty, np.empty(0), np.empty(0), constraint.forbids)
+            )
+        for row in range(constraint.rows):
+            part = slice(row, row + 1)
+            members.append(
+                Member(
+                    constraint.block.name(row),
+                    constraint.says,
+                    constraint.matrix[part],
+                    constraint.lower[part],
+                    constraint.upper[part],
+                )
+            )
+    return members
+
+
+def _point(members: Sequence[Member], admissible: RankingSet, objective: Floats | None = None) -> Ints | None:
+    """Zeros and ones that satisfy the members (the best for `objective`), or None if there are none."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    cells = admissible.positions * admissible.documents
+    upper = np.ones(cells)
+    for member in members:
+        if member.forbids is not None:
+            upper[member.forbids.ravel()] = 0.0
+    rows = [LinearConstraint(*_stacked(members))] if members else []
+    found = milp(
+        np.zeros(cells) if objective is None else -objective,
+        constraints=rows,
+        bounds=Bounds(np.zeros(cells), upper),
+        integrality=np.ones(cells),
+    )
+    if found.status == 2:
+        return None
+    if found.x is None:
+        raise SolverFailed(f"whether the set is empty could not be decided: {found.message}")
+    return np.asarray(np.round(found.x), dtype=np.int64)
+
+
+def _stacked(members: Sequence[Member]) -> tuple[csr_array, Floats, Floats]:
+    matrix = csr_array(vstack([member.matrix for member in members]))
+    return matrix, np.concatenate([m.lower for m in members]), np.concatenate([m.upper for m in members])
+
+
+def _room(members: list[Member], admissible: RankingSet) -> int:
+    """The most positions, from the first on, that the other members let be filled; 0 where they conflict anyway."""
+    position, *others = members
+    k, cells = position.matrix.shape
+    some = replace(position, lower=np.full(k, -np.inf))
+    # No position is filled before the one above it.
+    unbroken = Member(
+        "", "", csr_array(position.matrix[:-1] - position.matrix[1:]), np.zeros(k - 1), np.full(k - 1, 1.0)
+    )
+    point = _point([some, unbroken, *others], admissible, np.ones(cells))
+    return 0 if point is None else int(point.sum())
+
+
+def _plainly_met(admissible: RankingSet) -> bool:
+    """Whether a ranking is seen at once: all rows are caps on whole documents and the first that fit fill k places."""
+    stated = admissible.stated
+    group = stated.group
+    if group is None or not stated.whole_cells:
+        return False
+    _, first = np.unique(group[: admissible.documents], return_index=True)
+    order = first[: admissible.positions].tolist()
+    return len(order) == admissible.positions and admissible.admits(order)

@@ -1,0 +1,136 @@
+"""The best ranking of an admissible set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints, finite
+from formulations.errors import InvalidProblem
+from formulations.modeling.assignment import is_order
+from formulations.modeling.form import EPSILON, Form
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.names import split_by_block
+from formulations.modeling.rank_two import RankTwoAssignment
+from formulations.modeling.ranking_set import RankingSet
+
+__all__ = ["ConstrainedRanking"]
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedRanking(Form):
+    """max over rankings π of an admissible set of Σ profit[i, j] π[i, j].
+
+    variables    π[i, j] = 1 where document j stands at position i (only where the set allows it)
+    subject to   position   each position holds one document
+                 document   each document stands at one position at most (where no other row implies it)
+                 and the rows of the set, by name
+    integrality  that of the set's statement: see `verify_integrality`
+
+    `profit` (k, n) has the set's shape. `ranked` is the same problem without its set, where profit has rank two. A
+    point x is the order: the document at each position. A dual y holds one price a row other than the positions: one
+    more unit of the row's limit gains no more than that; y > 0 presses on the upper limit, y < 0 on the lower.
+    """
+
+    profit: Floats
+    admissible: RankingSet
+    ranked: RankTwoAssignment | None = None
+
+    solvable = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profit", finite("profit", self.profit, 2))
+        shape = (self.admissible.positions, self.admissible.documents)
+        if self.profit.shape != shape:
+            raise InvalidProblem(
+                f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
+                "give a row a position and a column a document"
+            )
+        self.admissible.check_nonempty()
+
+    @property
+    def positions(self) -> int:
+        return self.admissible.positions
+
+    @property
+    def documents(self) -> int:
+        return self.admissible.documents
+
+    @property
+    def scale(self) -> float:
+        """The largest profit in magnitude."""
+        return float(np.abs(self.profit).max())
+
+    @property
+    def extent(self) -> str:
+        rows = self.admissible.stated.lower.size
+        return f"{self.positions} positions × {self.documents} documents under {rows} rows"
+
+    @property
+    def size(self) -> int:
+        return self.profit.size
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+
+    @property
+    def cells(self) -> Ints:
+        """The allowed cells, in C order."""
+        return self.admissible.stated.cell
+
+    def linear_program(self, integer: bool = False) -> LinearProgram:
+        """The relaxation, or with `integer` the program in whole numbers."""
+        return self.admissible.stated.program(self.profit, integer)
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
+
+    def violation(self, x: NDArray[Any]) -> float:
+        """0 for a ranking in the set, else by how much it breaks the worst row; infinity for what is no ranking."""
+        if not is_order(x, self.positions, self.documents):
+            return float("inf")
+        return max(self.admissible.broken(x).values(), default=0.0)
+
+    def bound(self, y: Floats) -> float:
+        """Weak duality: Σ price · (the limit it presses on) + Σ_i max_j (profit[i, j] - the prices of the cell's rows).
+
+        A price that presses on a limit which is not there counts as 0.
+        """
+        stated, k = self.admissible.stated, self.positions
+        low, high = stated.lower[k:], stated.upper[k:]
+        price = np.where(np.where(y > 0, np.isfinite(high), np.isfinite(low)), y, 0.0)
+        limit = np.where(price > 0, high, low)
+        used = price != 0.0
+        return float((price[used] * limit[used]).sum() + self._best(price).sum())
+
+    def _best(self, price: Floats) -> Floats:
+        """(k,) the most that each position earns at these prices."""
+        stated, k = self.admissible.stated, self.positions
+        left = np.full(self.profit.size, -np.inf)
+        left[stated.cell] = self.profit.ravel()[stated.cell] - stated.matrix[k:].T @ price
+        return np.asarray(left.reshape(self.profit.shape).max(axis=1))
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+        from formulations.modeling.set_prices import recovered_prices
+
+        return recovered_prices(self, np.asarray(x, dtype=np.int64))
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        placed = np.zeros(self.profit.shape, dtype=np.int8)
+        placed[np.arange(self.positions), x] = 1
+        return {"π": placed}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        """The price of every row by name; documents whose row is implied by another have the price 0."""
+        stated = self.admissible.stated
+        named = split_by_block(stated.blocks, np.concatenate([self._best(y), y]))
+        documents = np.zeros(self.documents)
+        documents[stated.kept] = named.get("document", np.empty(0))
+        return {**named, "document": documents}

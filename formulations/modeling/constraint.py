@@ -1,0 +1,61 @@
+"""One named constraint on the cells of a ranking: rows over them, or cells that must stay empty."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.modeling.names import Block
+
+__all__ = ["Constraint", "rows_of_cells"]
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """lower <= matrix π <= upper, π the k n cells in C order; or π = 0 where `forbids`.
+
+    `labels` names the rows; None for a single row, which has the constraint's own name. `says` is what an error says of
+    it: "at most 1".
+    """
+
+    name: str
+    says: str
+    matrix: csr_array
+    lower: Floats
+    upper: Floats
+    labels: tuple[Hashable, ...] | None = None
+    forbids: Bools | None = None
+
+    def __post_init__(self) -> None:
+        for part in (self.matrix.data, self.matrix.indices, self.matrix.indptr):
+            part.setflags(write=False)
+        for name in ("lower", "upper", "forbids"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, frozen(array))
+
+    @property
+    def rows(self) -> int:
+        return int(self.lower.size)
+
+    @property
+    def block(self) -> Block:
+        """The names of its rows."""
+        return Block(self.name, ()) if self.labels is None else Block(self.name, self.labels, by_label=True)
+
+    @classmethod
+    def mask(cls, name: str, says: str, forbids: Bools) -> Constraint:
+        """A constraint that only forbids cells."""
+        return cls(name, says, csr_array((0, forbids.size)), np.empty(0), np.empty(0), None, forbids)
+
+
+def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:
+    """(r, k n) ones: row r on the cells positions × documents that entry r names."""
+    cells = [(positions[:, None] * n + documents).ravel() for positions, documents in rows]
+    indptr = np.cumsum([0, *(part.size for part in cells)])
+    columns = np.concatenate([np.empty(0, dtype=np.int64), *cells])
+    return csr_array((np.ones(columns.size), columns, indptr), shape=(len(rows), k * n))

@@ -1,0 +1,115 @@
+"""A ranking set from affine cvxpy constraints on one variable of shape (k, n).
+
+cvxpy flattens matrices by columns and moves equations before inequalities; here each constraint is read on its own, in
+the order given, its columns put into C order. Nothing of cvxpy is imported: the constraints bring it along.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from formulations.arrays import Floats
+from formulations.errors import InvalidProblem
+
+if TYPE_CHECKING:
+    from formulations.modeling.ranking_set import RankingSet
+
+__all__ = ["ranking_set_of"]
+
+
+def ranking_set_of(kind: type[RankingSet], variable: Any, constraints: list[Any]) -> RankingSet:
+    """The set of the rankings π = `variable` that meet the constraints."""
+    if len(getattr(variable, "shape", ())) != 2 or not hasattr(variable, "save_value"):
+        raise InvalidProblem("the variable of a ranking set is a cvxpy.Variable((k, n)): a row a position")
+    k, n = variable.shape
+    found = kind(n, k)
+    for place, constraint in enumerate(constraints):
+        name = getattr(constraint, "label", None) or f"constraint {place}"
+        matrix, lower, upper = _affine(constraint, variable, str(name))
+        found = _added(found, str(name), matrix, lower, upper)
+    return found
+
+
+def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Floats, Floats]:
+    """lower <= matrix π <= upper, the cells in C order; the rows of a matrix expression in C order too."""
+    k, n = variable.shape
+    kind = type(constraint).__name__
+    if kind not in ("Equality", "Inequality", "Zero", "NonPos", "NonNeg"):
+        raise InvalidProblem(f"{name!r} is a {kind}, but a set has rows only: ==, <= or >= of affine expressions")
+    expression = constraint.expr if hasattr(constraint, "expr") else constraint.args[0]
+    strangers = [other.name() for other in expression.variables() if other is not variable]
+    if strangers:
+        raise InvalidProblem(f"{name!r} uses {', '.join(strangers)}, but a set of rankings has the variable π only")
+    if not expression.is_affine():
+        raise InvalidProblem(
+            f"{name!r} ({constraint}) is not affine: as rows it would need auxiliary columns, which a set of rankings "
+            "has not; write it as sums of π"
+        )
+    kept = variable.value
+    variable.save_value(np.zeros((k, n)))
+    try:
+        constant = np.asarray(expression.value, dtype=np.float64).ravel(order="F")
+        gradient = expression.grad.get(variable)
+    finally:
+        variable.save_value(kept)
+    by_columns = csr_array((constant.size, k * n)) if gradient is None else csr_array(np.atleast_2d(_dense(gradient)).T)
+    columns = np.arange(k * n).reshape((k, n)).ravel(order="F")
+    entries = by_columns.tocoo()
+    place = np.arange(constant.size).reshape(expression.shape or (1,), order="F").ravel()
+    where = np.argsort(place)
+    row, column = entries.coords
+    matrix = csr_array((entries.data, (where[row], columns[column])), shape=by_columns.shape)
+    right = 0.0 - constant[place]
+    below = np.full(right.size, -np.inf)
+    if kind in ("Equality", "Zero"):
+        return matrix, right, right
+    return (matrix, right, -below) if kind == "NonNeg" else (matrix, below, right)
+
+
+def _dense(gradient: Any) -> Floats:
+    return np.asarray(gradient.toarray() if hasattr(gradient, "toarray") else gradient, dtype=np.float64)
+
+
+def _added(found: RankingSet, name: str, matrix: csr_array, lower: Floats, upper: Floats) -> RankingSet:
+    """The set with these rows: the usual sign first, what every set says left out, fixed cells as pins and bans."""
+    k, n = found.positions, found.documents
+    keep = []
+    for r in range(matrix.shape[0]):
+        part = slice(matrix.indptr[r], matrix.indptr[r + 1])
+        cells, weights = matrix.indices[part][matrix.data[part] != 0], matrix.data[part][matrix.data[part] != 0]
+        low, high = float(lower[r]), float(upper[r])
+        if cells.size and (weights < 0).all():
+            matrix.data[part] *= -1.0
+            weights, low, high = -weights, -high, -low
+            lower[r], upper[r] = low, high
+        if cells.size == 1:
+            # The limits of one cell: what they leave of {0, 1}.
+            low, high = max(0.0, low / weights[0]), min(1.0, high / weights[0])
+            i, j = divmod(int(cells[0]), n)
+            if low <= 0.0 and high >= 1.0:
+                continue
+            if low <= 0.0 <= high:
+                found = found.ban(j, i, name=name)
+                continue
+            if 0.0 < low <= 1.0 <= high:
+                found = found.pin(j, i, name=name)
+                continue
+        if not _always(cells, weights, low, high, k, n):
+            keep.append(r)
+    if not keep:
+        return found
+    single = matrix.shape[0] == 1
+    return found.rows(matrix[keep], lower[keep], upper[keep], name=name, labels=None if single else keep)
+
+
+def _always(cells: Any, weights: Floats, low: float, high: float, k: int, n: int) -> bool:
+    """Whether the row is one that every set has: a position's, or one that the documents' rows imply."""
+    if not (weights == 1.0).all():
+        return False
+    rows, columns = np.divmod(np.sort(cells), n)
+    whole_position = cells.size == n and (rows == rows[0]).all()
+    one_document = cells.size > 0 and (columns == columns[0]).all()
+    return bool((whole_position and low <= 1.0 <= high) or (one_document and low <= 0.0 and high >= 1.0))

@@ -1,0 +1,101 @@
+"""From a ranking under constraints to the narrowest form that its structure allows, with the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats
+from formulations.errors import Fractional
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.constrained_ranking import ConstrainedRanking
+from formulations.modeling.crossing import Back, Declined, Point
+from formulations.modeling.flow import MinCostFlow
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.rank_two import RankTwoAssignment
+from formulations.modeling.set_vertex import order_on_face
+
+__all__ = ["collapsed", "in_whole_numbers", "relaxed", "routed", "unconstrained"]
+
+
+def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
+    """A set that is all rankings leaves the problem of rank two that it was made from."""
+    if problem.ranked is None:
+        raise Declined("its profit is not stated as one of rank two")
+    if problem.admissible.constraints:
+        raise Declined("it has constraints")
+    return problem.ranked, lambda x, y: (x, y)
+
+
+def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
+    """Each cell is in one row beside its position's, and that is at most 1: a matching of positions and rows, where a
+    position and a row take their best cell [ORM, Corollary 7]."""
+    collapse = problem.admissible.stated.collapse
+    if collapse is None:
+        raise Declined("a document stands in several rows, or in one that is not 'at most 1': no collapse")
+    narrow, best = collapse.assignment(problem.profit)
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        return collapse.order(best, x), y
+
+    return narrow, back
+
+
+def why_collapsed(problem: ConstrainedRanking) -> str:
+    return "every document is in one row that is at most 1, so positions and rows are matched"
+
+
+def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
+    """The rows are two laminar families with whole limits: positions split into cells, which join into documents and
+    their groups [Edmonds 1970]."""
+    network = problem.admissible.stated.network
+    if network is None:
+        raise Declined("its rows are not two laminar families with whole limits: no flow")
+    flow = network.flow(problem.profit)
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        order = order_on_face(problem, network.mass(x))
+        return order, None if y is None else network.prices(y)
+
+    return flow, back
+
+
+def why_routed(problem: ConstrainedRanking) -> str:
+    return "the rows are two laminar families"
+
+
+def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+    """The linear program. Its vertices are whole where the matrix is totally unimodular; elsewhere this one may be."""
+    stated = problem.admissible.stated
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        return order_on_face(problem, x), None if y is None else -y[stated.shape[0] :]
+
+    return problem.linear_program(), back
+
+
+def why_relaxed(problem: ConstrainedRanking) -> str:
+    proof = problem.admissible.stated.proof
+    if proof is None:
+        return "the rows are not proved totally unimodular, but this vertex of the relaxation is whole"
+    return f"the rows are totally unimodular ({proof.kind})"
+
+
+def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+    """The integer program; its dual is that of the relaxation."""
+    stated = problem.admissible.stated
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
+            raise Fractional("a solver of integer programs returned a point that is not whole")
+        return order_on_face(problem, np.round(x)), None if y is None else -y[stated.shape[0] :]
+
+    return problem.linear_program(integer=True), back
+
+
+def why_whole(problem: ConstrainedRanking) -> str:
+    if problem.admissible.stated.proof is None:
+        return "the rows are not proved totally unimodular: a search in whole numbers"
+    return "a search in whole numbers was asked for"

@@ -1,0 +1,159 @@
+"""The rows of a ranking set over its allowed cells, and what their structure allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.names import Block
+
+if TYPE_CHECKING:
+    from formulations.modeling.collapse import Collapse
+    from formulations.modeling.laminar_flow import LaminarNetwork
+    from formulations.modeling.ranking_set import RankingSet
+
+__all__ = ["SetRows"]
+
+
+@dataclass(frozen=True, eq=False)
+class SetRows:
+    """lower <= matrix π <= upper over the allowed cells (position[e], document[e]) in C order.
+
+    The first k rows are the positions, `blocks` names all. A document's row is left out where another row implies it:
+    one that holds all its cells and is at most 1.
+    """
+
+    shape: tuple[int, int]
+    cell: Ints
+    matrix: csr_array
+    lower: Floats
+    upper: Floats
+    blocks: tuple[Block, ...]
+    kept: Ints
+
+    @classmethod
+    def of(cls, admissible: RankingSet) -> SetRows:
+        k, n = admissible.positions, admissible.documents
+        cell = np.flatnonzero(admissible.allowed.ravel())
+        row, column = np.arange(cell.size), cell % n
+        position = csr_array((np.ones(cell.size), (cell // n, row)), shape=(k, cell.size))
+        document = csr_array((np.ones(cell.size), (column, row)), shape=(n, cell.size))
+        added = [constraint for constraint in admissible.constraints if constraint.rows]
+        parts = [constraint.matrix[:, cell] for constraint in added]
+        low = np.concatenate([np.empty(0), *(constraint.lower for constraint in added)])
+        high = np.concatenate([np.empty(0), *(constraint.upper for constraint in added)])
+        extra = csr_array(vstack(parts)) if parts else csr_array((0, cell.size))
+        kept = np.flatnonzero(~_implied(extra, high, document))
+        matrix = csr_array(vstack([position, document[kept], extra]))
+        matrix.sort_indices()
+        names = Block("document", (n,)) if kept.size == n else Block("document", tuple(kept.tolist()), by_label=True)
+        return cls(
+            shape=(k, n),
+            cell=frozen(cell),
+            matrix=matrix,
+            lower=frozen(np.concatenate([np.ones(k), np.full(kept.size, -np.inf), low])),
+            upper=frozen(np.concatenate([np.ones(k + kept.size), high])),
+            blocks=(Block("position", (k,)), *([names] if kept.size else []), *(c.block for c in added)),
+            kept=frozen(kept),
+        )
+
+    @property
+    def whole_cells(self) -> bool:
+        """Whether every cell is allowed."""
+        return self.cell.size == self.shape[0] * self.shape[1]
+
+    @cached_property
+    def variables(self) -> tuple[Block, ...]:
+        if self.whole_cells:
+            return (Block("π", self.shape),)
+        rows, columns = np.divmod(self.cell, self.shape[1])
+        return (Block("π", tuple(zip(rows.tolist(), columns.tolist(), strict=True))),)
+
+    def program(self, profit: Floats, integer: bool = False) -> LinearProgram:
+        """maximise Σ profit[i, j] π[i, j] over the set; relaxed, or with every variable whole."""
+        size = self.cell.size
+        return LinearProgram(
+            objective=profit.ravel()[self.cell],
+            matrix=self.matrix,
+            row_lower=self.lower,
+            row_upper=self.upper,
+            lower=np.zeros(size),
+            upper=np.ones(size),
+            integer=np.ones(size, dtype=bool) if integer else None,
+            variables=self.variables,
+            rows=self.blocks,
+        )
+
+    @cached_property
+    def whole_limits(self) -> Bools:
+        """Which rows have whole coefficients and whole (or no) limits."""
+        fractional = np.zeros(self.lower.size, dtype=bool)
+        rows = np.repeat(np.arange(self.lower.size), np.diff(self.matrix.indptr))
+        np.logical_or.at(fractional, rows, self.matrix.data != np.round(self.matrix.data))
+        for limit in (self.lower, self.upper):
+            fractional |= np.isfinite(limit) & (limit != np.round(limit))
+        return frozen(~fractional)
+
+    @cached_property
+    def proof(self) -> Any:
+        """A `Proof` that the matrix is totally unimodular and the limits whole, where a quick one is found; or None."""
+        from formulations.integrality import proof_of
+
+        return proof_of(self.matrix) if self.whole_limits.all() else None
+
+    @cached_property
+    def families(self) -> Any:
+        """The family (0 or 1) of each row where the rows are two laminar families of whole sets; or None."""
+        from formulations.integrality.laminar import laminar_families
+
+        return laminar_families(self.matrix) if self.whole_limits.all() else None
+
+    @cached_property
+    def group(self) -> Ints | None:
+        """The row, other than a position, of each cell, if each is in exactly one and all of these are "at most 1";
+        else None. Then the set is a matching of positions and rows [ORM, Corollary 7]."""
+        k = self.shape[0]
+        others = self.matrix[k:]
+        limits = (self.upper[k:] == 1.0).all() and (self.lower[k:] <= 0.0).all()
+        if not limits or others.nnz != self.cell.size or not (others.data == 1.0).all():
+            return None
+        by_cell = others.tocsc()
+        if not (np.diff(by_cell.indptr) == 1).all():
+            return None
+        return frozen(by_cell.indices.astype(np.int64))
+
+    @cached_property
+    def collapse(self) -> Collapse | None:
+        """The set as a matching of positions and rows, where it is one."""
+        from formulations.modeling.collapse import Collapse
+
+        return Collapse.of(self)
+
+    @cached_property
+    def network(self) -> LaminarNetwork | None:
+        """The set as a flow, where its rows are two laminar families."""
+        from formulations.modeling.laminar_flow import LaminarNetwork
+
+        return LaminarNetwork.of(self)
+
+
+def _implied(extra: csr_array, upper: Floats, document: csr_array) -> Bools:
+    """(n,) whether a row of `extra` that is at most 1 holds all cells of a document (or the document has none)."""
+    held = np.diff(document.indptr)
+    row = np.repeat(np.arange(upper.size), np.diff(extra.indptr))
+    below = np.zeros(upper.size, dtype=bool)
+    np.logical_or.at(below, row, extra.data < 1.0)
+    capping = np.flatnonzero(~below & (upper <= 1.0) & (np.diff(extra.indptr) > 0))
+    if not capping.size:
+        return np.asarray(held == 0)
+    counted = csr_array(extra[capping].astype(bool).astype(np.float64) @ document.T).tocsc()
+    most = np.zeros(held.size)
+    seen = np.diff(counted.indptr) > 0
+    most[seen] = np.maximum.reduceat(counted.data, counted.indptr[:-1][seen])
+    return np.asarray(most == held)

@@ -1,0 +1,96 @@
+"""Google OR-Tools' CP-SAT: programs in whole numbers, by search."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from formulations.errors import Infeasible, SolverFailed, UnknownSolver
+from formulations.modeling.form import Form
+from formulations.modeling.integer_costs import rounded_costs
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.solution import Solution
+from formulations.modeling.solve import Answer
+
+__all__ = ["CpSat"]
+
+LARGEST = 1 << 40
+"""Coefficients and limits of this magnitude or more could overflow in a sum."""
+
+
+@dataclass(frozen=True)
+class CpSat:
+    """`ortools.sat.python.cp_model`. Takes programs whose variables, coefficients and limits are all whole; costs are
+    rounded to whole numbers. It has no dual prices: the bound is that of the relaxation, recovered by us, and what the
+    search claims is told in `details["told_bound"]`.
+
+    time_limit: seconds; a feasible point found by then is returned. workers: threads of the search; 1 is reproducible.
+    """
+
+    time_limit: float | None = None
+    workers: int = 1
+    seed: int = 0
+
+    accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram,)
+    package: ClassVar[str] = "ortools"
+    spec: ClassVar[str] = "cp_sat"
+
+    def __post_init__(self) -> None:
+        if self.workers < 1:
+            raise UnknownSolver(f"'cp_sat' needs 1 worker or more, and was given {self.workers}")
+
+    def declines(self, problem: Form) -> str | None:
+        if not isinstance(problem, LinearProgram):
+            return None
+        if problem.integer is None or not problem.integer.all():
+            return "it takes programs in whole numbers only; use 'highs'"
+        if not (np.isfinite(problem.lower).all() and np.isfinite(problem.upper).all()):
+            return "a variable has no limit, and it needs both; use 'highs'"
+        for numbers in (problem.matrix.data, problem.row_lower, problem.row_upper, problem.lower, problem.upper):
+            known = numbers[np.isfinite(numbers)]
+            if (known != np.round(known)).any() or (np.abs(known) >= LARGEST).any():
+                return "coefficients and limits must be whole numbers of moderate size; use 'highs'"
+        return None
+
+    def solve(self, problem: LinearProgram, start: Solution | None = None) -> Answer:
+        cp_model = _module()
+        model = cp_model.CpModel()
+        limits = zip(problem.lower.tolist(), problem.upper.tolist(), strict=True)
+        x = [model.new_int_var(int(low), int(high), "") for low, high in limits]
+        for row, (low, high) in enumerate(zip(problem.row_lower, problem.row_upper, strict=True)):
+            part = slice(problem.matrix.indptr[row], problem.matrix.indptr[row + 1])
+            terms = [x[column] for column in problem.matrix.indices[part]]
+            total = cp_model.LinearExpr.weighted_sum(terms, problem.matrix.data[part].astype(np.int64).tolist())
+            lowest, highest = (
+                int(side) if np.isfinite(side) else end
+                for side, end in ((low, cp_model.INT32_MIN), (high, cp_model.INT32_MAX))
+            )
+            model.add_linear_constraint(total, lowest, highest)
+        units = int(np.ceil(np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()))
+        costs = rounded_costs(problem.objective, units, len(x), shift=False)
+        goal = cp_model.LinearExpr.weighted_sum(x, [int(cost) for cost in costs.values])
+        (model.maximize if problem.maximises else model.minimize)(goal)
+        solver = cp_model.CpSolver()
+        solver.parameters.num_workers, solver.parameters.random_seed = self.workers, self.seed
+        if self.time_limit is not None:
+            solver.parameters.max_time_in_seconds = float(self.time_limit)
+        status = solver.solve(model)
+        if status == cp_model.INFEASIBLE:
+            raise Infeasible("'cp_sat' proved that no point satisfies the constraints")
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            raise SolverFailed(f"'cp_sat' ended without a feasible point ({solver.status_name(status)})")
+        point = np.array([solver.value(variable) for variable in x], dtype=np.float64)
+        told = float(np.ldexp(solver.best_objective_bound, -costs.exponent))
+        return Answer(point, None, solver.status_name(status), {**costs.details, "told_bound": told})
+
+
+def _module() -> Any:
+    """ortools.sat.python.cp_model; its loading warns of SWIG's own types."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from ortools.sat.python import cp_model
+
+    return cp_model
