@@ -12,18 +12,20 @@ from scipy.sparse import csr_array
 from formulations.margin_dual import margin_dual
 from formulations.modeling.assignment import Assignment
 from formulations.modeling.bridges import restated
+from formulations.modeling.constrained_ranking import ConstrainedRanking
 from formulations.modeling.flow import MinCostFlow
 from formulations.modeling.form import Form
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.quadratic_program import QuadraticProgram
 from formulations.modeling.rank_two import RankTwoAssignment
+from formulations.modeling.ranking_set import RankingSet
 from formulations.ranking import ranking
 
 __all__ = ["FORMS", "brute_force", "infeasible", "instances", "shuffled"]
 
 FORMS: tuple[type[Form], ...] = (
-    RankTwoAssignment, Assignment, MinCostFlow, LinearProgram, GroupedSimplexQP, QuadraticProgram
+    RankTwoAssignment, Assignment, ConstrainedRanking, MinCostFlow, LinearProgram, GroupedSimplexQP, QuadraticProgram
 )  # fmt: skip
 
 
@@ -33,6 +35,8 @@ def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
         yield from ((name, problem, brute_force(problem)) for name, problem in _rankings())
     elif form is Assignment:
         yield from ((name, problem, brute_force(problem)) for name, problem in _matchings())
+    elif form is ConstrainedRanking:
+        yield from ((name, constrained, brute_force(constrained)) for name, constrained in _constrained())
     elif form is MinCostFlow:
         for name, problem in _matchings():
             yield name, restated(problem, MinCostFlow), -brute_force(problem)
@@ -47,8 +51,11 @@ def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
         yield "corner", _corner(), -2.4375
 
 
-def brute_force(problem: Assignment | RankTwoAssignment) -> float:
+def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking) -> float:
     """The best value over all orders; for at most 7 documents."""
+    if isinstance(problem, ConstrainedRanking):
+        every = map(np.array, permutations(range(problem.documents), problem.positions))
+        return max(problem.value(order) for order in every if problem.admissible.admits(order))
     if isinstance(problem, RankTwoAssignment):
         profit = np.outer(problem.decay, problem.scores) - np.outer(problem.discount, problem.gain)
     else:
@@ -119,6 +126,28 @@ def _matchings() -> Iterator[tuple[str, Assignment]]:
     yield "one large", Assignment(profit + np.where(np.eye(6), 1e9, 0.0))
     yield "forbidden", Assignment(profit, np.eye(6, dtype=bool) | (random.random((6, 6)) < 0.4))
     yield "forbidden, fewer", Assignment(profit[:3], np.eye(3, 6, k=1, dtype=bool) | (random.random((3, 6)) < 0.3))
+
+
+def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
+    random = np.random.default_rng(10)
+    profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
+    site, topic = ["a", "a", "b", "b", "c", "d"], [("x",), ("x", "y"), ("y",), ("z",), ("z", "x"), None]
+    every = RankingSet(6, 4)
+    yield "no constraint", ConstrainedRanking(profit, every)
+    yield "blocks", ConstrainedRanking(profit, every.at_most(1, by=site))
+    yield "blocks, tied", ConstrainedRanking(tied, every.at_most(1, by=site))
+    yield "blocks, 1e9", ConstrainedRanking(profit * 1e9, every.at_most(1, by=site))
+    yield "blocks, all zero", ConstrainedRanking(np.zeros((4, 6)), every.at_most(1, by=site))
+    yield "banned cells", ConstrainedRanking(profit, every.ban([0, 1], range(2)).pin(5, 3))
+    yield "caps above one", ConstrainedRanking(profit, every.at_most(2, by=["a", "a", "a", "a", "b", "c"]))
+    yield "nested quotas", ConstrainedRanking(tied, every.at_least(1, by=site).at_most(2, documents=range(4)))
+    yield "no room to choose", ConstrainedRanking(profit[:1, :1], RankingSet(1, 1).exactly(1, documents=0))
+    yield "precedence", ConstrainedRanking(profit, every.before(2, 0).before(3, 2))
+    yield "overlapping caps", ConstrainedRanking(tied, every.at_most(1, by=topic))
+    yield "a quota on a prefix", ConstrainedRanking(profit, every.at_least(1, documents=[4, 5], positions=range(2)))
+    triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
+    # The relaxation reaches 4.35, rankings reach 3.
+    yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
 
 
 def _two_routes() -> MinCostFlow:

@@ -38,6 +38,8 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(Assignment, LinearProgram, widening.assignment_to_linear_program),
     Bridge(Assignment, MinCostFlow, widening.assignment_to_flow),
     Bridge(MinCostFlow, LinearProgram, widening.flow_to_linear_program),
+    Bridge(Assignment, LinearProgram, widening.in_whole_numbers, "integer program"),
+    Bridge(MinCostFlow, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
     Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
     Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ __all__ = [
     "assignment_to_flow",
     "assignment_to_linear_program",
     "flow_to_linear_program",
+    "in_whole_numbers",
     "margin_dual_to_quadratic_program",
     "written_out",
 ]
@@ -110,6 +112,15 @@ def flow_to_linear_program(problem: MinCostFlow) -> tuple[LinearProgram, Back]:
         maximises=False, variables=problem.arcs, rows=problem.nodes,
     )  # fmt: skip
     return program, lambda x, y: (flow_on_support(problem, x), y)
+
+
+def in_whole_numbers(problem: Assignment | MinCostFlow) -> tuple[LinearProgram, Back]:
+    """The same program with every variable declared whole, for solvers that take no others."""
+    if isinstance(problem, Assignment):
+        program, back = assignment_to_linear_program(problem)
+    else:
+        program, back = flow_to_linear_program(problem)
+    return replace(program, integer=np.ones(program.objective.size, dtype=bool)), back
 
 
 def margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[QuadraticProgram, Back]:

@@ -173,8 +173,8 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
         return *stated(problem), lambda: np.empty(0)
     columns = problem.lower.size
     if isinstance(problem, LinearProgram):
-        whole = [] if problem.integer is None else [(int(j),) for j in np.flatnonzero(problem.integer)]
-        x = cvxpy.Variable(columns, integer=whole or False, name="x")
+        whole = False if problem.integer is None else (np.flatnonzero(problem.integer),)
+        x = cvxpy.Variable(columns, integer=whole, name="x")
         scale = unit(problem.objective)
         costs = problem.objective / (-scale if problem.maximises else scale)
         objective = costs @ x
