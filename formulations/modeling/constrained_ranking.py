@@ -93,7 +93,10 @@ class ConstrainedRanking(Form):
         """0 for a ranking in the set, else by how much it breaks the worst row; infinity for what is no ranking."""
         if not is_order(x, self.positions, self.documents):
             return float("inf")
-        return max(self.admissible.broken(x).values(), default=0.0)
+        stated, cells = self.admissible.stated, np.arange(self.positions) * self.documents + x
+        if (stated.place[cells] < 0).any():
+            return max(self.admissible.broken(x).values())
+        return float(np.max(stated.excess(np.asarray(x)), initial=0.0))
 
     def bound(self, y: Floats) -> float:
         """Weak duality: Σ price · (the limit it presses on) + Σ_i max_j (profit[i, j] - the prices of the cell's rows).
@@ -109,9 +112,9 @@ class ConstrainedRanking(Form):
 
     def _best(self, price: Floats) -> Floats:
         """(k,) the most that each position earns at these prices."""
-        stated, k = self.admissible.stated, self.positions
+        stated = self.admissible.stated
         left = np.full(self.profit.size, -np.inf)
-        left[stated.cell] = self.profit.ravel()[stated.cell] - stated.matrix[k:].T @ price
+        left[stated.cell] = self.profit.ravel()[stated.cell] - stated.weights @ price
         return np.asarray(left.reshape(self.profit.shape).max(axis=1))
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:

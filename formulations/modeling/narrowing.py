@@ -38,7 +38,8 @@ def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
     narrow, best = collapse.assignment(problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        return collapse.order(best, x), y
+        # The prices of the blocks are prices of the rows.
+        return collapse.order(best, x), narrow.recovered_dual(x) if y is None else y
 
     return narrow, back
 

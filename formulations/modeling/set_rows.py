@@ -101,6 +101,29 @@ class SetRows:
         return frozen(~fractional)
 
     @cached_property
+    def weights(self) -> csr_array:
+        """(cells, rows beside the positions) the coefficients of each cell."""
+        return csr_array(self.matrix[self.shape[0] :].T)
+
+    @cached_property
+    def place(self) -> Ints:
+        """(k n,) where each cell stands among the allowed ones, -1 for a forbidden one."""
+        place = np.full(self.shape[0] * self.shape[1], -1)
+        place[self.cell] = np.arange(self.cell.size)
+        return frozen(place)
+
+    def excess(self, order: Ints) -> Floats:
+        """By how much a ranking of allowed cells breaks each row beside the positions; negative where it does not."""
+        k, n = self.shape
+        cell = self.place[np.arange(k) * n + order]
+        starts, ends = self.weights.indptr[cell], self.weights.indptr[cell + 1]
+        entries = np.concatenate(
+            [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        )
+        reached = np.bincount(self.weights.indices[entries], self.weights.data[entries], self.lower.size - k)
+        return np.asarray(np.maximum(self.lower[k:] - reached, reached - self.upper[k:]))
+
+    @cached_property
     def proof(self) -> Any:
         """A `Proof` that the matrix is totally unimodular and the limits whole, where a quick one is found; or None."""
         from formulations.integrality import proof_of
