@@ -22,7 +22,7 @@ subject to  position[0]: P[0, 0] + P[0, 1] + P[0, 2] = 1
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -57,9 +57,6 @@ class ExposureRows:
     upper: Floats
     level: Floats | None = None
 
-    def renamed(self, label: str) -> ExposureRows:
-        return replace(self, label=label)
-
 
 class Constraint(Protocol):
     """What `marginal_ranking` takes as a constraint."""
@@ -93,27 +90,22 @@ class _Parity:
         difference, ratio = self._bounds()
         deserved, share = groups.mean(merit), groups.exposure(attention, weight)
         favoured = np.ones(deserved.size, dtype=bool)
-        limited = favoured.copy()
-        if self.protected is not None:
+        if self.protected is not None:  # t is then what this group gets, and bounds the others from above only
             favoured[:] = False
             favoured[groups.place(self.protected)] = True
-            limited = ~favoured
-        level, slack = -deserved * attention.max(), difference * unit * deserved
+        level = -deserved * attention.max()
         if ratio == 1.0:
-            lower, upper = np.where(favoured, 0.0, -np.inf), np.where(limited, slack, np.inf)
-            return ExposureRows(self.label, groups.names(), share, lower, upper, level)
-        index = [f"{name} least" for name in groups.names(favoured)] + [
-            f"{name} most" for name in groups.names(limited)
-        ]
-        zeros, endless = np.zeros(len(index)), np.full(len(index), np.inf)
-        least = np.arange(len(index)) < favoured.sum()
+            lower, slack = np.where(favoured, 0.0, -np.inf), difference * unit * deserved
+            return ExposureRows(self.label, groups.names(), share, lower, slack, level)
+        least = [f"{name} least" for name in groups.names(favoured)]
+        most = [f"{name} most" for name in groups.names()]
         return ExposureRows(
             self.label,
-            tuple(index),
-            csr_array(vstack([share[favoured], ratio * share[limited]])),
-            np.where(least, zeros, -endless),
-            np.where(least, endless, zeros),
-            np.concatenate([level[favoured], level[limited]]),
+            (*least, *most),
+            csr_array(vstack([share[favoured], ratio * share])),
+            np.repeat([0.0, -np.inf], [len(least), len(most)]),
+            np.repeat([np.inf, 0.0], [len(least), len(most)]),
+            np.concatenate([level[favoured], level]),
         )
 
     def _bounds(self) -> tuple[float, float]:

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,7 +137,7 @@ def _distinct(parts: list[ExposureRows]) -> list[ExposureRows]:
     for place, part in enumerate(parts):
         seen[part.label] += 1
         if seen[part.label] > 1:
-            parts[place] = part.renamed(f"{part.label} {seen[part.label]}")
+            parts[place] = replace(part, label=f"{part.label} {seen[part.label]}")
     return parts
 
 

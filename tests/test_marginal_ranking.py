@@ -4,12 +4,13 @@ import math
 from itertools import permutations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.optimize import LinearConstraint, linprog
 
 from formulations.errors import FormulationError, Infeasible, InvalidProblem
 from formulations.exposure import DemographicParity, DisparateImpact, DisparateTreatment, ExposureLimits
-from formulations.lottery import decompose
+from formulations.lottery import SHRINK, decompose
 from formulations.marginal_ranking import marginal_ranking
 from formulations.matching import matching
 from formulations.modeling.certify import certify
@@ -208,6 +209,7 @@ def test_groups_of_every_kind_of_label_name_the_rows():
     groups = [7, 7, "b", None]
     several = [
         DemographicParity(groups), DemographicParity(groups, ratio_bound=0.5), ExposureLimits(groups),
+        ExposureLimits(pd.Series(["x", pd.NA, "x", "y"], dtype="string")),
         ExposureLimits(np.array([0.5, np.nan, 0.5, 1.5])), LinearConstraint(np.ones((1, 8)), 0, 9),
     ]  # fmt: skip
     problem = marginal_ranking(profit, constraints=several)
@@ -216,7 +218,8 @@ def test_groups_of_every_kind_of_label_name_the_rows():
         "position[0]", "position[1]", *(f"document[{j}]" for j in range(4)),
         "demographic_parity['7']", "demographic_parity['b']",
         *(f"demographic_parity 2['{row}']" for row in ("7 least", "b least", "7 most", "b most")),
-        "exposure['7']", "exposure['b']", "exposure 2['0.5']", "exposure 2['1.5']", "row[0]",
+        "exposure['7']", "exposure['b']", "exposure 2['x']", "exposure 2['y']",
+        "exposure 3['0.5']", "exposure 3['1.5']", "row[0]",
     ]  # fmt: skip
     assert problem.variable_name(9) == "level['demographic_parity 2']"
     solution = solve(problem, "highs")
@@ -414,6 +417,26 @@ def test_dense_matrices_need_no_more_rankings_than_the_bound(n):
         for _ in range(30):
             P = np.tensordot(rng.dirichlet(np.full(math.factorial(n), 0.3)), all_orders(n, n), 1)[:k]
             check(decompose(P), P)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_the_likeliest_ranking_is_nearly_as_likely_as_one_can_be(n):
+    rng = np.random.default_rng([n, 5])
+    for _ in range(20):
+        P = mixture(rng, n, n, 8)
+        largest = P[np.arange(n), np.array(list(permutations(range(n))))].min(axis=1).max()
+        assert SHRINK * largest - 1e-12 <= decompose(P).probabilities[0] <= largest + 1e-12
+
+
+@pytest.mark.parametrize("noise", [1e-17, 1e-13, 1e-9, 1e-8])
+@pytest.mark.parametrize(("k", "n"), [(4, 4), (3, 6), (10, 30)])
+def test_rounding_makes_no_rankings(noise, k, n):
+    rng = np.random.default_rng([k, n, 6])
+    for _ in range(10):
+        order = rng.permutation(n)[:k]
+        lottery = decompose(np.eye(n)[order] + noise * rng.uniform(-1, 1, (k, n)))
+        assert lottery.orders.tolist() == [order.tolist()]
+        assert lottery.moved <= n * noise + 1e-12
 
 
 def test_tiny_probabilities_are_kept():

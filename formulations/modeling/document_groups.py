@@ -41,7 +41,7 @@ class DocumentGroups:
                     f"document {j} has {label!r} for its group, but needs one label; join labels into a text, or give "
                     "a constraint for each"
                 )
-            if label is not None and label == label:  # NaN differs from itself
+            if not _missing(label):
                 member[j] = places.setdefault(label, len(places))
         if not places:
             raise InvalidProblem("groups holds no label but None; put two documents in groups at least")
@@ -95,7 +95,7 @@ class DocumentGroups:
         """
         largest = np.concatenate([np.sort(attention)[::-1], np.zeros(self.member.size - attention.size)])
         for limit, given, verb, sign, edge in (
-            (np.maximum(lower, 0.0), largest, "at least", 1.0, "at most"),
+            (lower, largest, "at least", 1.0, "at most"),
             (upper, largest[::-1], "at most", -1.0, "at least"),
         ):
             order = np.argsort(-sign * limit, kind="stable")
@@ -109,3 +109,8 @@ class DocumentGroups:
                     f"group(s) {names} must have {verb} {asked[worst]:.6g} of exposure in all, but {count[worst]} "
                     f"document(s) get {edge} {reach[worst]:.6g}; {cure}"
                 )
+
+
+def _missing(label: Any) -> bool:
+    """None, pandas.NA, and NaN, which differs from itself."""
+    return label is None or type(label).__name__ == "NAType" or bool(label != label)
