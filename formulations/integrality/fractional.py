@@ -96,14 +96,16 @@ def random_polyhedron(matrix: csr_array, rng: np.random.Generator) -> Polyhedron
 
 
 def costs(columns: int, count: int, rng: np.random.Generator) -> Iterator[Floats]:
-    """Objectives of small whole numbers with many ties, of ±1, and of random reals."""
+    """Objectives with many ties (few ones, or small whole numbers), of ±1, and of reals."""
     for turn in range(count):
-        kind = turn % 4
+        kind = turn % 5
         if kind == 0:
             yield rng.integers(-1, 2, columns).astype(np.float64)
         elif kind == 1:
-            yield rng.integers(-3, 4, columns).astype(np.float64)
+            yield -(rng.random(columns) < 0.3).astype(np.float64)
         elif kind == 2:
+            yield rng.choice([-1.0, 1.0], columns)
+        elif kind == 3:
             yield rng.normal(size=columns)
         else:
-            yield np.where(rng.random(columns) < 0.3, rng.choice([-1.0, 1.0], columns), 0.0)
+            yield rng.integers(-3, 4, columns).astype(np.float64)

@@ -14,6 +14,7 @@ neither of which can lie behind the other go to different ends of i, so the grap
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +87,7 @@ class _Search:
             return self._star(rows, chosen)
         long = sorted((path for path in paths if path.bit_count() > 1), key=int.bit_count, reverse=True)
         for row in sorted(rows, key=lambda row: -self.row_sets[row].bit_count()):
-            parts = _parted(chosen & ~(1 << row), [path for path in long if not path >> row & 1])
+            parts = _parted(chosen & ~(1 << row), (path for path in long if not path >> row & 1))
             if len(parts) > 1:
                 return self._joined(row, [self._component(row, part) for part in parts])
         return None
@@ -158,7 +159,7 @@ class _Search:
             joined[row] = (a, b) if at_head == end else (b, a)
 
 
-def _parted(chosen: int, paths: list[int]) -> list[int]:
+def _parted(chosen: int, paths: Iterable[int]) -> list[int]:
     """The components of the rows in `chosen`, two of them joined when they are on one path."""
     parts: list[int] = []
     for path in paths:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
-from formulations.arrays import frozen
+from formulations.arrays import Ints, frozen
 from formulations.integrality.bipartite import row_classes
 from formulations.integrality.enumeration import MOST_ROWS, enumerated
 from formulations.integrality.evidence import Evidence, Families, Part, Parts, Proof, Signings, Signs
@@ -28,8 +28,14 @@ HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "e
 MOST_CELLS = 2**28
 """Larger matrices are not written out, as all but the proofs for the whole matrix need."""
 
+LARGE = 150
+SAMPLE = 40
+
+MOST_MEETINGS = 4 * 10**6
+"""How many pairs of sets are compared for a proof by columns."""
+
 Remainder: TypeAlias = list[tuple[list[int], list[int]]]
-"""Rows and columns of the blocks that no quick proof covers."""
+"""Rows and columns of the blocks that no quick proof covers, parts of a block before it."""
 
 
 def proof_of(problem: Form | csr_array | ArrayLike | Any) -> Proof | None:
@@ -64,7 +70,11 @@ def _prove_in_parts(matrix: Signs) -> Proof | Remainder:
         if not inner_rows.size or not inner_columns.size:
             continue
         part_rows, part_columns = rows[inner_rows], columns[inner_columns]
-        proof = _attempt(matrix[np.ix_(part_rows, part_columns)], DENSE)
+        block = matrix[np.ix_(part_rows, part_columns)]
+        unproved = _unproved_sample(block)
+        if unproved:
+            open_blocks += [(part_rows[rows].tolist(), part_columns[columns].tolist()) for rows, columns in unproved]
+        proof = None if unproved else _attempt(block, DENSE)
         if proof is None:
             open_blocks.append((part_rows.tolist(), part_columns.tolist()))
         else:
@@ -79,14 +89,33 @@ def _prove_in_parts(matrix: Signs) -> Proof | Remainder:
     return Proof(kind, shape, Parts(tuple(removals), tuple(parts)))
 
 
+def _unproved_sample(block: Signs) -> Remainder:
+    """What remains of a few rows of a large block, the largest and some others: where these have no quick proof, nor
+    has the block."""
+    if block.shape[0] <= LARGE or block.shape[1] <= MOST_ROWS:
+        return []
+    by_size = np.argsort(-np.count_nonzero(block, axis=1), kind="stable")
+    others = by_size[SAMPLE:]
+    chosen = np.sort(np.concatenate([by_size[:SAMPLE], others[:: -(-others.size // SAMPLE)]]))
+    found = _prove_in_parts(block[chosen])
+    return [] if isinstance(found, Proof) else [(chosen[rows].tolist(), columns) for rows, columns in found]
+
+
 def _attempt(matrix: Any, ways: tuple[tuple[str, Callable[[Any], Evidence | None]], ...]) -> Proof | None:
     """The first of some kinds of proof that holds for the matrix or its transpose."""
     for kind, find in ways:
         for transposed in (False, True):
+            if transposed and kind == "laminar" and (_counts(matrix) ** 2).sum() > MOST_MEETINGS:
+                continue
             evidence = find(matrix.T if transposed else matrix)
             if evidence is not None:
                 return Proof(kind, (int(matrix.shape[0]), int(matrix.shape[1])), evidence, transposed)
     return None
+
+
+def _counts(matrix: csr_array | Signs) -> Ints:
+    """How many entries each row has."""
+    return np.asarray(abs(matrix).sum(axis=1), dtype=np.int64).ravel()
 
 
 def _families(matrix: csr_array | Signs) -> Families | None:

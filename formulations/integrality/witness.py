@@ -22,6 +22,7 @@ __all__ = ["broken_entry", "fractional_vertex", "searched", "witness"]
 
 OBJECTIVES = 24
 POLYHEDRA = 12
+OWN_OBJECTIVES = 120
 NARROWINGS = 4
 
 
@@ -122,21 +123,19 @@ def _by_narrowing(part: Signs, rng: np.random.Generator, effort: int) -> Found |
 
 
 def fractional_vertex(statement: Statement, found: Found, rng: np.random.Generator, effort: int) -> Vertex | None:
-    """A fractional vertex of the problem's own feasible set, if one is met: first where the witness's columns pay."""
+    """A fractional vertex of the problem's own feasible set, if one is met; in half of the objectives the
+    columns of the witness pay."""
     program = statement.program
     if program is None:
         return None
     own = Polyhedron(statement.matrix, program.row_lower, program.row_upper, program.lower, program.upper)
     paying = np.zeros(statement.matrix.shape[1])
-    paying[found.columns] = 1.0
-    for turn, cost in enumerate(costs(paying.size, 2 * OBJECTIVES * effort, rng)):
-        x = own.vertex((0.1 * cost if turn % 2 else cost) - (turn % 3 < 2) * 3.0 * paying)
-        if x is None:
-            if turn == 0:
-                return None
-            continue
-        if own.square(x) is not None:
-            vertex = exact_vertex(program, x)
-            if vertex is not None:
-                return vertex
+    if own.vertex(paying) is None:
+        return None
+    paying[found.columns] = 3.0
+    for turn, cost in enumerate(costs(paying.size, OWN_OBJECTIVES * effort, rng)):
+        x = own.vertex(cost - (turn // 5 % 2) * paying)
+        vertex = None if x is None or own.square(x) is None else exact_vertex(program, x)
+        if vertex is not None:
+            return vertex
     return None
