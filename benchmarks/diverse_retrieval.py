@@ -1,5 +1,5 @@
-"""What a query of Π(B, 10) costs, way by way: the collapsed assignment, the flow, the linear and the integer program, and
-the same linear program stated to cvxpy. Every way solves the same queries in one run; values must agree.
+"""What a query of Π(B, 10) costs, way by way: the collapsed assignment, the flow, the linear and the integer program,
+and the same linear program stated to cvxpy. Every way solves the same queries in one run; values must agree.
 
     python benchmarks/diverse_retrieval.py
 """

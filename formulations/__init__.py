@@ -1,11 +1,12 @@
 """Optimization problems over arrays: stated as data, solved by any solver, proved.
 
-    problem      form               whole because                    solvers
-    ranking      RankTwoAssignment  bipartite incidence matrix       exact, and all that solve a matching
-    matching     Assignment         bipartite incidence matrix       scipy, ortools, networkx, highs, cvxpy:...
-    diverse_retrieval  ConstrainedRanking  Heller-Tompkins
-    ranking_set  ConstrainedRanking (its statement decides)
-    margin_dual  GroupedSimplexQP   (its variables are real)         active_set, qpsolvers:..., cvxpy:...
+    problem            form                whole because                    solvers
+    ranking            RankTwoAssignment   bipartite incidence matrix       exact, and all that solve a matching
+    matching           Assignment          bipartite incidence matrix       scipy, ortools, networkx, highs, cvxpy:...
+    diverse_retrieval  ConstrainedRanking  bipartite incidence matrix       all that solve a matching, by collapse
+    ranking_set        ConstrainedRanking  its statement says: verify       by its structure: matching, flow, highs, ...
+    marginal_ranking   LinearProgram       (a lottery, by `decompose`)      highs, cvxpy:...
+    margin_dual        GroupedSimplexQP    (its variables are real)         active_set, qpsolvers:..., cvxpy:...
 
 A function of the gallery goes from data to a problem and cannot solve it; `solve` takes the solver as an argument, and
 `certify` believes neither. `accepting(problem)` lists the installed solvers of a problem.
@@ -37,7 +38,20 @@ if TYPE_CHECKING:
     from formulations.errors import Unbounded as Unbounded
     from formulations.errors import UnknownSolver as UnknownSolver
     from formulations.errors import Unsupported as Unsupported
+    from formulations.exposure import DemographicParity as DemographicParity
+    from formulations.exposure import DisparateImpact as DisparateImpact
+    from formulations.exposure import DisparateTreatment as DisparateTreatment
+    from formulations.exposure import ExposureLimits as ExposureLimits
+    from formulations.integrality.confirmation import confirm as confirm
+    from formulations.integrality.evidence import Proof as Proof
+    from formulations.integrality.evidence import Undecided as Undecided
+    from formulations.integrality.evidence import Witness as Witness
+    from formulations.integrality.gap import integrality_gap as integrality_gap
+    from formulations.integrality.verify import verify_integrality as verify_integrality
+    from formulations.lottery import Lottery as Lottery
+    from formulations.lottery import decompose as decompose
     from formulations.margin_dual import margin_dual as margin_dual
+    from formulations.marginal_ranking import marginal_ranking as marginal_ranking
     from formulations.matching import matching as matching
     from formulations.modeling.batch import BatchSolution as BatchSolution
     from formulations.modeling.batch import solve_batch as solve_batch
@@ -51,10 +65,12 @@ if TYPE_CHECKING:
     from formulations.ranking_set import ranking_set as ranking_set
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
+    from formulations.statement_file import read_statement as read_statement
 
 GALLERY = {
     "diverse_retrieval": "formulations.diverse_retrieval:diverse_retrieval",
     "margin_dual": "formulations.margin_dual:margin_dual",
+    "marginal_ranking": "formulations.marginal_ranking:marginal_ranking",
     "matching": "formulations.matching:matching",
     "ranking": "formulations.ranking:ranking",
     "ranking_set": "formulations.ranking_set:ranking_set",
@@ -64,23 +80,36 @@ GALLERY = {
 WORDS = {
     "BatchSolution": "formulations.modeling.batch:BatchSolution",
     "Certificate": "formulations.modeling.certify:Certificate",
+    "DemographicParity": "formulations.exposure:DemographicParity",
+    "DisparateImpact": "formulations.exposure:DisparateImpact",
+    "DisparateTreatment": "formulations.exposure:DisparateTreatment",
+    "ExposureLimits": "formulations.exposure:ExposureLimits",
     "FormulationError": "formulations.errors:FormulationError",
     "Fractional": "formulations.errors:Fractional",
     "Infeasible": "formulations.errors:Infeasible",
     "InvalidProblem": "formulations.errors:InvalidProblem",
+    "Lottery": "formulations.lottery:Lottery",
+    "Proof": "formulations.integrality.evidence:Proof",
     "RankingSet": "formulations.modeling.ranking_set:RankingSet",
     "Refuted": "formulations.errors:Refuted",
     "Solution": "formulations.modeling.solution:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
     "Status": "formulations.modeling.solution:Status",
+    "Undecided": "formulations.integrality.evidence:Undecided",
     "Unbounded": "formulations.errors:Unbounded",
     "UnknownSolver": "formulations.errors:UnknownSolver",
     "Unsupported": "formulations.errors:Unsupported",
+    "Witness": "formulations.integrality.evidence:Witness",
     "accepting": "formulations.solvers:accepting",
     "certify": "formulations.modeling.certify:certify",
+    "confirm": "formulations.integrality.confirmation:confirm",
+    "decompose": "formulations.lottery:decompose",
+    "integrality_gap": "formulations.integrality.gap:integrality_gap",
     "named": "formulations.solvers:named",
+    "read_statement": "formulations.statement_file:read_statement",
     "solve": "formulations.modeling.solve:solve",
     "solve_batch": "formulations.modeling.batch:solve_batch",
+    "verify_integrality": "formulations.integrality.verify:verify_integrality",
 }
 
 __all__ = [*GALLERY, *WORDS]

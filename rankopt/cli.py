@@ -14,6 +14,10 @@ COMMANDS = {
     "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),
     "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),
     "evaluate": ("rankopt.commands.evaluate:evaluate", "Measure rankings; compare several with a paired test."),
+    "verify": (
+        "rankopt.commands.verify:verify",
+        "Prove or refute that the linear program of a set of rankings is whole.",
+    ),
     "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }

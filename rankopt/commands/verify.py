@@ -1,0 +1,90 @@
+"""`rankopt verify`: is the linear program of a set of rankings whole, and why?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankopt.commands.output import as_json, json_option
+
+if TYPE_CHECKING:
+    from formulations.integrality import Proof, Undecided, Witness
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False))
+@click.option("--effort", default=1, show_default=True, type=click.IntRange(1), help="How long to look for a witness.")
+@click.option("--seed", default=0, show_default=True, help="Of that search.")
+@json_option
+def verify(file: str, effort: int, seed: int, json_: bool) -> None:
+    """Prove or refute that the linear program of the set in FILE (TOML) is whole.
+
+    The answer is checked by a function that trusts nothing of the one that found it. Where FILE has a profit, this one
+    optimum is asked about too. Exit code 0: proved; 1: refuted or undecided.
+
+    \b
+    documents = 4
+    positions = 2
+    [attributes]
+    site = ["a.org", "a.org", "b.org", "c.org"]
+    [[constraint]]
+    at_most = 1
+    by = "site"
+    """
+    import numpy as np
+
+    from formulations.integrality import confirm, integrality_gap, verify_integrality
+    from formulations.modeling.constrained_ranking import ConstrainedRanking
+    from formulations.modeling.ranking_set import RankingSet
+    from formulations.statement_file import read_statement
+
+    problem = read_statement(file)
+    admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
+    if isinstance(admissible, RankingSet):
+        admissible.check_nonempty()
+        rows, columns = admissible.stated.matrix.shape
+        stated = f"{admissible}\n{rows} rows × {columns} variables"
+    else:
+        rows, columns = np.shape(admissible)
+        stated = f"matrix of {rows} rows × {columns} columns"
+    found = verify_integrality(problem, seed=seed, effort=effort)
+    confirm(problem, found)
+    gap = integrality_gap(problem) if isinstance(problem, ConstrainedRanking) else None
+    verdict = type(found).__name__.lower()
+    if json_:
+        record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
+        if gap is not None:
+            record["optimum"] = {
+                "integral": gap.integral,
+                "relaxation": gap.relaxed.value,
+                "whole": gap.whole.value,
+                "overestimate": gap.absolute,
+            }
+        as_json(record)
+    else:
+        click.echo(stated)
+        click.echo(str(found))
+        if verdict != "undecided":
+            click.echo("Checked again from the matrix alone: it holds.")
+        if gap is not None:
+            click.echo(str(gap))
+    if verdict != "proof":
+        raise click.exceptions.Exit(1)
+
+
+def _details(found: Proof | Witness | Undecided) -> dict[str, Any]:
+    """What the JSON says of the evidence."""
+    from formulations.integrality import Proof, Witness
+
+    if isinstance(found, Proof):
+        return {"kind": found.kind, "transposed": found.transposed}
+    if isinstance(found, Witness):
+        return {
+            "determinant": str(found.determinant),
+            "submatrix": [[str(entry) for entry in row] for row in found.entries],
+            "row_names": list(found.row_names),
+            "column_names": list(found.column_names),
+            "fractional_vertex": None if found.vertex is None else found.vertex.x.tolist(),
+        }
+    return {"tried": list(found.tried)}
