@@ -16,6 +16,7 @@ from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.names import split_by_block
 from formulations.modeling.rank_two import RankTwoAssignment
 from formulations.modeling.ranking_set import RankingSet
+from formulations.modeling.set_cases import covers, open_cells, relaxation_prices
 
 __all__ = ["ConstrainedRanking"]
 
@@ -32,7 +33,8 @@ class ConstrainedRanking(Form):
 
     `profit` (k, n) has the set's shape. `ranked` is the same problem without its set, where profit has rank two. A
     point x is the order: the document at each position. A dual y holds one price a row other than the positions: one
-    more unit of the row's limit gains no more than that; y > 0 presses on the upper limit, y < 0 on the lower.
+    more unit of the row's limit gains no more than that; y > 0 presses on the upper limit, y < 0 on the lower. Where
+    prices alone do not prove the best ranking, y is a proof by cases: a row of prices a case (`set_cases`).
     """
 
     profit: Floats
@@ -101,20 +103,36 @@ class ConstrainedRanking(Form):
     def bound(self, y: Floats) -> float:
         """Weak duality: Σ price · (the limit it presses on) + Σ_i max_j (profit[i, j] - the prices of the cell's rows).
 
-        A price that presses on a limit which is not there counts as 0.
+        A price that presses on a limit which is not there counts as 0. A y of two dimensions is a proof by cases
+        (`set_cases`): the worst of their bounds, infinite if they do not cover all rankings.
         """
+        if y.ndim == 1:
+            return self.case_bound(y, np.empty(0))
+        rows = self.admissible.stated.lower.size - self.positions
+        if not covers(y[:, rows:]):
+            return float("inf")
+        return max(self.case_bound(case[:rows], case[rows:]) for case in y)
+
+    def case_bound(self, y: Floats, path: Floats) -> float:
+        """The bound of one case: prices y, and the cells decided on its path."""
+        price, limit = self.pressing(y)
+        used = price != 0.0
+        return float((price[used] * limit[used]).sum() + self._best(price, path).sum())
+
+    def pressing(self, y: Floats) -> tuple[Floats, Floats]:
+        """The prices that press on a limit which is there (0 for the others), and these limits."""
         stated, k = self.admissible.stated, self.positions
         low, high = stated.lower[k:], stated.upper[k:]
         price = np.where(np.where(y > 0, np.isfinite(high), np.isfinite(low)), y, 0.0)
-        limit = np.where(price > 0, high, low)
-        used = price != 0.0
-        return float((price[used] * limit[used]).sum() + self._best(price).sum())
+        return price, np.where(price > 0, high, np.where(price < 0, low, 0.0))
 
-    def _best(self, price: Floats) -> Floats:
-        """(k,) the most that each position earns at these prices."""
+    def _best(self, price: Floats, path: Floats) -> Floats:
+        """(k,) the most that each position earns at these prices, in a case."""
         stated = self.admissible.stated
         left = np.full(self.profit.size, -np.inf)
         left[stated.cell] = self.profit.ravel()[stated.cell] - stated.weights @ price
+        if path.size:
+            left += open_cells(path, self.positions, self.documents)
         return np.asarray(left.reshape(self.profit.shape).max(axis=1))
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
@@ -131,9 +149,13 @@ class ConstrainedRanking(Form):
         return {"π": placed}
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        """The price of every row by name; documents whose row is implied by another have the price 0."""
+        """The price of every row by name; documents whose row is implied by another have the price 0. Beside a proof by
+        cases, the prices of the relaxation."""
         stated = self.admissible.stated
-        named = split_by_block(stated.blocks, np.concatenate([self._best(y), y]))
+        if y.ndim == 2:
+            prices = relaxation_prices(self)
+            y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
+        named = split_by_block(stated.blocks, np.concatenate([self._best(y, np.empty(0)), y]))
         documents = np.zeros(self.documents)
         documents[stated.kept] = named.get("document", np.empty(0))
         return {**named, "document": documents}

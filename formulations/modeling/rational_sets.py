@@ -12,6 +12,7 @@ from formulations.arrays import Floats
 from formulations.modeling.constrained_ranking import ConstrainedRanking
 from formulations.modeling.rational_orders import assigned, routed
 from formulations.modeling.rationals import Evidence, Rational, fractions
+from formulations.modeling.set_cases import covers, open_cells
 
 __all__ = ["constrained"]
 
@@ -33,19 +34,32 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
 
 
 def _priced(problem: ConstrainedRanking, y: Floats) -> Rational:
-    """Σ price · limit + Σ_i max_j (profit - prices of the cell's rows); a price on a limit that is not there is 0."""
+    """What prices, or a proof by cases, bound."""
+    if y.ndim == 1:
+        return _case(problem, y, np.empty(0))
+    rows = problem.admissible.stated.lower.size - problem.positions
+    if not covers(y[:, rows:]):
+        return float("inf")
+    return max(_case(problem, case[:rows], case[rows:]) for case in y)
+
+
+def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
+    """Σ price · limit + Σ_i max_j (profit - prices of the cell's rows) over the cells that are open."""
     stated, k = problem.admissible.stated, problem.positions
-    low, high = stated.lower[k:], stated.upper[k:]
-    price = np.where(np.where(y > 0, np.isfinite(high), np.isfinite(low)), y, 0.0)
-    limit = np.where(price > 0, high, np.where(price < 0, low, 0.0))
-    total = sum(
-        (Fraction(p) * Fraction(b) for p, b in zip(price.tolist(), limit.tolist(), strict=True) if p), Fraction(0)
-    )
+    price, limit = problem.pressing(y)
+    pressed = zip(price.tolist(), limit.tolist(), strict=True)
+    total = sum((Fraction(p) * Fraction(b) for p, b in pressed if p), Fraction(0))
     left = fractions(problem.profit.ravel()[stated.cell])
     exact = fractions(price)
-    entries = stated.matrix[k:].tocoo()
-    for row, cell, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):
+    entries = stated.weights.tocoo()
+    for cell, row, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):
         if exact[row]:
             left[cell] -= Fraction(weight) * exact[row]
+    open_ = open_cells(path, k, problem.documents)[stated.cell] == 0
     position = stated.cell // problem.documents
-    return total + sum((max(left[position == i]) for i in range(k)), Fraction(0))
+    for i in range(k):
+        earned = left[(position == i) & open_]
+        if not earned.size:
+            return -float("inf")
+        total += max(earned)
+    return total

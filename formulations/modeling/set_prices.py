@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from formulations.arrays import Floats, Ints
+from formulations.modeling.set_cases import proof_by_cases, relaxation_prices
 
 if TYPE_CHECKING:
     from formulations.modeling.constrained_ranking import ConstrainedRanking
@@ -15,8 +14,8 @@ __all__ = ["recovered_prices"]
 
 
 def recovered_prices(problem: ConstrainedRanking, order: Ints) -> Floats | None:
-    """One price a row beside the positions: of the collapsed assignment, of the laminar flow, or else the dual of the
-    linear program, whose bound is that of the relaxation."""
+    """One price a row beside the positions: of the collapsed assignment, of the laminar flow, of the linear program; or
+    a proof by cases where these leave a gap."""
     stated = problem.admissible.stated
     collapse = stated.collapse
     if collapse is not None and problem.violation(order) == 0.0:
@@ -26,26 +25,5 @@ def recovered_prices(problem: ConstrainedRanking, order: Ints) -> Floats | None:
     if network is not None and problem.violation(order) == 0.0:
         flow = network.flow(problem.profit)
         return network.prices(flow.recovered_dual(network.whole_flow(order)))
-    return _relaxation_prices(problem)
-
-
-def _relaxation_prices(problem: ConstrainedRanking) -> Floats | None:
-    from scipy.optimize import linprog
-    from scipy.sparse import csr_array, vstack
-
-    stated = problem.admissible.stated
-    above, below = np.isfinite(stated.upper), np.isfinite(stated.lower)
-    scale = max(problem.scale, 1e-300)
-    found = linprog(
-        -problem.profit.ravel()[stated.cell] / scale,
-        A_ub=csr_array(vstack([stated.matrix[above], -stated.matrix[below]])),
-        b_ub=np.concatenate([stated.upper[above], -stated.lower[below]]),
-        method="highs-ds",
-    )
-    if found.status != 0:
-        return None
-    price = np.zeros(stated.lower.size)
-    marginals = -np.asarray(found.ineqlin.marginals) * scale
-    price[above] += marginals[: int(above.sum())]
-    price[below] -= marginals[int(above.sum()) :]
-    return price[stated.shape[0] :]
+    proof = proof_by_cases(problem, problem.value(order))
+    return relaxation_prices(problem) if proof is None else proof

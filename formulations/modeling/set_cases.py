@@ -1,0 +1,133 @@
+"""Proof by cases: a bound on rankings under constraints that the linear program alone does not reach.
+
+The cases are the leaves of a binary tree: a cell holds its document in one branch and not in the other. Each case has
+row prices of its own, and the worst of their bounds holds for all rankings. So a search in whole numbers is proved
+without being believed: the tree is grown here, from the problem's data, until no case leaves room above the value.
+
+A proof is an array with one row a case: the prices of the rows beside the positions, then the cells decided on the way
+(c + 1 where cell c holds, -(c + 1) where it does not, 0 for nothing).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from formulations.arrays import Floats
+
+if TYPE_CHECKING:
+    from formulations.modeling.constrained_ranking import ConstrainedRanking
+
+__all__ = ["covers", "open_cells", "proof_by_cases", "relaxation_prices"]
+
+Path = tuple[int, ...]
+
+MOST_CASES = 200
+"""Nodes after which the tree is given up, and the bound of the linear program stands."""
+
+
+def proof_by_cases(problem: ConstrainedRanking, value: float) -> Floats | None:
+    """Cases that prove that no ranking is worth more than `value`, up to rounding; None where one may be, or where that
+    takes too many cases. One row of prices alone where the linear program suffices."""
+    stated, k = problem.admissible.stated, problem.positions
+    rows = stated.lower.size - k
+    slack = max(problem.rounding, 1e-11 * problem.scale)
+    leaves: list[tuple[Floats, Path]] = []
+    waiting: list[Path] = [()]
+    nodes = 0
+    while waiting:
+        path = waiting.pop()
+        nodes += 1
+        if nodes > MOST_CASES:
+            return None
+        prices, mass = _relaxed(problem, path)
+        if prices is None or problem.case_bound(prices, np.array(path, dtype=np.float64)) <= value + slack:
+            leaves.append((np.zeros(rows) if prices is None else prices, path))
+            continue
+        part = np.abs(mass - 0.5)
+        cell = int(np.argmin(part))
+        if part[cell] > 0.5 - 1e-6:  # whole, and better than what is to be proved best
+            return None
+        waiting += [(*path, -(int(stated.cell[cell]) + 1)), (*path, int(stated.cell[cell]) + 1)]
+    deepest = max(len(path) for _, path in leaves)
+    proof = np.zeros((len(leaves), rows + deepest))
+    for leaf, (prices, path) in enumerate(leaves):
+        proof[leaf, :rows] = prices
+        proof[leaf, rows : rows + len(path)] = path
+    return proof[0, :rows] if deepest == 0 else proof
+
+
+def relaxation_prices(problem: ConstrainedRanking) -> Floats | None:
+    """Row prices from the dual of the linear program, whose bound is that of the relaxation."""
+    return _relaxed(problem, ())[0]
+
+
+def open_cells(path: Floats, k: int, n: int) -> Floats:
+    """(k n,) 0 for the cells that a case leaves open, -inf for those that it rules out."""
+    ruled = np.zeros(k * n)
+    for decided in path[path != 0].astype(np.int64).tolist():
+        cell = abs(decided) - 1
+        if decided < 0:
+            ruled[cell] = -np.inf
+            continue
+        held = ruled[cell]
+        ruled[cell // n * n : (cell // n + 1) * n] = -np.inf
+        ruled[cell % n :: n] = -np.inf
+        ruled[cell] = held
+    return ruled
+
+
+def covers(paths: Floats) -> bool:
+    """Whether every ranking falls into one of the cases: they are the leaves of one binary tree."""
+    return _complete([tuple(int(cell) for cell in path if cell != 0) for path in paths])
+
+
+def _complete(paths: list[Path]) -> bool:
+    if not paths:
+        return False
+    if () in paths:
+        return True
+    first = {abs(path[0]) for path in paths}
+    if len(first) != 1:
+        return False
+    yes = [path[1:] for path in paths if path[0] > 0]
+    no = [path[1:] for path in paths if path[0] < 0]
+    return _complete(yes) and _complete(no)
+
+
+def _relaxed(problem: ConstrainedRanking, path: Path) -> tuple[Floats | None, Floats]:
+    """Row prices and the point of the linear program in a case; no prices where a position has no cell left.
+
+    Rows may be broken at a cost beyond any profit: there is a point, and prices, even where no ranking is left.
+    """
+    from scipy.optimize import linprog
+
+    stated = problem.admissible.stated
+    k, n = stated.shape
+    left = open_cells(np.array(path, dtype=np.float64), k, n)[stated.cell] == 0
+    if not np.isin(np.arange(k), stated.cell[left] // n).all():
+        return None, np.zeros(stated.cell.size)
+    scale = max(problem.scale, 1e-300)
+    weights = csr_array(stated.matrix[:, left])
+    above, below = (np.flatnonzero(np.isfinite(limit[k:])) + k for limit in (stated.upper, stated.lower))
+    limits = csr_array(vstack([weights[above], -weights[below]]))
+    count, cells = limits.shape
+    found = linprog(
+        np.concatenate([-problem.profit.ravel()[stated.cell[left]] / scale, np.full(count, 4.0 * (k + 1))]),
+        A_ub=csr_array(hstack([limits, -eye_array(count)])),
+        b_ub=np.concatenate([stated.upper[above], -stated.lower[below]]),
+        A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),
+        b_eq=np.ones(k),
+        method="highs-ds",
+    )
+    if found.status != 0:
+        return None, np.zeros(stated.cell.size)
+    marginals = -np.asarray(found.ineqlin.marginals) * scale
+    price = np.zeros(stated.lower.size)
+    price[above] += marginals[: above.size]
+    price[below] -= marginals[above.size :]
+    mass = np.zeros(stated.cell.size)
+    mass[left] = found.x[:cells]
+    return price[k:], mass
