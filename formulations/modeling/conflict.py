@@ -73,16 +73,13 @@ def _smallest(kept: list[Member], asked: list[Member], grown: bool, admissible: 
 
 
 def _members(admissible: RankingSet) -> list[Member]:
-    """The positions, the documents, and each row, pin and ban by name; those that every ranking meets come first."""
+    """Each row, pin and ban by name, then the documents and the positions: a conflict is sought among the first first."""
     k, n = admissible.positions, admissible.documents
     cell = np.arange(k * n)
     ones = np.ones(k * n)
     position = csr_array((ones, (cell // n, cell)), shape=(k, k * n))
     document = csr_array((ones, (cell % n, cell)), shape=(n, k * n))
-    members = [
-        Member("position", "each holds one document", position, np.ones(k), np.ones(k)),
-        Member("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)),
-    ]
+    members: list[Member] = []
     for constraint in admissible.constraints:
         if constraint.forbids is not None:
             empty = csr_array((0, k * n))
@@ -100,6 +97,8 @@ def _members(admissible: RankingSet) -> list[Member]:
                     constraint.upper[part],
                 )
             )
+    members.append(Member("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)))
+    members.append(Member("position", "each holds one document", position, np.ones(k), np.ones(k)))
     return members
 
 
@@ -133,7 +132,7 @@ def _stacked(members: Sequence[Member]) -> tuple[csr_array, Floats, Floats]:
 
 def _room(members: list[Member], admissible: RankingSet) -> int:
     """The most positions, from the first on, that the other members let be filled; 0 where they conflict anyway."""
-    position, *others = members
+    *others, position = members
     k, cells = position.matrix.shape
     some = replace(position, lower=np.full(k, -np.inf))
     # No position is filled before the one above it.

@@ -1,0 +1,152 @@
+"""`rankopt verify`, and the TOML files that it reads."""
+
+import json
+from itertools import permutations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from formulations import Infeasible, InvalidProblem, RankingSet, read_statement, solve
+from formulations.modeling.constrained_ranking import ConstrainedRanking
+from rankopt.cli import rankopt
+
+SITES = """
+documents = 5
+positions = 3
+[attributes]
+site = ["a.org", "a.org", "b.org", "c.org", "c.org"]
+"""
+
+WORDS = """
+documents = 5
+positions = 3
+[attributes]
+site = ["a", "a", "b", "c", "c"]
+topic = [["x", "y"], "x", "y", "z", []]
+[[constraint]]
+at_most = 1
+by = "site"
+[[constraint]]
+at_most = 1
+by = "topic"
+name = "topic"
+[[constraint]]
+at_least = 1
+documents = { site = "c" }
+positions = [0, 1]
+[[constraint]]
+ban = [0]
+positions = [2]
+[[constraint]]
+pin = 2
+position = 2
+[[constraint]]
+before = [1, 4]
+[[constraint]]
+exactly = 1
+documents = [3, 4]
+[[constraint]]
+rows = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
+upper = 0
+"""
+
+
+def write(tmp_path, text):
+    file = tmp_path / "set.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def run(tmp_path, text, *options):
+    return CliRunner().invoke(rankopt, ["verify", str(write(tmp_path, text)), *options])
+
+
+def test_every_word_reads_as_it_is_said(tmp_path):
+    read = read_statement(write(tmp_path, WORDS))
+    said = (
+        RankingSet(5, 3)
+        .at_most(1, by=["a", "a", "b", "c", "c"])
+        .at_most(1, by=[("x", "y"), "x", "y", "z", ()], name="topic")
+        .at_least(1, documents=[3, 4], positions=range(2))
+        .ban(0, 2)
+        .pin(2, 2)
+        .before(1, 4)
+        .exactly(1, documents=[3, 4])
+        .rows(np.eye(1, 15), upper=0)
+    )
+    assert (read.stated.matrix != said.stated.matrix).nnz == 0
+    assert np.array_equal(read.stated.upper, said.stated.upper)
+    orders = list(permutations(range(5), 3))
+    assert [read.admits(order) for order in orders] == [said.admits(order) for order in orders]
+    assert any(read.admits(order) for order in orders)
+
+
+def test_a_proof(tmp_path):
+    done = run(tmp_path, SITES + '[[constraint]]\nat_most = 1\nby = "site"')
+    assert done.exit_code == 0, done.output
+    assert "totally unimodular (bipartite)" in done.output
+    assert "Checked again" in done.output
+
+
+def test_a_witness_with_its_optimum(tmp_path):
+    text = "documents = 6\npositions = 3\nweights = [1.0, 0.9, 0.8]\nscores = [3, 3, 3, 0, 0, 0]\n"
+    text += "".join(f"[[constraint]]\nat_most = 1\ndocuments = {pair}\n" for pair in ([0, 1], [1, 2], [0, 2]))
+    done = run(tmp_path, text, "--json")
+    record = json.loads(done.output)
+    assert done.exit_code == 1
+    assert record["verdict"] == "witness"
+    square = np.array(record["submatrix"], dtype=float)
+    assert abs(round(np.linalg.det(square))) == abs(int(record["determinant"])) == 2
+    assert record["optimum"]["relaxation"] == pytest.approx(4.35)
+    assert record["optimum"]["whole"] == pytest.approx(3.0)
+
+
+def test_a_bare_matrix(tmp_path):
+    assert run(tmp_path, "matrix = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]").exit_code == 1
+    assert run(tmp_path, "matrix = [[1, 1, 0], [0, 1, 1], [0, 0, 1]]").exit_code == 0
+
+
+def test_a_profit_makes_it_a_problem(tmp_path):
+    problem = read_statement(write(tmp_path, "documents = 2\npositions = 1\nprofit = [[1.0, 3.0]]"))
+    assert isinstance(problem, ConstrainedRanking)
+    assert solve(problem).order.tolist() == [1]
+
+
+def test_an_empty_set_names_its_conflict(tmp_path):
+    text = SITES + "".join(f'[[constraint]]\n{word} = {count}\nby = "site"\nname = "{word}"\n' for word, count in TWO)
+    done = run(tmp_path, text)
+    assert isinstance(done.exception, Infeasible)
+    assert "Conflict: " in str(done.exception)
+    assert "position" not in str(done.exception).partition("Conflict")[2].partition(";")[0]
+
+
+TWO = (("at_most", 0), ("at_least", 1))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("documents = [", "is no TOML"),
+        ("positions = 3", "how many documents"),
+        ("documents = 3", "how many positions"),
+        ("documents = 3\npositions = 2\nquota = 1", "key 'quota'"),
+        ("matrix = [[1]]\ndocuments = 1", "a key 'documents'"),
+        ("matrix = [[nan]]", "must be finite"),
+        ("matrix = [1]", "dimension"),
+        (SITES + '[[constraint]]\nat_most = 1\nby = "color"', "constraint 1: there is no list 'color'"),
+        (SITES + "[[constraint]]\nby = 'site'", "it needs one of at_most"),
+        (SITES + "[[constraint]]\nat_most = 1\nban = [1]", "has at_most and ban"),
+        (SITES + "[[constraint]]\nat_most = 1\ndocument = 1", "takes documents, positions, by and name"),
+        (SITES + "[[constraint]]\nat_most = 1.5", "constraint 1: count = 1.5"),
+        (SITES + "[[constraint]]\nbefore = [1]", "constraint 1: before = "),
+        (SITES + "[[constraint]]\nbefore = [1, 1]", "cannot stand before itself"),
+        (SITES + "[[constraint]]\nat_most = 1\ndocuments = [9]", "names 9"),
+        (SITES + "[constraint]\nat_most = 1", "two brackets"),
+        ("documents = 2\npositions = 1\nweights = [1.0]", "give both"),
+        ("documents = 2\npositions = 1\nprofit = [[1.0]]", "profit has shape"),
+    ],
+)
+def test_what_cannot_be_read_says_where_and_why(tmp_path, text, says):
+    with pytest.raises(InvalidProblem, match=says.replace("[", r"\[")):
+        read_statement(write(tmp_path, text))
