@@ -2,16 +2,19 @@
 
 Rounding depends on the order of sums, and a nonconvex objective turns the last bit into another stationary point. So
 training first puts the documents of a query, and the queries, into an order that depends on their content alone:
-features and grade of a document, documents and weight of a query. Names and places in the input play no part, so
-shuffled, relabelled or split data gives the same model bit for bit.
+features, grade and the attributes in use of a document, documents and weight of a query. Names and places in the input
+play no part, so shuffled, relabelled or split data gives the same model bit for bit.
 """
 
+from collections.abc import Sequence
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
+from rankopt.data.values import taken
 
 __all__ = ["canonical"]
 
@@ -22,12 +25,17 @@ CHUNK = 1 << 16
 """Rows whose bits are held at a time."""
 
 
-def canonical(queries: Queries, weights: Floats, keep_documents: bool = False) -> tuple[Queries, Floats]:
+def canonical(
+    queries: Queries, weights: Floats, keep_documents: bool = False, attributes: Sequence[str] = ()
+) -> tuple[Queries, Floats]:
     """The same queries in canonical order, and their weights (m,) with them.
 
     keep_documents: leave the documents of each query in the order of the input, where that order has a meaning.
+    attributes: those that count as content; only they are carried along.
     """
     document = _fingerprints(queries)
+    for number, name in enumerate(attributes):
+        document = document + _mixed(_labels(queries.attributes[name]) + np.uint64(2 * number + 1))
     order = np.arange(document.size)
     if not keep_documents:
         order = np.lexsort((document, np.repeat(np.arange(len(queries)), np.diff(queries.offsets))))
@@ -37,9 +45,14 @@ def canonical(queries: Queries, weights: Floats, keep_documents: bool = False) -
     mixed = _mixed(document[order] + place * np.uint64(0x9E3779B97F4A7C15))
     by_content = np.lexsort((weights, np.add.reduceat(mixed, queries.offsets[:-1])))
     rows = np.concatenate([order[queries.offsets[q] : queries.offsets[q + 1]] for q in by_content.tolist()])
-    relevance = None if queries.relevance is None else queries.relevance[rows]
-    offsets = np.concatenate([[0], np.cumsum(np.diff(queries.offsets)[by_content])])
-    return Queries.from_arrays(queries.features[rows], relevance, group=np.diff(offsets)), weights[by_content]
+    ordered = Queries(
+        features=taken(queries.features, rows),
+        offsets=np.concatenate([[0], np.cumsum(np.diff(queries.offsets)[by_content])]),
+        relevance=None if queries.relevance is None else queries.relevance[rows],
+        query_ids=tuple(queries.query_ids[q] for q in by_content.tolist()),  # for messages; they order nothing
+        attributes={name: queries.attributes[name][rows] for name in attributes},
+    )
+    return ordered, weights[by_content]
 
 
 def _fingerprints(queries: Queries) -> Hashes:
@@ -58,6 +71,15 @@ def _fingerprints(queries: Queries) -> Hashes:
     if queries.relevance is not None:
         content = content + _mixed(_bits(queries.relevance)) * np.uint64(0xD1342543DE82EF95)
     return np.asarray(content)
+
+
+def _labels(values: NDArray[Any]) -> Hashes:
+    """(N,) 64 bits for each label, or several: the same in every process, whatever the order of several."""
+    entries = values.tolist()
+    several = (tuple, list, set, frozenset)
+    texts = [repr(sorted(map(repr, entry)) if isinstance(entry, several) else entry) for entry in entries]
+    digest = {text: int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little") for text in set(texts)}
+    return np.array([digest[text] for text in texts], dtype=np.uint64)
 
 
 def _bits(values: NDArray[Any]) -> Hashes:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from formulations.modeling.rank_two import RankTwoBatch
 from rankopt.errors import OptionError
+from rankopt.losses.admissible import AdmissibleBatch
 from rankopt.losses.within import mean_of_runs, query_of_row, sorted_rows
 
 __all__ = ["Convex"]
@@ -18,6 +19,8 @@ __all__ = ["Convex"]
 @dataclass(frozen=True)
 class Convex:
     """H(s) + best - c̄ᵀs, c̄ the decay of a fixed order (or a mean of orders) that is best for the measure.
+
+    Under constraints it is one admissible order, ties falling by the score at w₀ and then by the documents' own order.
 
     reference: "average": documents of equal gain share the mean of c over the positions that they fill together, so
         the order of the input does not matter. "first": equal gains in the order of the input, as in the papers.
@@ -40,3 +43,7 @@ class Convex:
             decay = mean_of_runs(decay, query, problem.gain[rows])
         weights[rows] = decay
         return weights
+
+    def admissible(self, batch: AdmissibleBatch, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The reference under constraints; asked for once, before training."""
+        return batch.best_by_score(scores)

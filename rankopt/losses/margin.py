@@ -12,20 +12,24 @@ from numpy.typing import NDArray
 from formulations.modeling.batch import solve_batch
 from formulations.modeling.rank_two import RankTwoBatch
 from formulations.modeling.solve import Solver
+from rankopt.losses.admissible import AdmissibleBatch
 from rankopt.losses.loss import LossAt
 from rankopt.losses.within import query_of_row, sorted_rows
 
 __all__ = ["MarginLoss", "Reference"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class Reference(Protocol):
-    """Which bound: the weights c̄ that are subtracted."""
+    """Which bound: the weights c̄ that are subtracted; under constraints the rows of an admissible order."""
 
     convex: ClassVar[bool]
 
     def weights(self, problem: RankTwoBatch, scores: Floats) -> Floats: ...
+
+    def admissible(self, batch: AdmissibleBatch, scores: Floats) -> Ints: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.modeling.rank_two import RankTwoBatch
+from rankopt.losses.admissible import AdmissibleBatch
 from rankopt.losses.within import mean_of_runs, query_of_row, sorted_rows
 
 __all__ = ["Nonconvex"]
@@ -27,3 +28,8 @@ class Nonconvex:
         weights = np.empty_like(problem.decay)
         weights[rows] = mean_of_runs(problem.decay, query, scores[rows])
         return weights
+
+    def admissible(self, batch: AdmissibleBatch, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The admissible order that is best for the scores."""
+        ones = np.ones(len(batch))
+        return batch.argmax(0.0 * ones, ones, scores).rows

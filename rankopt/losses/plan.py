@@ -10,16 +10,20 @@ from numpy.typing import NDArray
 from formulations.modeling.solve import Solver
 from formulations.ranking import ranking
 from rankopt.errors import DataError
+from rankopt.losses.admissible import AdmissibleBatch
+from rankopt.losses.constrained import ConstrainedLoss
 from rankopt.losses.decay import Decay
 from rankopt.losses.margin import MarginLoss, Reference
 from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.losses.scores import linear_scores
 from rankopt.losses.shard import Shard
 from rankopt.losses.within import query_of_row, sorted_rows
 
 if TYPE_CHECKING:
+    from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-__all__ = ["SHARD_ROWS", "margin_shards", "orderable", "pairwise_shards"]
+__all__ = ["SHARD_ROWS", "constrained_shards", "margin_shards", "orderable", "pairwise_shards"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,6 +80,47 @@ def margin_shards(
         )
         loss = MarginLoss.build(problem, reference, solver)
         shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss))
+    return tuple(shards)
+
+
+def constrained_shards(
+    queries: Queries,
+    weights: Floats,
+    measure: Any,
+    decay: Decay,
+    reference: Reference,
+    solver: Solver | str,
+    admissible: Admissible,
+    start: Floats,
+) -> tuple[Shard, ...]:
+    """Shards of the queries in which admissible orders differ in worth, with the margin bound under the set.
+
+    start: (d,) the weights whose scores break ties of the convex reference. Raises DataError naming a query that has
+    no admissible ranking.
+    """
+    gain = measure.gain(_relevance(queries), queries.offsets)
+    useful = orderable(gain, measure.discounts(queries.offsets), queries.offsets)
+    queries, share = _kept(queries, weights, useful, f"{measure} tells apart")
+    sets = admissible.of_queries(queries)
+    lengths = [(one.documents, one.positions) for one in sets]
+    batch = AdmissibleBatch(
+        sets,
+        measure.gain(_relevance(queries), queries.offsets),
+        np.concatenate([measure.discount(n)[:k] for n, k in lengths]),
+        np.concatenate([decay.weights(n, measure)[:k] for n, k in lengths]),
+        queries.offsets,
+        solver,
+    ).with_best()
+    useful = batch.orderable()
+    queries, share = _kept(queries, share, useful, f"{measure} tells apart in the admissible rankings")
+    batch = batch.some(np.flatnonzero(useful))
+    shards = []
+    for first, last in cut(queries.offsets):
+        low, high = queries.offsets[first], queries.offsets[last]
+        features, offsets = queries.features[low:high], queries.offsets[first : last + 1] - low
+        part = batch.some(np.arange(first, last))
+        loss = ConstrainedLoss.build(part, reference, linear_scores(features, start))
+        shards.append(Shard(features, offsets, share[first:last], loss))
     return tuple(shards)
 
 

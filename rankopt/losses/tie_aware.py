@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.modeling.rank_two import RankTwoBatch
+from rankopt.losses.admissible import AdmissibleBatch
 from rankopt.losses.within import mean_of_runs, query_of_row, sorted_rows
 
 __all__ = ["TieAware"]
@@ -36,3 +37,7 @@ class TieAware:
         weights[rows] = decay
         weights[by_gain] = mean_of_runs(weights[by_gain], query, problem.gain[by_gain], scores[by_gain])
         return weights
+
+    def admissible(self, batch: AdmissibleBatch, scores: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Of the admissible orders that are best for the measure the one that is best for the scores."""
+        return batch.best_by_score(scores)

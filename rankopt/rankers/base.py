@@ -7,7 +7,7 @@ A ranker of its own is a subclass with `__init__` (its options, as scikit-learn 
 # mypy: allow-subclassing-any
 # (scikit-learn carries no types: its base class is `Any` to a type checker)
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -16,12 +16,22 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from rankopt.constraints.admissible import Admissible
 from rankopt.data.queries import Queries
-from rankopt.errors import DataError, ModelError
+from rankopt.errors import DataError, OptionError
 from rankopt.losses.scores import linear_scores
 from rankopt.measures.evaluation import evaluate
+from rankopt.rankers.deployment import orders, scores_of_places
 from rankopt.rankers.explanation import Explanation
-from rankopt.rankers.inputs import read_features, read_queries, read_row, without_qid_column
+from rankopt.rankers.inputs import (
+    check_queries_named,
+    documents_of,
+    read_evaluation,
+    read_features,
+    read_queries,
+    read_row,
+)  # fmt: skip
+from rankopt.rankers.loaded import check_weights
 from rankopt.rankers.weights import query_weights, weights_of_rows
 
 Floats = NDArray[np.float64]
@@ -47,9 +57,9 @@ class LinearRanker(BaseEstimator):
 
     # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set is not among them on purpose: the
     # earlier steps of a Pipeline would not transform it, and scikit-learn's error is better than a silent mismatch.
-    __metadata_request__fit: ClassVar = {"qid": True, "group": True, "query_weight": True}
+    __metadata_request__fit: ClassVar = {"qid": True, "group": True, "query_weight": True, "attributes": True}
     # Pipeline.score passes sample_weight to its last step whenever routing is on.
-    __metadata_request__score: ClassVar = {"qid": True, "group": True, "sample_weight": True}
+    __metadata_request__score: ClassVar = {"qid": True, "group": True, "sample_weight": True, "attributes": True}
 
     _saved: ClassVar[tuple[str, ...]] = ("coef_", "n_queries_", "n_features_in_", "feature_names_in_")
     """Fitted attributes that a saved model holds, where they exist. A subclass adds its own."""
@@ -71,42 +81,30 @@ class LinearRanker(BaseEstimator):
         qid: Any = None,
         group: Any = None,
         query_weight: Any = None,
+        attributes: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        eval_attributes: Any = None,
     ) -> Self:
         """Learn `coef_` from the features X and the grades y (N,) of the documents.
 
         query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance.
+        attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
+        both by rows), or a mapping from name to (N,) values.
         eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
         named by `eval_qid` or `eval_group` as above. Raises DataError for data that cannot be used.
         """
-        queries = read_queries(self, X, y, qid=qid, group=group, reset=True)
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
         weights = query_weights(queries, query_weight)
         self.n_queries_ = len(queries)  # first: what an interrupted `_fit` leaves behind is whole
-        self._fit(queries, weights, self._evaluation(eval_set, eval_qid, eval_group))
+        evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
+        self._fit(queries, weights, evaluation)
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         """Set `coef_` from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
-
-    def _evaluation(self, eval_set: Any, eval_qid: Any, eval_group: Any) -> Queries | None:
-        if eval_set is None:
-            if eval_qid is not None or eval_group is not None:
-                raise DataError("eval_qid and eval_group belong to eval_set, which is missing; pass eval_set=(X, y).")
-            return None
-        if isinstance(eval_set, Queries):
-            return read_queries(self, eval_set, None, qid=eval_qid, group=eval_group, reset=False)
-        if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
-            raise DataError(
-                f"eval_set cannot be a {type(eval_set).__name__} because one data set is chosen on; "
-                "pass eval_set=(X, y) or a Queries."
-            )
-        _, column = without_qid_column(eval_set[0])
-        if self.n_queries_ > 1 and eval_qid is None and eval_group is None and column is None:
-            raise DataError("eval_set has no query ids, but the training data has several queries; pass eval_qid=.")
-        return read_queries(self, *eval_set, qid=eval_qid, group=eval_group, reset=False)
 
     def predict(self, X: Any) -> Floats:
         """The scores (N,) of the documents in the caller's order of rows; the query of a row does not matter."""
@@ -114,48 +112,83 @@ class LinearRanker(BaseEstimator):
         scores = linear_scores(read_features(self, X, reset=False), self.coef_)
         return X.to_caller(scores) if isinstance(X, Queries) else scores
 
-    def score(self, X: Any, y: Any = None, *, qid: Any = None, group: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        attributes: Any = None,
+        constraints: Admissible | None = None,
+    ) -> float:
         """The mean of `measure` over the queries, where it is defined, under the default
-        convention of `rankopt.measures.evaluate`.
+        convention of `rankopt.measures.evaluate`. Under constraints (the ranker's own, if none are given) it is that of
+        the rankings that `rank` gives; documents that are not among them stand behind, by score.
 
         sample_weight: one weight a row, equal inside a query. Raises DataError when the ranker was fitted on several
         queries and nothing says which rows belong together.
         """
         check_is_fitted(self, "coef_")
-        _, column = without_qid_column(X)
-        if self.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
-            raise DataError(
-                f"{type(self).__name__} cannot score because it was fitted on {self.n_queries_} queries and `qid` is "
-                "missing; pass qid=. Inside a Pipeline or a search it is lost unless routing is on: "
-                "`sklearn.set_config(enable_metadata_routing=True)`."
-            )
-        queries = read_queries(self, X, y, qid=qid, group=group, reset=False)
+        check_queries_named(self, X, qid, group)
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         weights = weights_of_rows(queries, sample_weight)
-        scores = linear_scores(queries.features, self.coef_)
-        return evaluate(queries, scores, self.measure).mean(weights=weights)
+        return evaluate(queries, self._shown_scores(queries, self.coef_, constraints), self.measure).mean(
+            weights=weights
+        )
 
     def rank(
-        self, X: Any, qid: Any = None, k: int | None = None, *, group: Any = None
+        self,
+        X: Any,
+        qid: Any = None,
+        k: int | None = None,
+        *,
+        group: Any = None,
+        attributes: Any = None,
+        constraints: Admissible | None = None,
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
         """The documents of each query, best first: row indices of X, or document ids where X is `Queries` with ids.
 
         One query gives an array, several a dict from query id to array. `k` cuts each to its first k. Documents of
-        equal score stay in the order of the input.
+        equal score stay in the order of the input. Under constraints (the ranker's own, if none are given) it is the
+        admissible ranking with the largest Σ_i c_i s_π(i), c the decay of training where that is positive and strictly
+        decreasing, else 1 / log2(i + 1); where rules only limit nested or disjoint sets of documents, as in Π(B, k),
+        one greedy pass by score finds it [ORM, section 7.1].
         """
         check_is_fitted(self, "coef_")
         if k is not None and k < 1:
             raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
-        queries = read_queries(self, X, None, qid=qid, group=group, reset=False, labels=False)
-        scores = linear_scores(queries.features, self.coef_)
-        documents: NDArray[Any] = queries.row_order
-        if queries.document_ids is not None:
-            documents = np.empty(queries.n_documents, dtype=object)
-            documents[:] = queries.document_ids
-        orders: dict[Hashable, NDArray[Any]] = {}
-        for query, start, stop in zip(queries.query_ids, queries.offsets[:-1], queries.offsets[1:], strict=True):
-            order = np.argsort(-scores[start:stop], kind="stable")[:k]
-            orders[query] = documents[start:stop][order]
-        return orders if len(orders) > 1 else next(iter(orders.values()))
+        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        documents = documents_of(queries)
+        shown = self._shown(queries, linear_scores(queries.features, self.coef_), constraints)
+        ranked = {
+            query: documents[start:stop][order[:k]]
+            for query, start, stop, order in zip(
+                queries.query_ids, queries.offsets[:-1], queries.offsets[1:], shown, strict=True
+            )
+        }
+        return ranked if len(ranked) > 1 else next(iter(ranked.values()))
+
+    def _admissible(self, given: Any = None) -> Admissible | None:
+        """The constraints that hold: those given, else the ranker's own. Raises OptionError for another type."""
+        chosen = getattr(self, "constraints", None) if given is None else given
+        if not isinstance(chosen, Admissible | None):
+            raise OptionError(
+                f"constraints cannot be a {type(chosen).__name__}; state them as Admissible(k).at_most(...)"
+            )
+        return chosen
+
+    def _shown(self, queries: Queries, scores: Floats, constraints: Any = None) -> Iterator[NDArray[np.int64]]:
+        """The ranking of each query that is shown, as documents counted within the query."""
+        return orders(queries, scores, self._admissible(constraints))
+
+    def _shown_scores(self, queries: Queries, coef: Floats, constraints: Any = None) -> Floats:
+        """(N,) scores that order the documents of each query as they are shown."""
+        scores = linear_scores(queries.features, coef)
+        if self._admissible(constraints) is None:
+            return scores
+        return scores_of_places(queries, scores, self._shown(queries, scores, constraints))
 
     def explain(self, x: Any, y: Any) -> Explanation:
         """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first."""
@@ -172,20 +205,10 @@ class LinearRanker(BaseEstimator):
 
     def _check_loaded(self) -> None:
         """Raise ModelError where the attributes read from a file do not fit together."""
-        for name in ("coef_", "n_features_in_", "n_queries_"):
-            if not hasattr(self, name):
-                raise ModelError(f"{name} is missing.")
-        for name in ("n_features_in_", "n_queries_"):
-            if type(getattr(self, name)) is not int:
-                raise ModelError(f"{name} is not a whole number.")
-        coef, d = self.coef_, self.n_features_in_
-        if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == (d,)):
-            raise ModelError(f"coef_ is not an array of {d} float64 numbers as n_features_in_ says.")
-        if not np.isfinite(coef).all():
-            raise ModelError("coef_ has a value that is not finite.")
-        names = getattr(self, "feature_names_in_", None)
-        if names is not None and np.shape(names) != (d,):
-            raise ModelError(f"feature_names_in_ does not name {d} features.")
+        check_weights(self)
+
+    def _coef_shape(self) -> tuple[int, ...]:
+        return (self.n_features_in_,)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

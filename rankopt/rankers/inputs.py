@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
+from rankopt.rankers.attributes import row_attributes
 
 if TYPE_CHECKING:
     from rankopt.rankers.base import LinearRanker
@@ -47,6 +48,7 @@ def read_queries(
     *,
     qid: Any,
     group: Any,
+    attributes: Any = None,
     reset: bool,
     labels: bool = True,
 ) -> Queries:
@@ -54,9 +56,10 @@ def read_queries(
 
     X: (N, d) array, CSR, data frame (perhaps with a column `qid`), or a `Queries`, which brings the rest along.
     y: (N,) grades, needed when `labels`. qid: (N,) hashables, in any order. group: sizes of consecutive queries.
-    No way at all means that all rows are one query. Raises DataError on two ways at once.
+    No way at all means that all rows are one query. attributes: see `row_attributes`. Raises DataError on two ways at
+    once.
     """
-    given = {"y": y, "qid": qid, "group": group}
+    given = {"y": y, "qid": qid, "group": group, "attributes": attributes}
     if isinstance(X, Queries):
         twice = [name for name, value in given.items() if value is not None]
         if twice:
@@ -88,7 +91,48 @@ def read_queries(
     ids = column if qid is None else qid
     sizes = [features.shape[0]] if ids is None and group is None else group
     names = getattr(ranker, "feature_names_in_", None)
-    return Queries.from_arrays(features, relevance, qid=ids, group=sizes, feature_names=names)
+    columns = row_attributes(attributes, features.shape[0])
+    return Queries.from_arrays(features, relevance, qid=ids, group=sizes, attributes=columns, feature_names=names)
+
+
+def check_queries_named(ranker: "LinearRanker", X: Any, qid: Any, group: Any) -> None:
+    """Raise DataError where a ranker was fitted on several queries and nothing says which rows belong together."""
+    _, column = without_qid_column(X)
+    if ranker.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
+        raise DataError(
+            f"{type(ranker).__name__} cannot score because it was fitted on {ranker.n_queries_} queries and `qid` is "
+            "missing; pass qid=. Inside a Pipeline or a search it is lost unless routing is on: "
+            "`sklearn.set_config(enable_metadata_routing=True)`."
+        )
+
+
+def documents_of(queries: Queries) -> NDArray[Any]:
+    """(N,) what a caller knows the documents by: their ids where the data has them, else their rows."""
+    if queries.document_ids is None:
+        return queries.row_order
+    documents = np.empty(queries.n_documents, dtype=object)
+    documents[:] = queries.document_ids
+    return documents
+
+
+def read_evaluation(ranker: "LinearRanker", eval_set: Any, **ways: Any) -> Queries | None:
+    """The data that a ranker chooses on: `(X, y)` or `Queries`, with `ways` (qid, group, attributes) as in fit."""
+    if eval_set is None:
+        if any(value is not None for value in ways.values()):
+            names = ", ".join(f"eval_{name}" for name in ways)
+            raise DataError(f"{names} belong to eval_set, which is missing; pass eval_set=(X, y).")
+        return None
+    if isinstance(eval_set, Queries):
+        return read_queries(ranker, eval_set, None, **ways, reset=False)
+    if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
+        raise DataError(
+            f"eval_set cannot be a {type(eval_set).__name__} because one data set is chosen on; "
+            "pass eval_set=(X, y) or a Queries."
+        )
+    _, column = without_qid_column(eval_set[0])
+    if ranker.n_queries_ > 1 and ways["qid"] is None and ways["group"] is None and column is None:
+        raise DataError("eval_set has no query ids, but the training data has several queries; pass eval_qid=.")
+    return read_queries(ranker, *eval_set, **ways, reset=False)
 
 
 def read_row(ranker: "LinearRanker", document: Any, name: str) -> NDArray[np.float64]:

@@ -3,22 +3,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.modeling.constrained_ranking import ConstrainedRanking
 from formulations.modeling.rank_two import RankTwoAssignment
 from formulations.modeling.solve import Solver, suits
 from formulations.solvers import accepting, named
+from rankopt.constraints.admissible import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import bound_named
 from rankopt.losses.decay import parse_decay
-from rankopt.losses.plan import margin_shards
+from rankopt.losses.plan import constrained_shards, margin_shards
 from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
+from rankopt.rankers.deployment import log_weights, orders
 from rankopt.rankers.optimized import OptimizedRanker
 
 if TYPE_CHECKING:
@@ -58,6 +61,11 @@ class LargeMarginRanker(OptimizedRanker):
         warm_start: start from the previous `coef_` instead of w₀.
         callbacks: functions (step, state) called after each step; one that returns True ends training.
         verbose: 1 shows progress on a terminal.
+        constraints: the rankings that are admissible, an `Admissible` over attributes that `fit`, `score` and `rank`
+            take as attributes=. Argmax and reference both live in the set, regret is measured from its best ranking
+            [ORM, section 7.1]; decay and discount are cut to its k positions. The convex reference is then one
+            admissible order, ties falling by the score at w0; argmax="exact" means the cheapest exact way for the set.
+            Where the set's program is not integral, the proven gap may stay open.
 
     Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best on it of what the run passed through (`eval_score_`), and the
@@ -86,6 +94,7 @@ class LargeMarginRanker(OptimizedRanker):
         warm_start: bool = False,
         callbacks: Sequence[Callable[..., bool | None]] = (),
         verbose: int = 0,
+        constraints: Admissible | None = None,
     ) -> None:
         self.measure = measure
         self.bound = bound
@@ -106,6 +115,7 @@ class LargeMarginRanker(OptimizedRanker):
         self.warm_start = warm_start
         self.callbacks = callbacks
         self.verbose = verbose
+        self.constraints = constraints
 
     def _shards(self, queries: Queries, weights: Floats) -> tuple[Shard, ...]:
         measure = parse(self.measure)
@@ -118,7 +128,28 @@ class LargeMarginRanker(OptimizedRanker):
             raise OptionError(f"reference = {self.reference!r} is an option of the convex bound, not of {self.bound!r}")
         decay = parse_decay(self.decay)
         reference = bound_named(self.bound, **({"reference": self.reference} if self.bound == "convex" else {}))
-        return margin_shards(queries, weights, measure, decay, reference, self._argmax())
+        admissible = self._admissible()
+        if admissible is None:
+            return margin_shards(queries, weights, measure, decay, reference, self._argmax())
+        if self.reference != "average":
+            raise OptionError(
+                f"reference = {self.reference!r} follows the order of the input, which under constraints is no "
+                "admissible one; leave it at 'average': the reference is then one best admissible order"
+            )
+        start = self._w0(queries, weights)
+        solver = self._argmax_under_constraints()
+        return constrained_shards(queries, weights, measure, decay, reference, solver, admissible, start)
+
+    def _shown(self, queries: Queries, scores: Floats, constraints: Any = None) -> Iterator[NDArray[np.int64]]:
+        admissible = self._admissible(constraints)
+        solver = "auto" if admissible is None else self._argmax_under_constraints()
+        return orders(queries, scores, admissible, self._shown_weights, solver)
+
+    def _shown_weights(self, k: int, n: int) -> Floats:
+        """The decay of training where it is positive and strictly decreasing over k positions, else 1 / log2(i + 1)."""
+        measure = parse(self.measure)
+        known = parse_decay(self.decay).weights(n, measure if isinstance(measure, Positional) else None)[:k]
+        return known if known[-1] > 0 and (np.diff(known) < 0).all() else log_weights(k, n)
 
     def _order_matters(self) -> bool:
         return bool(self.reference == "first")
@@ -127,11 +158,24 @@ class LargeMarginRanker(OptimizedRanker):
         return ("zeros" if self.bound == "convex" else "regression") if self.w0 is None else self.w0
 
     def _argmax(self) -> Solver:
-        solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
-        if not isinstance(solver, Solver):
-            raise OptionError(f"argmax = {self.argmax!r} is no solver; give a name or a solver of formulations.solvers")
+        solver = named("exact") if self.argmax == "auto" else self._solver()
         if not suits(solver, RankTwoAssignment):
             raise OptionError(
                 f"argmax {solver.spec!r} cannot rank; use one of {', '.join(accepting(RankTwoAssignment))}"
             )
+        return solver
+
+    def _argmax_under_constraints(self) -> Solver | str:
+        if isinstance(self.argmax, str) and self.argmax in ("exact", "auto"):
+            return "auto"
+        solver = self._solver()
+        if not suits(solver, ConstrainedRanking):
+            known = ", ".join(["auto", *accepting(ConstrainedRanking)])
+            raise OptionError(f"argmax {solver.spec!r} cannot rank under constraints; use one of {known}")
+        return solver
+
+    def _solver(self) -> Solver:
+        solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
+        if not isinstance(solver, Solver):
+            raise OptionError(f"argmax = {self.argmax!r} is no solver; give a name or a solver of formulations.solvers")
         return solver

@@ -19,7 +19,6 @@ from rankopt.data.canonical import canonical
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, ModelError, OptimumAtStart, OptionError
 from rankopt.losses.risk import Risk
-from rankopt.losses.scores import linear_scores
 from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
@@ -83,7 +82,11 @@ class OptimizedRanker(LinearRanker):
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
         self._check_options()
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
-        queries, weights = canonical(queries, weights, keep_documents=self._order_matters())
+        admissible = self._admissible()
+        names = () if admissible is None else admissible.attributes
+        if admissible is not None:
+            admissible.check(queries.attributes)
+        queries, weights = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         risk = Risk(self._shards(queries, weights), engine_named(self.engine))
         return Objective(risk, self._lam(risk.weights.size), self._w0(queries, weights), self._master())
 
@@ -195,6 +198,6 @@ class OptimizedRanker(LinearRanker):
         from rankopt.measures.evaluation import evaluate
 
         def judged(w: Floats) -> float:
-            return evaluate(evaluation, linear_scores(evaluation.features, w), self.measure).mean()
+            return evaluate(evaluation, self._shown_scores(evaluation, w), self.measure).mean()
 
         return judged

@@ -13,9 +13,11 @@ from typing import Any
 from rankopt.errors import ModelError
 
 RECORDS = {
+    "Admissible": "rankopt.constraints.admissible:Admissible",
     "Certificate": "rankopt.optimize.certificate:Certificate",
     "Decay": "rankopt.losses.decay:Decay",
     "History": "rankopt.optimize.history:History",
+    "Rule": "rankopt.constraints.rule:Rule",
     "Step": "rankopt.optimize.history:Step",
     "Stop": "rankopt.optimize.certificate:Stop",
 }

@@ -1,0 +1,201 @@
+"""The rankings that may be shown, stated once for all queries over attributes of their documents.
+
+>>> admissible = Admissible(k=3).at_most(1, by="site").at_least(1, documents="new", positions=range(2))
+>>> admissible
+Admissible(k=3).at_most(1, by='site').at_least(1, documents='new', positions=range(2))
+>>> site, new = np.array(["a.org", "a.org", "b.org", "c.org"]), np.array([False, False, False, True])
+>>> one_query = admissible.on({"site": site, "new": new}, 4)
+>>> one_query.broken([0, 1, 3])
+{"site['a.org']": 1.0, 'new': 1.0}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.errors import Infeasible
+from formulations.modeling.ranking_set import RankingSet
+from rankopt.constraints.room import room
+from rankopt.constraints.rule import Attributes, Rule
+from rankopt.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+
+__all__ = ["Admissible"]
+
+
+@dataclass(frozen=True, repr=False)
+class Admissible:
+    """Rankings of k documents a query that every rule allows. Immutable: each method returns a new one.
+
+    A document stands at one position at most, each position holds one document. by= names an attribute (site, genre)
+    and makes one row a label; a document has one label, a tuple of them, or none (None, NaN). documents= names an
+    attribute of booleans, or {attribute: value}; None means all. positions= counts from 0; None means all. Rows are
+    called after the attribute (`site['a.org']`), or name=.
+
+    A query of n < k documents has n positions; a rule counts only those of its positions that the query has, and asks
+    for no more documents than these. short: what happens to a query whose documents leave no room for its positions (3
+    sites for k = 10): "error" names query and conflict, "cut" makes its list as long as the rules let it be.
+    """
+
+    k: int
+    rules: tuple[Rule, ...] = ()
+    short: str = "error"
+
+    def __post_init__(self) -> None:
+        k = self.k.item() if isinstance(self.k, np.generic) else self.k
+        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+            raise OptionError(f"k = {self.k!r} is no number of positions; give a whole number, 1 or more")
+        object.__setattr__(self, "k", k)
+        if self.short not in ("error", "cut"):
+            raise OptionError(f"short = {self.short!r} is neither 'error' nor 'cut'")
+        if not isinstance(self.rules, tuple) or not all(isinstance(rule, Rule) for rule in self.rules):
+            raise OptionError("rules are made by at_most, at_least, exactly and ban; start from Admissible(k)")
+        for rule in self.rules:
+            if rule.positions and rule.positions[-1] >= k:
+                raise OptionError(f"positions name {rule.positions[-1]}, but k = {k} positions count from 0 to {k - 1}")
+
+    def at_most(
+        self,
+        count: int | Mapping[Any, int],
+        *,
+        by: str | None = None,
+        documents: str | Mapping[str, Any] | None = None,
+        positions: Iterable[int] | int | None = None,
+        name: str | None = None,
+    ) -> Admissible:
+        """At most `count` of these documents at these positions; with `by`, of the documents of each label (count may
+        be a mapping from label to number; labels that it lacks are free)."""
+        return self._with("at most", count, by, documents, positions, name)
+
+    def at_least(
+        self,
+        count: int | Mapping[Any, int],
+        *,
+        by: str | None = None,
+        documents: str | Mapping[str, Any] | None = None,
+        positions: Iterable[int] | int | None = None,
+        name: str | None = None,
+    ) -> Admissible:
+        """At least `count` of these documents at these positions; with `by`, of the documents of each label that the
+        query has."""
+        return self._with("at least", count, by, documents, positions, name)
+
+    def exactly(
+        self,
+        count: int | Mapping[Any, int],
+        *,
+        by: str | None = None,
+        documents: str | Mapping[str, Any] | None = None,
+        positions: Iterable[int] | int | None = None,
+        name: str | None = None,
+    ) -> Admissible:
+        """Exactly `count` of these documents at these positions: `exactly(1, documents="ad", positions=0)` pins."""
+        return self._with("exactly", count, by, documents, positions, name)
+
+    def ban(
+        self,
+        *,
+        documents: str | Mapping[str, Any] | None = None,
+        positions: Iterable[int] | int | None = None,
+        name: str | None = None,
+    ) -> Admissible:
+        """None of these documents at any of these positions."""
+        return self._with("ban", 0, None, documents, positions, name)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that the rules speak of, in their order."""
+        return tuple(dict.fromkeys(name for rule in self.rules for name in rule.attributes))
+
+    def check(self, attributes: Mapping[str, Any]) -> None:
+        """Raise DataError for an attribute that is missing."""
+        for name in self.attributes:
+            if name not in attributes:
+                has = ", ".join(map(repr, attributes)) or "none"
+                raise DataError(
+                    f"the constraints speak of the attribute {name!r}, which is missing (there is {has}); pass "
+                    f"attributes={{{name!r}: one value a document}}, or Queries that carry it"
+                )
+
+    def on(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
+        """The set of one query: n documents with these attributes, (n,) each.
+
+        Raises DataError for an attribute that is missing or of another length; `formulations.errors.Infeasible` naming
+        the conflict if no ranking is in the set.
+        """
+        found = self._read(attributes, n)
+        filled = min(self.k, n)
+        admissible = self._stated(found, n, filled, filled)
+        try:
+            admissible.check_nonempty()
+        except Infeasible:
+            places = room(admissible) if self.short == "cut" else 0
+            if places == 0:
+                raise
+            admissible = self._stated(found, n, places, filled)
+            admissible.check_nonempty()
+        return admissible
+
+    def of_queries(self, queries: Queries) -> tuple[RankingSet, ...]:
+        """The set of every query. Raises DataError naming a query for which it is empty, and the conflict."""
+        self.check(queries.attributes)
+        sets = []
+        for query, start, stop in zip(queries.query_ids, queries.offsets[:-1], queries.offsets[1:], strict=True):
+            own = {name: queries.attributes[name][start:stop] for name in self.attributes}
+            try:
+                sets.append(self.on(own, int(stop - start)))
+            except Infeasible as error:
+                raise self.refusal(query, error) from error
+        return tuple(sets)
+
+    def refusal(self, query: Hashable, error: Infeasible) -> DataError:
+        """What is raised where a query has no admissible ranking."""
+        cure = (
+            ". Or let its list be shorter: short='cut'" if self.short == "error" and "leaves room" in str(error) else ""
+        )
+        return DataError(f"query {query!r} has no admissible ranking: {error}{cure}")
+
+    def _stated(self, attributes: Attributes, n: int, k: int, filled: int) -> RankingSet:
+        admissible = RankingSet(n, k)
+        for rule in self.rules:
+            admissible = rule.applied(admissible, attributes, filled)
+        return admissible
+
+    def _read(self, attributes: Mapping[str, Any], n: int) -> Attributes:
+        self.check(attributes)
+        found: dict[str, NDArray[Any]] = {}
+        for name in self.attributes:
+            values = np.asarray(attributes[name])
+            if values.shape != (n,):
+                raise DataError(f"attribute {name!r} has shape {values.shape} but there are {n} documents; one each")
+            found[name] = values
+        return found
+
+    def _with(self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any) -> Admissible:
+        if positions is not None:
+            positions = tuple(positions) if isinstance(positions, Iterable) else (positions,)
+        return replace(self, rules=(*self.rules, Rule(word, count, by, documents, positions, name)))
+
+    def __repr__(self) -> str:
+        short = "" if self.short == "error" else f", short={self.short!r}"
+        return f"Admissible(k={self.k}{short})" + "".join(map(_said, self.rules))
+
+
+def _said(rule: Rule) -> str:
+    """The call that makes a rule."""
+    count = dict(rule.count) if isinstance(rule.count, tuple) else rule.count
+    documents = dict(rule.documents) if isinstance(rule.documents, tuple) else rule.documents
+    positions: Any = rule.positions
+    if positions and positions == tuple(range(len(positions))):
+        positions = range(len(positions))
+    given = {"by": rule.by, "documents": documents, "positions": positions, "name": rule.name}
+    words = [] if rule.word == "ban" else [str(count)]
+    words += [f"{key}={value!r}" for key, value in given.items() if value is not None]
+    return f".{rule.word.replace(' ', '_')}({', '.join(words).replace('range(0, ', 'range(')})"

@@ -1,0 +1,179 @@
+"""One constraint over attributes: which documents and positions it counts, and what it allows."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.modeling.cells import by_label
+from formulations.modeling.ranking_set import RankingSet
+from rankopt.errors import DataError, OptionError
+
+__all__ = ["Attributes", "Rule"]
+
+Attributes = Mapping[str, NDArray[Any]]
+Bools = NDArray[np.bool_]
+Ints = NDArray[np.int64]
+
+WORDS = ("at most", "at least", "exactly", "ban")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`word` `count` of the documents that carry each label of `by` (of all, without it), among `documents`, at
+    `positions` (None: all).
+
+    count: a number, or pairs (label, number). documents: an attribute of flags, or pairs (attribute, value) that must
+    all hold. Plain data: it prints, compares, hashes and is saved.
+    """
+
+    word: str
+    count: int | tuple[tuple[Hashable, int], ...] = 0
+    by: str | None = None
+    documents: str | tuple[tuple[str, Hashable], ...] | None = None
+    positions: tuple[int, ...] | None = None
+    name: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.word not in WORDS:
+            raise OptionError(f"a rule cannot say {self.word!r}; it says one of {', '.join(WORDS)}")
+        for what in ("by", "name"):
+            if not isinstance(getattr(self, what), str | None):
+                raise OptionError(f"{what} = {getattr(self, what)!r} is no name; give a string")
+        object.__setattr__(self, "documents", _chosen(self.documents))
+        object.__setattr__(self, "count", _counts(self.count, self.by))
+        if self.positions is not None:
+            object.__setattr__(self, "positions", tuple(sorted({_whole("a position", p) for p in self.positions})))
+        hash(self)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """The attributes that it speaks of."""
+        pairs = (self.documents,) if isinstance(self.documents, str) else [name for name, _ in self.documents or ()]
+        return (*(() if self.by is None else (self.by,)), *pairs)
+
+    @property
+    def title(self) -> str | None:
+        """What its rows are called: as given, else after the attribute."""
+        if self.name is not None or self.by is not None:
+            return self.name or self.by
+        if self.documents is None or isinstance(self.documents, str):
+            return self.documents
+        return " and ".join(f"{name}[{value!r}]" for name, value in self.documents)
+
+    def among(self, attributes: Attributes, n: int) -> Bools | None:
+        """(n,) the documents that it chooses by `documents`; None for all."""
+        if self.documents is None:
+            return None
+        if isinstance(self.documents, str):
+            return _flags(attributes[self.documents], self.documents)
+        mask = np.ones(n, dtype=bool)
+        for name, value in self.documents:
+            mask &= np.array([_carries(entry, value) for entry in attributes[name].tolist()], dtype=bool)
+        return mask
+
+    def applied(self, admissible: RankingSet, attributes: Attributes, filled: int) -> RankingSet:
+        """The set of one query with this constraint. `filled` positions are what the list has by its length alone: a
+        rule asks for no more documents than it has positions among these."""
+        k, n = admissible.positions, admissible.documents
+        positions = None if self.positions is None else [p for p in self.positions if p < k]
+        if positions == []:
+            return admissible
+        reach = filled if self.positions is None else sum(p < filled for p in self.positions)
+        where: dict[str, Any] = {
+            "documents": self.among(attributes, n), "positions": positions, "name": self.title,
+        }  # fmt: skip
+        if self.word == "ban":
+            return admissible.ban(**where)
+        count: Any = min(self.count, reach) if isinstance(self.count, int) else {
+            label: min(number, reach) for label, number in self.count
+        }  # fmt: skip
+        labels = None if self.by is None else attributes[self.by]
+        count_of = {"at most": admissible.at_most, "at least": admissible.at_least, "exactly": admissible.exactly}
+        return count_of[self.word](count, by=labels, **where)
+
+    def caps(self, attributes: Attributes, n: int, k: int) -> list[tuple[Ints, int]] | None:
+        """The rule as limits on sets of documents over all k positions: (documents, at most how many); None where it
+        is more than that."""
+        everywhere = self.positions is None or set(range(k)) <= set(self.positions)
+        if self.word not in ("at most", "ban") or not everywhere:
+            return None
+        among = self.among(attributes, n)
+        if isinstance(self.count, int) and self.by is None:
+            return [(np.arange(n) if among is None else np.flatnonzero(among), self.count)]
+        found = []
+        for label, documents in by_label(attributes[str(self.by)], n).items():
+            limit = self.count if isinstance(self.count, int) else dict(self.count).get(label)
+            if limit is not None:
+                found.append((documents if among is None else documents[among[documents]], limit))
+        return found
+
+
+def _chosen(documents: Any) -> Any:
+    if documents is None or isinstance(documents, str):
+        return documents
+    pairs = tuple(documents.items()) if isinstance(documents, Mapping) else documents
+    if (
+        not isinstance(pairs, tuple)
+        or not pairs
+        or not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in pairs)
+    ):
+        raise OptionError(
+            f"documents = {documents!r} names no attribute; give the name of an attribute of booleans, or "
+            "{attribute: value}"
+        )
+    return tuple(sorted(((name, _plain(value)) for name, value in pairs), key=repr))
+
+
+def _counts(count: Any, by: str | None) -> Any:
+    if isinstance(count, Mapping):
+        count = tuple(count.items())
+    if not isinstance(count, tuple):
+        return _whole("count", count)
+    if by is None or not all(isinstance(pair, tuple) and len(pair) == 2 for pair in count):
+        raise OptionError(f"count = {count!r} has labels, but by= names no attribute that carries them; give by=")
+    return tuple(sorted(((_plain(label), _whole(f"count[{label!r}]", n)) for label, n in count), key=repr))
+
+
+def _whole(name: str, value: Any) -> int:
+    value = _plain(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise OptionError(f"{name} = {value!r} is no count; give a whole number, 0 or more")
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy as Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _flags(values: NDArray[Any], name: str) -> Bools:
+    """An attribute of booleans as such; None and NaN are no."""
+    if values.dtype == np.bool_:
+        return values
+    entries = [False if entry is None or _is_nan(entry) else entry for entry in values.tolist()]
+    if not all(isinstance(entry, bool) or (isinstance(entry, int | float) and entry in (0, 1)) for entry in entries):
+        wrong = next(e for e in entries if not isinstance(e, bool) and not (isinstance(e, int | float) and e in (0, 1)))
+        raise DataError(
+            f"documents={name!r} cannot choose by the value {wrong!r} because it is neither true nor false; "
+            f"write documents={{{name!r}: {wrong!r}}} for the documents that have it"
+        )
+    return np.array(entries, dtype=bool)
+
+
+def _is_nan(entry: Any) -> bool:
+    try:
+        return bool(entry != entry)
+    except (TypeError, ValueError):  # pandas.NA knows neither yes nor no
+        return True
+
+
+def _carries(entry: Any, value: Any) -> bool:
+    """Whether a document with this entry has the value: the entry itself, or one of its several labels."""
+    if isinstance(entry, tuple | list | set | frozenset):
+        return value in entry or entry == value
+    return not _is_nan(entry) and bool(entry == value)
