@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import Unsupported
-from formulations.modeling.constrained_ranking import ConstrainedRanking
-from formulations.modeling.rank_two import RankTwoAssignment
 from formulations.modeling.ranking_set import RankingSet
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Solver, solve
+from formulations.modeling.set_batch import SetBatch, solve_sets
+from formulations.modeling.solve import Solver
 from formulations.solvers import accepting
 from rankopt.errors import OptionError
 
@@ -60,26 +58,27 @@ class AdmissibleBatch:
         return len(self.sets)
 
     def argmax(self, by_gain: Floats, by_score: Floats, scores: Floats, chosen: Sequence[int] | None = None) -> Orders:
-        """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs over S_q, for every (chosen) query q.
-
-        The place where a batch of sets is solved: what is faster than a loop belongs here.
-        """
+        """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs over S_q, for every (chosen) query q."""
         began = perf_counter()
-        queries = range(len(self)) if chosen is None else chosen
-        rows, value, bound = list[Ints](), np.empty(len(queries)), np.empty(len(queries))
-        places = self.places
-        for place, q in enumerate(queries):
-            low, high, top, end = self.offsets[q], self.offsets[q + 1], places[q], places[q + 1]
-            ranked = RankTwoAssignment(
-                by_score[q] * scores[low:high], -by_gain[q] * self.gain[low:high],
-                self.discount[top:end], self.decay[top:end],
-            )  # fmt: skip
-            profit = np.outer(ranked.decay, ranked.scores) - np.outer(ranked.discount, ranked.gain)
-            problem = ConstrainedRanking(profit, self.sets[q], None if self.sets[q].constraints else ranked)
-            solution = self._solved(problem)
-            rows.append(solution.order + low)
-            value[place], bound[place] = solution.value, max(solution.bound, solution.value)
-        return Orders(np.concatenate(rows), value, bound, perf_counter() - began)
+        queries = np.arange(len(self)) if chosen is None else np.asarray(chosen)
+        sizes = np.diff(self.offsets)
+        every = SetBatch(
+            self.sets,
+            np.repeat(by_score, sizes) * scores,
+            np.repeat(-by_gain, sizes) * self.gain,
+            self.discount,
+            self.decay,
+            self.offsets,
+            self.places,
+        )
+        batch = every if chosen is None else every.some(queries)
+        try:
+            answer = solve_sets(batch, self.solver)
+        except Unsupported as error:
+            known = ", ".join(["auto", *accepting(batch[0])])
+            raise OptionError(f"argmax cannot rank under these constraints: {error}. Use one of {known}") from error
+        rows = answer.order + np.repeat(self.offsets[queries], np.diff(batch.places))
+        return Orders(rows, answer.value, answer.bound, perf_counter() - began)
 
     def measured(self, rows: Ints) -> Floats:
         """(m,) a[π]ᵀb of these orders."""
@@ -157,10 +156,3 @@ class AdmissibleBatch:
         weights = self.discount if measure else self.decay
         tallest = np.maximum.reduceat(np.abs(values), self.offsets[:-1])
         return np.asarray(np.add.reduceat(np.abs(weights), self.places[:-1]) * tallest)
-
-    def _solved(self, problem: ConstrainedRanking) -> Solution:
-        try:
-            return solve(problem, self.solver)
-        except Unsupported as error:
-            known = ", ".join(["auto", *accepting(problem)])
-            raise OptionError(f"argmax cannot rank under these constraints: {error}. Use one of {known}") from error

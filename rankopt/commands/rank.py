@@ -1,0 +1,117 @@
+"""`rankopt rank`: the best admissible ranking of each query of a file."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankopt.commands.output import as_json, json_option
+
+if TYPE_CHECKING:
+    from rankopt.constraints import Admissible
+    from rankopt.data.queries import Queries
+
+QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?(?:@(?P<first>\d+))?")
+"""COUNT:ATTRIBUTE, COUNT:ATTRIBUTE=VALUE, either with @P for the first P positions."""
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.option("--k", type=click.IntRange(1), help="How many documents a query; needed for quotas [all].")
+@click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
+@click.option(
+    "--at-most", multiple=True, metavar="N:ATTR", help="1:site: one a site. 2:kind=ad@5: 2 ads in the first 5."
+)
+@click.option("--at-least", multiple=True, metavar="N:ATTR", help="3:gender=f: three documents with this value.")
+@click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
+@click.option("--short", type=click.Choice(["error", "cut"]), default="error", show_default=True,
+              help="What to do where the documents leave no room for k.")  # fmt: skip
+@click.option("--output", default="-", show_default=True, type=click.Path(dir_okay=False, allow_dash=True))
+@json_option
+def rank(
+    model: str,
+    data: str,
+    k: int | None,
+    attributes: str | None,
+    at_most: tuple[str, ...],
+    at_least: tuple[str, ...],
+    exactly: tuple[str, ...],
+    short: str,
+    output: str,
+    json_: bool,
+) -> None:
+    """The best ranking of each query of DATA by MODEL that the quotas admit: query, rank, document, score, tab by tab.
+
+    Without quotas the model's own constraints hold, if it was trained under any.
+    """
+    quotas = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
+    if any(quotas.values()) and k is None:
+        raise click.UsageError("quotas need --k: how many documents are shown")
+    from rankopt.data import read_attributes, read_svmlight
+    from rankopt.rankers import load_model
+
+    ranker = load_model(model)
+    queries = read_svmlight(data, n_features=ranker.n_features_in_, unjudged=0)
+    if attributes is not None:
+        queries = read_attributes(attributes, queries)
+    admissible = _stated(queries, k or 1, quotas, short) if any(quotas.values()) else None
+    orders = ranker.rank(_by_row(queries), k=k, constraints=admissible)
+    if len(queries) == 1:
+        orders = {queries.query_ids[0]: orders}
+    scores = ranker.predict(_by_row(queries))
+    lines = [
+        {"qid": query, "rank": place, "document": _document(queries, row), "score": float(scores[row])}
+        for query, rows in orders.items()
+        for place, row in enumerate(rows.tolist(), 1)
+    ]
+    if json_:
+        as_json({"model": model, "constraints": None if admissible is None else repr(admissible), "ranking": lines})
+        return
+    replaced = output != "-" and (Path(output).is_file() or not Path(output).exists())
+    with click.open_file(output, "w", encoding="utf-8", atomic=replaced) as file:
+        file.writelines(f"{line['qid']}\t{line['rank']}\t{line['document']}\t{line['score']!r}\n" for line in lines)
+
+
+def _by_row(queries: Queries) -> Queries:
+    """The same queries, their documents named by the row in the file."""
+    return queries.with_(document_ids=None)
+
+
+def _document(queries: Queries, row: int) -> Any:
+    return row if queries.document_ids is None else queries.document_ids[int((queries.row_order == row).argmax())]
+
+
+def _stated(queries: Queries, k: int, quotas: dict[str, tuple[str, ...]], short: str) -> Admissible:
+    """The set that the options state."""
+    from rankopt.constraints import Admissible
+
+    admissible = Admissible(k, short=short)
+    for word, texts in quotas.items():
+        for text in texts:
+            option = f"--{word.replace('_', '-')}"
+            found = QUOTA.fullmatch(text)
+            if found is None:
+                raise click.UsageError(f"{option} {text}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, @P for the first P")
+            name, value, first = found["attribute"], found["value"], found["first"]
+            given: dict[str, Any] = (
+                {"by": name} if value is None else {"documents": {name: _typed(queries, name, value)}}
+            )
+            if first is not None:
+                if not 1 <= int(first) <= k:
+                    raise click.UsageError(f"{option} {text}: @{first} is beyond --k {k}")
+                given["positions"] = range(int(first))
+            admissible = getattr(admissible, word)(int(found["count"]), **given)
+    return admissible
+
+
+def _typed(queries: Queries, name: str, value: str) -> Any:
+    """The value as the attribute holds it: a number if it holds numbers."""
+    kind = queries.attributes[name].dtype.kind if name in queries.attributes else "U"
+    try:
+        return int(value) if kind in "iu" else float(value) if kind == "f" else value
+    except ValueError:
+        raise click.UsageError(f"the attribute {name!r} holds numbers, and {value!r} is none") from None
