@@ -66,7 +66,7 @@ class CpSat:
             total = cp_model.LinearExpr.weighted_sum(terms, problem.matrix.data[part].astype(np.int64).tolist())
             lowest, highest = (
                 int(side) if np.isfinite(side) else end
-                for side, end in ((low, cp_model.INT32_MIN), (high, cp_model.INT32_MAX))
+                for side, end in ((low, cp_model.INT_MIN), (high, cp_model.INT_MAX))
             )
             model.add_linear_constraint(total, lowest, highest)
         units = int(np.ceil(np.maximum(np.abs(problem.lower), np.abs(problem.upper)).sum()))
