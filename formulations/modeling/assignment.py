@@ -106,6 +106,8 @@ class Assignment(Form):
         return 0.0 if valid else float("inf")
 
     def bound(self, y: Floats) -> float:
+        if np.shape(y) != (self.documents,):
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
         prices = np.maximum(y, 0.0) if self.documents > self.positions else np.asarray(y)
         return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
 

@@ -22,7 +22,7 @@ from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.quadratic_program import QuadraticProgram
 from formulations.modeling.rank_two import RankTwoAssignment
 from formulations.modeling.rationals import Evidence
-from formulations.modeling.solution import Solution, Status
+from formulations.modeling.solution import Solution, Status, proven
 from formulations.modeling.solve import as_form
 
 __all__ = ["Certificate", "certify"]
@@ -102,13 +102,13 @@ def _exact_evidence(problem: Form, solution: Solution) -> Evidence:
     rule = RATIONAL.get(type(problem))
     if rule is None:
         raise Unsupported(f"{type(problem).__name__} has no rule for rational numbers; certify it with exact=False")
-    return rule(problem, solution.x, solution.y)
+    return rule(problem, solution.x, None if proven(problem, solution.y) is None else solution.y)
 
 
 def _evidence(problem: Form, solution: Solution) -> Evidence:
     sign = 1.0 if problem.maximises else -1.0
     value: Any = problem.value(solution.x)
     recovered = problem.recovered_dual(solution.x)
-    duals = [dual for dual in (solution.y, recovered) if dual is not None and np.isfinite(dual).all()]
-    bound = sign * min((sign * problem.bound(dual) for dual in duals), default=np.inf)
+    bounds = [proven(problem, dual) for dual in (solution.y, recovered)]
+    bound = sign * min((sign * bound for bound in bounds if bound is not None), default=np.inf)
     return Evidence(problem.violation(solution.x), value, bound)

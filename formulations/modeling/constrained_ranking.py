@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, finite
-from formulations.errors import InvalidProblem
+from formulations.errors import InvalidProblem, SolverFailed
 from formulations.modeling.assignment import is_order
 from formulations.modeling.form import EPSILON, Form
 from formulations.modeling.linear_program import LinearProgram
@@ -17,6 +17,7 @@ from formulations.modeling.names import split_by_block
 from formulations.modeling.rank_two import RankTwoAssignment
 from formulations.modeling.ranking_set import RankingSet
 from formulations.modeling.set_cases import covers, open_cells, relaxation_prices
+from formulations.modeling.solution import Solution
 
 __all__ = ["ConstrainedRanking"]
 
@@ -139,6 +140,13 @@ class ConstrainedRanking(Form):
         from formulations.modeling.set_prices import recovered_prices
 
         return recovered_prices(self, np.asarray(x, dtype=np.int64))
+
+    def solution(self, x: NDArray[Any], y: Floats | None = None) -> Solution:
+        """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
+        if 0.0 < self.violation(x) < np.inf:
+            breaks = ", ".join(self.admissible.broken(x))
+            raise SolverFailed(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
+        return super().solution(x, y)
 
     def order_of(self, x: NDArray[Any]) -> Ints:
         return np.asarray(x, dtype=np.int64)

@@ -16,7 +16,7 @@ from formulations.errors import SolverFailed
 if TYPE_CHECKING:
     from formulations.modeling.form import Form
 
-__all__ = ["Solution", "Status"]
+__all__ = ["Solution", "Status", "proven"]
 
 
 class Status(Enum):
@@ -90,8 +90,9 @@ def judged(problem: Form, x: NDArray[Any], y: Floats | None) -> Solution:
     value = problem.value(x)
     rounding = problem.rounding
     candidates: list[tuple[float, Floats | None]] = []
-    if y is not None and np.isfinite(y).all():
-        candidates.append((problem.bound(y), y))
+    told = proven(problem, y)
+    if y is not None and told is not None:
+        candidates.append((told, y))
     if not candidates or abs(candidates[0][0] - value) > rounding:
         recovered = problem.recovered_dual(x)
         if recovered is not None:
@@ -100,6 +101,16 @@ def judged(problem: Form, x: NDArray[Any], y: Floats | None) -> Solution:
     bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
     status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
     return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
+
+
+def proven(problem: Form, y: Floats | None) -> float | None:
+    """The bound that y proves; None where it is no dual of this problem: of another shape, or no finite numbers."""
+    if not isinstance(y, np.ndarray) or y.dtype.kind not in "biuf" or not np.isfinite(y).all():
+        return None
+    try:
+        return problem.bound(y)
+    except (ValueError, IndexError):
+        return None
 
 
 def status_of(gap: float, violation: float, rounding: float, tolerance: float) -> Status:

@@ -189,8 +189,10 @@ def _answered(
         raise SolverFailed(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")
     seconds = perf_counter() - began
     x, y = answer.x, answer.y
-    if not np.isfinite(x).all():
-        raise SolverFailed(f"{solver.spec!r} returned values that are not finite ({answer.message})")
+    if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
+        raise SolverFailed(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
+    if backs and not np.isfinite(restated.violation(x)):  # ways back believe that what they carry has the right shape
+        raise SolverFailed(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
