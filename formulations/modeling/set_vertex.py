@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import Fractional, SolverFailed
 from formulations.modeling.vertex import THRESHOLDS
 
@@ -22,13 +22,17 @@ __all__ = ["order_on_face"]
 WHOLE = 1e-6
 """How far from 0 and 1 an entry may be that is only rounded."""
 
+LOST = 1e-7
+"""How much less than its point a ranking may be worth, a position and relative to the largest profit."""
+
 
 def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     """The best ranking among the cells that carry mass: one entry an allowed cell, a point of the linear program.
 
-    Where the set collapses, an assignment on these cells; else crossover, by the dual simplex method on the face. What
-    counts as no mass falls until the face is not empty. Raises `Fractional` where the best vertex is not whole, and
-    `SolverFailed` for a point that is no rounding error away from the polytope.
+    Where the set collapses, an assignment on these cells; else crossover, by the simplex method on the face. What
+    counts as no mass falls until the face holds a ranking worth what the point is worth: a thousand tied cells may
+    share one unit. Raises `Fractional` where the best vertex is not whole, and `SolverFailed` for a point
+    that is no rounding error away from the polytope.
     """
     stated = problem.admissible.stated
     k, n = stated.shape
@@ -41,14 +45,27 @@ def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
     held = np.bincount(row, mass, k)
     if not np.abs(held - 1.0).max() <= 0.05:
         raise SolverFailed(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+    aim = float(problem.profit.ravel()[stated.cell] @ mass) - LOST * k * problem.scale
+    found: list[Ints] = []
+    fractional: Fractional | None = None
     for threshold in THRESHOLDS:
-        found = _assigned(problem, mass > threshold) if stated.group is not None else _crossed(problem, mass, threshold)
-        if found is not None:
-            return found
-    raise SolverFailed("the cells that hold a share of a document contain no point of the set")
+        support = mass > threshold
+        try:
+            vertex = _assigned(problem, support) if stated.group is not None else _crossed(problem, support)
+        except Fractional as error:
+            fractional = error
+            continue
+        found += [] if vertex is None else [vertex]
+        if found and problem.value(found[-1]) >= aim:
+            return found[-1]
+    if fractional is not None:
+        raise fractional
+    if not found:
+        raise SolverFailed("the cells that hold a share of a document contain no point of the set")
+    return max(found, key=problem.value)
 
 
-def _assigned(problem: ConstrainedRanking, support: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Ints | None:
+def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     """The best assignment of positions to rows by cells of the support; None where there is none."""
     from scipy.optimize import linear_sum_assignment
 
@@ -67,15 +84,14 @@ def _assigned(problem: ConstrainedRanking, support: np.ndarray[tuple[int], np.dt
     return collapse.order(best, rows)
 
 
-def _crossed(problem: ConstrainedRanking, mass: Floats, threshold: float) -> Ints | None:
+def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     """The vertex where the simplex method ends on the face of the cells with mass; None where the face is empty."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     stated = problem.admissible.stated
-    support = np.flatnonzero(mass > threshold)
     cell = stated.cell[support]
     profit = problem.profit.ravel()[cell]
-    rows = LinearConstraint(stated.matrix[:, support], stated.lower, stated.upper)
+    rows = LinearConstraint(stated.matrix[:, np.flatnonzero(support)], stated.lower, stated.upper)
     found = milp(-profit / max(problem.scale, 1e-300), constraints=rows, bounds=Bounds(0.0, 1.0))
     if found.x is None:
         return None
