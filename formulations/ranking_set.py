@@ -10,6 +10,7 @@ integrality  a property of the statement: `verify_integrality(problem)` proves i
 
 Solved by the narrowest structure that the set has: an assignment, a flow, a linear program, else in whole numbers.
 
+>>> import numpy as np
 >>> site = ["a.org", "a.org", "b.org", "a.org"]
 >>> admissible = RankingSet(4, 3).at_most(2, by=site, name="site")
 >>> solution = solve(ranking_set(np.outer([3.0, 2.0, 1.0], [4.0, 3.0, 1.0, 2.0]), admissible))
@@ -19,9 +20,9 @@ Solved by the narrowest structure that the set has: an assignment, a flow, a lin
 
 from __future__ import annotations
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from formulations.arrays import finite
 from formulations.errors import InvalidProblem
 from formulations.modeling.constrained_ranking import ConstrainedRanking
 from formulations.modeling.rank_two import RankTwoAssignment
@@ -46,4 +47,4 @@ def ranking_set(profit: ArrayLike | RankTwoAssignment, admissible: RankingSet) -
         raise InvalidProblem(f"admissible is a {type(admissible).__name__}; state a RankingSet(n, k)")
     if isinstance(profit, RankTwoAssignment):
         return ConstrainedRanking(profit.assignment().profit, admissible, profit)
-    return ConstrainedRanking(np.asarray(profit, dtype=np.float64), admissible)
+    return ConstrainedRanking(finite("profit", profit, 2), admissible)

@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Ints
+from formulations.arrays import Floats, Ints
 from formulations.errors import InvalidProblem
 
-__all__ = ["by_label", "chosen", "whole_number"]
+__all__ = ["by_label", "chosen", "count_for", "numbers", "one", "whole_number"]
+
+MOST = 2**53
+"""Whole numbers beyond this are not all doubles."""
 
 
 def chosen(name: str, given: Any, size: int) -> Ints:
@@ -20,7 +23,10 @@ def chosen(name: str, given: Any, size: int) -> Ints:
     """
     if given is None:
         return np.arange(size)
-    array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
+    try:
+        array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
+    except ValueError as error:  # lists of several lengths
+        raise InvalidProblem(f"{name} is neither a mask nor indices: {error}") from None
     if array.dtype == np.bool_:
         if array.shape != (size,):
             raise InvalidProblem(f"{name} is a mask of shape {array.shape}, but there are {size}; give each a flag")
@@ -40,39 +46,60 @@ def chosen(name: str, given: Any, size: int) -> Ints:
     return indices
 
 
+def one(name: str, given: Any, size: int) -> int:
+    """The one index that `given` is, or `InvalidProblem`."""
+    if given is None or np.ndim(given) != 0:
+        raise InvalidProblem(f"{name} is {given!r}, but must be one index from 0 to {size - 1}")
+    return int(chosen(name, given, size)[0])
+
+
 def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
     """The documents that carry each label, labels in order of first appearance.
 
     One entry a document: a label; a tuple, list or set of labels; or None or NaN for no label.
     Raises `InvalidProblem` for another number of entries, or a label that is no label.
     """
+    if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
+        raise InvalidProblem(f"by= is a {type(labels).__name__}; give a list with the label of each document")
     entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     if len(entries) != size:
         raise InvalidProblem(f"by= has {len(entries)} labels for {size} documents; give each document one (or None)")
     members: dict[Hashable, list[int]] = {}
     for document, entry in enumerate(entries):
-        carried = dict.fromkeys(entry) if isinstance(entry, tuple | list | set | frozenset) else (entry,)
-        for label in carried if not isinstance(entry, set | frozenset) else sorted(carried, key=repr):
+        carried = entry.tolist() if isinstance(entry, np.ndarray) else entry
+        if isinstance(carried, set | frozenset):
+            carried = sorted(carried, key=repr)
+        for label in carried if isinstance(carried, tuple | list) else (carried,):
             if label is None or _missing(label):
                 continue
             try:
-                members.setdefault(label, []).append(document)
+                found = members.setdefault(label, [])
             except TypeError:
                 raise InvalidProblem(
                     f"by= has a {type(label).__name__} for document {document}, which is no label; "
                     "use numbers, strings, or a tuple of them"
                 ) from None
+            if document not in found[-1:]:
+                found.append(document)
     return {label: np.array(documents, dtype=np.int64) for label, documents in members.items()}
 
 
 def whole_number(name: str, value: Any) -> int:
     """`value` as a whole number >= 0, or `InvalidProblem`."""
     number = value.item() if isinstance(value, np.generic) else value
-    if isinstance(number, bool) or not isinstance(number, int | float) or number != number or number < 0:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MOST:
         raise InvalidProblem(f"{name} = {value!r} is no count; give a whole number, 0 or more")
     if number != int(number):
         raise InvalidProblem(f"{name} = {value!r} counts documents; give a whole number ({int(number)}?)")
     return int(number)
+
+
+def numbers(name: str, values: Any) -> Floats:
+    """`values` as an array of doubles, infinite ones included, or `InvalidProblem`."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
 
 
 def count_for(name: str, count: Any, label: Hashable) -> int | None:
@@ -85,5 +112,7 @@ def count_for(name: str, count: Any, label: Hashable) -> int | None:
 def _missing(label: Any) -> bool:
     try:
         return bool(label != label)
-    except (TypeError, ValueError):  # pandas.NA knows neither yes nor no
+    except TypeError:  # pandas.NA knows neither yes nor no
         return True
+    except ValueError:  # an array
+        return False

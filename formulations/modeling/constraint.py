@@ -11,7 +11,9 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.modeling.names import Block
 
-__all__ = ["Constraint", "rows_of_cells"]
+__all__ = ["Constraint", "row_rounding", "rows_of_cells"]
+
+EPSILON = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,14 @@ class Constraint:
     def mask(cls, name: str, says: str, forbids: Bools) -> Constraint:
         """A constraint that only forbids cells."""
         return cls(name, says, csr_array((0, forbids.size)), np.empty(0), np.empty(0), None, forbids)
+
+
+def row_rounding(matrix: csr_array, lower: Floats, upper: Floats, terms: int) -> Floats:
+    """(rows,) by how much rounding may put a sum of `terms` coefficients beyond a limit: 0.1 + 0.2 is not 0.3."""
+    largest = np.zeros(lower.size)
+    np.maximum.at(largest, np.repeat(np.arange(lower.size), np.diff(matrix.indptr)), np.abs(matrix.data))
+    limit = np.maximum(*(np.where(np.isfinite(side), np.abs(side), 0.0) for side in (lower, upper)))
+    return 4.0 * EPSILON * terms * (terms * largest + limit)
 
 
 def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:

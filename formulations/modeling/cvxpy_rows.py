@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import Floats
 from formulations.errors import InvalidProblem
+from formulations.modeling.constraint import Constraint
 
 if TYPE_CHECKING:
     from formulations.modeling.ranking_set import RankingSet
@@ -22,8 +23,12 @@ __all__ = ["ranking_set_of"]
 
 def ranking_set_of(kind: type[RankingSet], variable: Any, constraints: list[Any]) -> RankingSet:
     """The set of the rankings π = `variable` that meet the constraints."""
-    if len(getattr(variable, "shape", ())) != 2 or not hasattr(variable, "save_value"):
+    if len(getattr(variable, "shape", ())) != 2 or type(variable).__name__ != "Variable":
         raise InvalidProblem("the variable of a ranking set is a cvxpy.Variable((k, n)): a row a position")
+    declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
+    unread = set(declared) - {"nonneg", "boolean", "integer"}
+    if unread:
+        raise InvalidProblem(f"{variable.name()} is declared with {', '.join(sorted(unread))}; state it as constraints")
     k, n = variable.shape
     found = kind(n, k)
     for place, constraint in enumerate(constraints):
@@ -48,14 +53,18 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
             f"{name!r} ({constraint}) is not affine: as rows it would need auxiliary columns, which a set of rankings "
             "has not; write it as sums of π"
         )
+    if any(parameter.value is None for parameter in expression.parameters()):
+        raise InvalidProblem(f"{name!r} ({constraint}) has a parameter without a value; give it one")
     kept = variable.value
     variable.save_value(np.zeros((k, n)))
     try:
-        constant = np.asarray(expression.value, dtype=np.float64).ravel(order="F")
+        constant = _dense(expression.value).ravel(order="F")
         gradient = expression.grad.get(variable)
     finally:
         variable.save_value(kept)
-    by_columns = csr_array((constant.size, k * n)) if gradient is None else csr_array(np.atleast_2d(_dense(gradient)).T)
+    if gradient is None:
+        gradient = csr_array((k * n, constant.size))
+    by_columns = csr_array(csr_array(gradient if issparse(gradient) else np.atleast_2d(gradient)).T)
     columns = np.arange(k * n).reshape((k, n)).ravel(order="F")
     entries = by_columns.tocoo()
     place = np.arange(constant.size).reshape(expression.shape or (1,), order="F").ravel()
@@ -69,14 +78,14 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     return (matrix, right, -below) if kind == "NonNeg" else (matrix, below, right)
 
 
-def _dense(gradient: Any) -> Floats:
-    return np.asarray(gradient.toarray() if hasattr(gradient, "toarray") else gradient, dtype=np.float64)
+def _dense(values: Any) -> Floats:
+    return np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
 
 
 def _added(found: RankingSet, name: str, matrix: csr_array, lower: Floats, upper: Floats) -> RankingSet:
     """The set with these rows: the usual sign first, what every set says left out, fixed cells as pins and bans."""
     k, n = found.positions, found.documents
-    keep = []
+    keep, empty = [], np.zeros((k, n), dtype=bool)
     for r in range(matrix.shape[0]):
         part = slice(matrix.indptr[r], matrix.indptr[r + 1])
         cells, weights = matrix.indices[part][matrix.data[part] != 0], matrix.data[part][matrix.data[part] != 0]
@@ -92,13 +101,15 @@ def _added(found: RankingSet, name: str, matrix: csr_array, lower: Floats, upper
             if low <= 0.0 and high >= 1.0:
                 continue
             if low <= 0.0 <= high:
-                found = found.ban(j, i, name=name)
+                empty[i, j] = True
                 continue
             if 0.0 < low <= 1.0 <= high:
                 found = found.pin(j, i, name=name)
                 continue
         if not _always(cells, weights, low, high, k, n):
             keep.append(r)
+    if empty.any():
+        found &= type(found)(n, k, (Constraint.mask(name, f"{empty.sum()} cells stay empty", empty),))
     if not keep:
         return found
     single = matrix.shape[0] == 1

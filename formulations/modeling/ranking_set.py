@@ -12,7 +12,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -24,8 +24,8 @@ from scipy.sparse import csr_array, issparse
 from formulations.arrays import Bools, finite, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.modeling.assignment import is_order
-from formulations.modeling.cells import by_label, chosen, count_for, whole_number
-from formulations.modeling.constraint import Constraint, rows_of_cells
+from formulations.modeling.cells import by_label, chosen, count_for, numbers, one, whole_number
+from formulations.modeling.constraint import Constraint, row_rounding, rows_of_cells
 
 if TYPE_CHECKING:
     from formulations.modeling.set_rows import SetRows
@@ -73,7 +73,10 @@ class RankingSet:
     def at_least(
         self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
     ) -> RankingSet:
-        """At least `count` of these documents at these positions; with `by`, of the documents of each label."""
+        """At least `count` of these documents at these positions; with `by`, of the documents of each label.
+
+        With a mapping also of a label that no document carries, and then the set is empty.
+        """
         return self._counted("at least", count, None, documents, positions, by, name)
 
     def exactly(
@@ -85,11 +88,12 @@ class RankingSet:
     def pin(self, document: int, position: int, *, name: str | None = None) -> RankingSet:
         """This document stands at this position."""
         forbids = np.zeros((self.positions, self.documents), dtype=bool)
-        forbids[chosen("position", position, self.positions)] = True
-        forbids[:, chosen("document", document, self.documents)] = True
-        forbids[position, document] = False
-        name = self._named(name or f"pin[{document}, {position}]")
-        return self._with(Constraint.mask(name, f"document {document} at position {position}", forbids))
+        i, j = one("position", position, self.positions), one("document", document, self.documents)
+        forbids[i] = True
+        forbids[:, j] = True
+        forbids[i, j] = False
+        name = self._named(name or f"pin[{j}, {i}]")
+        return self._with(Constraint.mask(name, f"document {j} at position {i}", forbids))
 
     def ban(self, documents: Any = None, positions: Any = None, *, name: str | None = None) -> RankingSet:
         """None of these documents stands at any of these positions."""
@@ -102,7 +106,7 @@ class RankingSet:
 
     def before(self, x: int, y: int, *, name: str | None = None) -> RankingSet:
         """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p."""
-        (first,), (second,) = (chosen("before", document, self.documents) for document in (x, y))
+        first, second = (one("document", document, self.documents) for document in (x, y))
         if first == second:
             raise InvalidProblem(f"document {first} cannot stand before itself; name two documents")
         k, n = self.positions, self.documents
@@ -115,7 +119,7 @@ class RankingSet:
         indptr = np.cumsum([0, *(part.size for part in places)])
         data, cells = (np.concatenate([np.empty(0), *parts]) for parts in (values, places))
         matrix = csr_array((data, cells.astype(np.int64), indptr), shape=(k - 1, k * n))
-        labels = tuple(later) if name else tuple((int(first), int(second), p) for p in later)
+        labels = tuple(later) if name else tuple((first, second, p) for p in later)
         says = f"document {first} before {second}"
         low, high = np.full(k - 1, -np.inf), np.zeros(k - 1)
         return self._with(Constraint(self._named(name or "before"), says, matrix, low, high, labels, forbids))
@@ -130,16 +134,23 @@ class RankingSet:
         labels: Iterable[Hashable] | None = None,
     ) -> RankingSet:
         """lower <= matrix π <= upper, the columns of `matrix` (r, k n) being the cells in C order."""
-        dense = matrix if issparse(matrix) else np.atleast_2d(np.asarray(matrix, dtype=np.float64))
-        rows = csr_array(dense, dtype=np.float64, copy=True)
+        dense = matrix if issparse(matrix) else np.atleast_2d(numbers("the matrix of rows", matrix))
         cells = self.positions * self.documents
-        if rows.shape[1] != cells:
-            raise InvalidProblem(f"rows have {rows.shape[1]} columns, but there are {cells} cells (k n, in C order)")
+        if dense.ndim != 2 or dense.shape[1] != cells:
+            raise InvalidProblem(
+                f"rows have shape {dense.shape}, but need {cells} columns: the cells (k n, in C order)"
+            )
+        rows = csr_array(dense, dtype=np.float64, copy=True)
         finite("entries of rows", rows.data, 1)
         rows.sum_duplicates()
         rows.eliminate_zeros()
-        low, high = (np.broadcast_to(np.asarray(side, dtype=np.float64), rows.shape[:1]) for side in (lower, upper))
-        if np.isnan(low).any() or np.isnan(high).any() or (low > high).any():
+        low, high = numbers("lower", lower), numbers("upper", upper)
+        if {low.shape, high.shape} - {(), rows.shape[:1]}:
+            raise InvalidProblem(
+                f"limits of shape {low.shape} and {high.shape} for {rows.shape[0]} rows; give one number, or one a row"
+            )
+        low, high = (np.broadcast_to(side, rows.shape[:1]).copy() for side in (low, high))
+        if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
             raise InvalidProblem(
                 "lower and upper of rows must be numbers with lower <= upper; use -inf and inf for none"
             )
@@ -164,6 +175,8 @@ class RankingSet:
 
     def __and__(self, other: RankingSet) -> RankingSet:
         """The rankings in both sets."""
+        if not isinstance(other, RankingSet):
+            return NotImplemented
         if (self.documents, self.positions) != (other.documents, other.positions):
             raise InvalidProblem(
                 f"sets of {self.positions} of {self.documents} and of {other.positions} of {other.documents} documents "
@@ -211,7 +224,9 @@ class RankingSet:
             if constraint.rows:
                 reached = np.asarray(constraint.matrix[:, cells].sum(axis=1)).ravel()
                 off = np.maximum(constraint.lower - reached, reached - constraint.upper)
-                found.update({constraint.block.name(r): float(off[r]) for r in np.flatnonzero(off > 0).tolist()})
+                rounding = row_rounding(constraint.matrix, constraint.lower, constraint.upper, self.positions)
+                over = np.flatnonzero(off > rounding).tolist()
+                found.update({constraint.block.name(r): float(off[r]) for r in over})
         return found
 
     def admits(self, order: ArrayLike) -> bool:
@@ -245,16 +260,25 @@ class RankingSet:
             return -np.inf if least is None else float(number or 0), np.inf if most is None else float(number or 0)
 
         if by is None:
+            if isinstance(count, Mapping):
+                raise InvalidProblem("count maps labels to numbers; say by= which labels the documents carry")
             low, high = limits(whole_number("count", count))
             matrix = rows_of_cells([(rows, columns)], self.positions, self.documents)
             says = f"{word} {whole_number('count', count)} of {columns.size} documents{place}"
             return self._with(Constraint(name, says, matrix, np.array([low]), np.array([high])))
-        members = {label: np.intersect1d(found, columns) for label, found in by_label(by, self.documents).items()}
+        carried = by_label(by, self.documents)
+        named = count if least is not None and isinstance(count, Mapping) else {}
+        owed = {label: np.empty(0, dtype=np.int64) for label in named}
+        members = {label: np.intersect1d(found, columns) for label, found in (owed | carried).items()}
         counts = {label: count_for("count", count, label) for label in members}
-        members = {label: found for label, found in members.items() if found.size and counts[label] is not None}
+        members = {
+            label: found
+            for label, found in members.items()
+            if counts[label] is not None and (found.size or (label in owed and counts[label]))
+        }
         matrix = rows_of_cells([(rows, found) for found in members.values()], self.positions, self.documents)
         sides = np.array([limits(counts[label]) for label in members], dtype=np.float64).reshape(-1, 2)
-        says = f"{word} {'its count' if hasattr(count, 'items') else count}{place}"
+        says = f"{word} {'its count' if isinstance(count, Mapping) else count}{place}"
         return self._with(Constraint(name, says, matrix, sides[:, 0].copy(), sides[:, 1].copy(), tuple(members)))
 
     def _with(self, constraint: Constraint) -> RankingSet:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.modeling.constraint import row_rounding
 from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.names import Block
 
@@ -112,8 +113,14 @@ class SetRows:
         place[self.cell] = np.arange(self.cell.size)
         return frozen(place)
 
+    @cached_property
+    def rounding(self) -> Floats:
+        """What rounding leaves in the sums of the rows beside the positions."""
+        k = self.shape[0]
+        return frozen(row_rounding(csr_array(self.matrix[k:]), self.lower[k:], self.upper[k:], k))
+
     def excess(self, order: Ints) -> Floats:
-        """By how much a ranking of allowed cells breaks each row beside the positions; negative where it does not."""
+        """By how much a ranking of allowed cells breaks each row beside the positions, 0 where it does not."""
         k, n = self.shape
         cell = self.place[np.arange(k) * n + order]
         starts, ends = self.weights.indptr[cell], self.weights.indptr[cell + 1]
@@ -121,7 +128,8 @@ class SetRows:
             [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
         )
         reached = np.bincount(self.weights.indices[entries], self.weights.data[entries], self.lower.size - k)
-        return np.asarray(np.maximum(self.lower[k:] - reached, reached - self.upper[k:]))
+        off = np.maximum(self.lower[k:] - reached, reached - self.upper[k:])
+        return np.where(off > self.rounding, off, 0.0)
 
     @cached_property
     def proof(self) -> Any:
@@ -150,6 +158,15 @@ class SetRows:
         if not (np.diff(by_cell.indptr) == 1).all():
             return None
         return frozen(by_cell.indices.astype(np.int64))
+
+    @cached_property
+    def blocks_of(self) -> Ints | None:
+        """(n,) the row of each document, where the set matches positions and blocks of whole documents as Π(B, k) does;
+        else None. The rows count from 0 beyond the positions."""
+        if self.group is None or not self.whole_cells:
+            return None
+        by_position = self.group.reshape(self.shape)
+        return frozen(by_position[0].copy()) if (by_position == by_position[0]).all() else None
 
     @cached_property
     def collapse(self) -> Collapse | None:
