@@ -418,6 +418,19 @@ def test_an_entry_other_than_ones_and_zero_is_a_witness(value):
     assert confirm(matrix, verdict) == "witness"
 
 
+def test_weighted_rows_are_refuted_with_a_vertex_of_the_problem():
+    weighted = (ranking_rows(3, 6)[3] < 3).astype(int) * 2
+    program = set_program(weighted[None, :], limit=3.0)
+    verdict = verify_integrality(program)
+    assert verdict.determinant == 2
+    assert verdict.row_names == ("group[0]",)
+    assert confirm(program, verdict) == "witness"
+    assert (verdict.vertex.x * 2 == 1).any()
+    third = verify_integrality(replace(program, matrix=program.matrix * (1 / 3)))
+    assert third.vertex is None
+    assert "determinant 0.333333" in str(third)
+
+
 @pytest.mark.parametrize(
     ("matrix", "words"),
     [

@@ -98,6 +98,8 @@ def _confirm_parts(matrix: csr_array, evidence: Parts) -> list[str]:
 def _confirm_removal(matrix: csr_array, held: list[Any], removal: Removal) -> None:
     axis, dropped, partner = removal.axis, removal.dropped, removal.partner
     what = "column" if axis else "row"
+    if dropped.size and not (dropped.min() >= 0 and max(dropped.max(), partner.max(initial=-1)) < matrix.shape[axis]):
+        raise Refuted(f"a {what} is left out that does not exist, or for one that does not")
     other = np.flatnonzero(held[1 - axis])
     lines = csr_array((matrix.T if axis else matrix)[:, other])
     if np.unique(dropped).size != dropped.size or partner.shape != dropped.shape or not held[axis][dropped].all():

@@ -18,6 +18,8 @@ __all__ = ["LARGEST_ENUMERATED", "confirm_witness"]
 LARGEST_ENUMERATED = 12
 """The size up to which all signed sets of rows are gone through to see that a witness is minimal."""
 
+LARGEST_NUMERATOR = 2**31
+
 
 def confirm_witness(statement: Statement, witness: Witness) -> None:
     """Raises `Refuted` where a claim of the witness is false."""
@@ -43,6 +45,7 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
     if witness.minimal and len(rows) > 1:
         _confirm_minimal(part, abs(found) == 2)
     if witness.vertex is not None:
+        statement.check_limits()
         _confirm_vertex(statement.program, witness.vertex)
 
 
@@ -74,8 +77,10 @@ def _confirm_vertex(program: LinearProgram | None, vertex: Vertex) -> None:
     if program is None:
         raise Refuted("a bare matrix has no feasible set to have a vertex")
     x, unit = vertex.numerators, vertex.denominator
-    if x.shape != program.objective.shape or unit < 2 or not (x % unit).any():
+    if x.shape != program.objective.shape or x.dtype.kind != "i" or unit < 2 or not (x % unit).any():
         raise Refuted("the vertex is no fractional point")
+    if np.abs(x).max() >= LARGEST_NUMERATOR:
+        raise Refuted("the vertex has numerators too large to be checked")
     matrix = program.matrix.astype(np.int64)
     if (matrix != program.matrix).nnz:
         raise Refuted("the vertex of a matrix with broken entries cannot be confirmed")

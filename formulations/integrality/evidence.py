@@ -176,13 +176,11 @@ class Witness:
     vertex: Vertex | None = None
 
     def __str__(self) -> str:
-        size = len(self.rows)
+        size, value = len(self.rows), shown(self.determinant)
         shrunk = ", and every smaller square part of it has determinant -1, 0 or 1" if self.minimal and size > 1 else ""
-        lines = [
-            f"Witness: not totally unimodular; this {size} × {size} part has determinant {self.determinant}{shrunk}"
-        ]
+        lines = [f"Witness: not totally unimodular; this {size} × {size} part has determinant {value}{shrunk}"]
         width = max(len(name) for name in self.row_names)
-        cells = [[str(entry) if entry else "." for entry in row] for row in self.entries]
+        cells = [[shown(entry) if entry else "." for entry in row] for row in self.entries]
         across = max(len(cell) for row in cells for cell in row)
         for name, row in zip(self.row_names, cells, strict=True):
             lines.append(f"  {name:<{width}} | {' '.join(f'{cell:>{across}}' for cell in row)}")
@@ -193,6 +191,11 @@ class Witness:
             part = np.flatnonzero(self.vertex.numerators % self.vertex.denominator)
             lines.append(f"  the problem has a fractional vertex: {part.size} variables are not whole at it")
         return "\n".join(lines)
+
+
+def shown(value: int | Fraction) -> str:
+    """A number as a reader knows it: floats are fractions with a large denominator."""
+    return str(value) if Fraction(value).denominator < 1000 else f"{float(value):g}"
 
 
 @dataclass(frozen=True)

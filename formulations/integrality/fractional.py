@@ -65,11 +65,15 @@ class Polyhedron:
             return None
         return np.array(self.highs.getSolution().col_value, dtype=np.float64)
 
+    def is_whole(self, x: Floats) -> bool:
+        """Whether a vertex is whole, to the accuracy of HiGHS."""
+        return bool((np.abs(x - np.round(x)) <= NEAR).all())
+
     def square(self, x: Floats) -> Square | None:
         """What a vertex gives away; None where it is whole."""
-        columns = np.flatnonzero(np.abs(x - np.round(x)) > NEAR)
-        if not columns.size:
+        if self.is_whole(x):
             return None
+        columns = np.flatnonzero(np.abs(x - np.round(x)) > NEAR)
         held = self.matrix @ x
         tight = np.minimum(np.abs(held - self.row_lower), np.abs(held - self.row_upper)) <= NEAR
         rows = np.flatnonzero(tight)

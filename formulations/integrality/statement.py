@@ -34,10 +34,25 @@ class Statement:
     def column_name(self, column: int) -> str:
         return f"column {column}" if self.program is None else self.program.variable_name(column)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all entries are whole numbers, and all limits that there are."""
+        held = self.matrix.data
+        return bool((held == np.floor(held)).all()) and self._broken_limit() is None
+
     def check_limits(self) -> None:
         """Whole vertices need whole limits: raises `InvalidProblem` naming the first that is not."""
+        broken = self._broken_limit()
+        if broken is not None:
+            raise InvalidProblem(
+                f"{broken}, so its vertices cannot be whole whatever the matrix; round the limit, or ask about "
+                "`problem.matrix` alone"
+            )
+
+    def _broken_limit(self) -> str | None:
+        """The first row or variable with a limit that is not whole."""
         if self.program is None:
-            return
+            return None
         program = self.program
         for limits, kind, name in (
             (program.row_lower, "lower", program.row_name),
@@ -47,10 +62,8 @@ class Statement:
         ):
             broken = _first_broken(limits)
             if broken is not None:
-                raise InvalidProblem(
-                    f"{name(broken)} has {kind} limit {limits[broken]:g}, so its vertices cannot be whole whatever "
-                    "the matrix; round the limit, or ask about `problem.matrix` alone"
-                )
+                return f"{name(broken)} has {kind} limit {limits[broken]:g}"
+        return None
 
 
 def _first_broken(limits: Floats) -> int | None:

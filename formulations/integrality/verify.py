@@ -50,17 +50,14 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
-    statement = stated(problem)
-    broken = broken_entry(statement)
-    if broken is not None:
-        return broken
-    statement.check_limits()
-    found = prove(statement.matrix)
-    if isinstance(found, Proof):
-        return found
-    rng = np.random.default_rng(seed)
-    square, tried = searched(statement, found, rng, effort)
+    statement, rng = stated(problem), np.random.default_rng(seed)
+    square = broken_entry(statement)
     if square is None:
-        return Undecided(tuple(tried))
-    vertex = fractional_vertex(statement, square, rng, effort)
-    return witness(statement, square, vertex)
+        statement.check_limits()
+        found = prove(statement.matrix)
+        if isinstance(found, Proof):
+            return found
+        square, tried = searched(statement, found, rng, effort)
+        if square is None:
+            return Undecided(tuple(tried))
+    return witness(statement, square, fractional_vertex(statement, square, rng, effort))

@@ -23,6 +23,8 @@ __all__ = ["broken_entry", "fractional_vertex", "searched", "witness"]
 OBJECTIVES = 24
 POLYHEDRA = 12
 OWN_OBJECTIVES = 120
+LARGE = 2000
+"""Above so many columns a vertex costs so much that fewer objectives are tried."""
 NARROWINGS = 4
 
 
@@ -35,14 +37,14 @@ class Found:
     minimal: bool
 
 
-def broken_entry(statement: Statement) -> Witness | None:
+def broken_entry(statement: Statement) -> Found | None:
     """An entry other than -1, 0 and 1: a witness by itself."""
     held = statement.matrix.tocoo()
     wrong = np.flatnonzero(np.abs(held.data) != 1)
     if not wrong.size:
         return None
     row, column = (int(part[wrong[0]]) for part in held.coords)
-    return witness(statement, Found([row], [column], True), None)
+    return Found([row], [column], True)
 
 
 def witness(statement: Statement, found: Found, vertex: Vertex | None) -> Witness:
@@ -126,16 +128,17 @@ def fractional_vertex(statement: Statement, found: Found, rng: np.random.Generat
     """A fractional vertex of the problem's own feasible set, if one is met; in half of the objectives the
     columns of the witness pay."""
     program = statement.program
-    if program is None:
+    if program is None or not statement.is_whole:
         return None
     own = Polyhedron(statement.matrix, program.row_lower, program.row_upper, program.lower, program.upper)
     paying = np.zeros(statement.matrix.shape[1])
     if own.vertex(paying) is None:
         return None
     paying[found.columns] = 3.0
-    for turn, cost in enumerate(costs(paying.size, OWN_OBJECTIVES * effort, rng)):
+    count = effort * (OWN_OBJECTIVES if paying.size <= LARGE else OBJECTIVES)
+    for turn, cost in enumerate(costs(paying.size, count, rng)):
         x = own.vertex(cost - (turn // 5 % 2) * paying)
-        vertex = None if x is None or own.square(x) is None else exact_vertex(program, x)
+        vertex = None if x is None or own.is_whole(x) else exact_vertex(program, x)
         if vertex is not None:
             return vertex
     return None
