@@ -17,13 +17,14 @@ from rankopt.losses.margin import MarginLoss, Reference
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.losses.scores import linear_scores
 from rankopt.losses.shard import Shard
+from rankopt.losses.slots import SlotLoss
 from rankopt.losses.within import query_of_row, sorted_rows
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-__all__ = ["SHARD_ROWS", "constrained_shards", "margin_shards", "orderable", "pairwise_shards"]
+__all__ = ["SHARD_ROWS", "constrained_shards", "margin_shards", "orderable", "pairwise_shards", "slot_shards"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -135,6 +136,26 @@ def pairwise_shards(queries: Queries, weights: Floats) -> tuple[Shard, ...]:
         offsets = queries.offsets[first : last + 1] - low
         loss = PairwiseHinge(_relevance(queries)[low:high], offsets)
         shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss))
+    return tuple(shards)
+
+
+def slot_shards(
+    queries: Queries, weights: Floats, benefit: Floats, bound: str, solver: Solver | str
+) -> tuple[Shard, ...]:
+    """Shards of the queries in which matchings differ in worth, with a bound of the loss of a matching.
+
+    benefit: (N, k) what a document is worth in each slot.
+    """
+    useful = SlotLoss(benefit, queries.offsets, bound, solver).orderable()
+    rows = np.repeat(useful & (weights > 0), np.diff(queries.offsets))
+    queries, share = _kept(queries, weights, useful, "belong in different slots")
+    benefit = benefit[rows]
+    shards = []
+    for first, last in cut(queries.offsets):
+        low, high = queries.offsets[first], queries.offsets[last]
+        offsets = queries.offsets[first : last + 1] - low
+        loss = SlotLoss.build(benefit[low:high], offsets, bound, solver)
+        shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss, benefit.shape[1]))
     return tuple(shards)
 
 

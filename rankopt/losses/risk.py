@@ -49,7 +49,7 @@ class Risk:
 
     @property
     def features(self) -> int:
-        return int(self.shards[0].features.shape[1])
+        return int(self.shards[0].features.shape[1]) * (self.shards[0].slots or 1)
 
     @property
     def weights(self) -> Floats:

@@ -35,16 +35,26 @@ class ShardAt:
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """features (n, d), offsets (m + 1,) of its queries, their weights (m,) in the risk, and their loss."""
+    """features (n, d), offsets (m + 1,) of its queries, their weights (m,) in the risk, and their loss.
+
+    slots: None where w (d,) gives a document one score; else w is (slots, d) in a row, and scores have a column a slot.
+    """
 
     features: Floats | csr_array
     offsets: Ints
     weights: Floats
     loss: Loss
+    slots: int | None = None
+
+    def scores(self, w: Floats) -> Floats:
+        """X w (n,), or X Wᵀ (n, slots)."""
+        if self.slots is None:
+            return linear_scores(self.features, w)
+        return np.stack([linear_scores(self.features, own) for own in w.reshape(self.slots, -1)], axis=1)
 
     def at(self, w: Floats, merged: bool, prove: bool = False) -> ShardAt:
         """Values and planes of all queries of the shard at w."""
-        there = self.loss.at(linear_scores(self.features, w), prove)
+        there = self.loss.at(self.scores(w), prove)
         return ShardAt(
             there.value,
             there.bound,
@@ -56,16 +66,19 @@ class Shard:
 
     def majorant(self, w: Floats) -> Shard:
         """The shard with the convex majorant of its loss at w."""
-        return replace(self, loss=self.loss.majorant(linear_scores(self.features, w)))
+        return replace(self, loss=self.loss.majorant(self.scores(w)))
 
     def only(self, first: int, last: int) -> Shard:
         """The queries first <= q < last of the shard."""
         rows = slice(int(self.offsets[first]), int(self.offsets[last]))
         offsets = self.offsets[first : last + 1] - self.offsets[first]
-        return Shard(self.features[rows], offsets, self.weights[first:last], self.loss.only(first, last))
+        part = self.loss.only(first, last)
+        return Shard(self.features[rows], offsets, self.weights[first:last], part, self.slots)
 
     def _gathered(self, row_weights: Floats, merged: bool) -> Floats:
-        """Σ row weight × feature row, over all queries with their weights, or for each query."""
+        """Σ row weight × feature row, over all queries with their weights, or for each query; slot by slot."""
+        if row_weights.ndim == 2:
+            return np.hstack([self._gathered(np.ascontiguousarray(own), merged) for own in row_weights.T])
         if merged:
             weighted = row_weights * np.repeat(self.weights, np.diff(self.offsets))
             return np.asarray(self.features.T @ weighted, dtype=np.float64)[None, :]

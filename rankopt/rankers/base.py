@@ -193,9 +193,12 @@ class LinearRanker(BaseEstimator):
     def explain(self, x: Any, y: Any) -> Explanation:
         """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first."""
         check_is_fitted(self, "coef_")
+        return self._explained(x, y, self.coef_)
+
+    def _explained(self, x: Any, y: Any, coef: Floats) -> Explanation:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
-        return Explanation.of(tuple(str(name) for name in names), self.coef_, *rows)
+        return Explanation.of(tuple(str(name) for name in names), coef, *rows)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""

@@ -95,8 +95,8 @@ class OptimizedRanker(LinearRanker):
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         objective = self.objective(queries, weights)
         start = objective.w0
-        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == start.shape:
-            start = self.coef_
+        if self.warm_start and hasattr(self, "coef_") and self.coef_.size == start.size:
+            start = self.coef_.ravel()
         with shown(self.verbose) as progress:
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
             judge = None if evaluation is None else self._judge(evaluation)
@@ -151,18 +151,26 @@ class OptimizedRanker(LinearRanker):
         return float(given) if self.C is None else 1.0 / (float(given) * queries)
 
     def _w0(self, queries: Queries, weights: Floats) -> Floats:
-        start = self._start()
+        start, shape = self._start(), self._shape(queries)
         if isinstance(start, str) and start == "zeros":
-            return np.zeros(queries.n_features)
+            return np.zeros(shape).ravel()
         if isinstance(start, str) and start == "regression":
-            gain = self._gains(queries)
-            return least_squares(queries.features, gain, np.repeat(weights, np.diff(queries.offsets)), 0.0)
+            return self._regression(queries, weights).ravel()
         if isinstance(start, str):
             raise OptionError(f"w0 = {start!r} is unknown; use 'zeros', 'regression' or an array")
         w0 = np.array(start, dtype=np.float64)
-        if w0.shape != (queries.n_features,) or not np.isfinite(w0).all():
-            raise OptionError(f"w0 has shape {w0.shape}; it needs {queries.n_features} finite numbers, one a feature")
-        return w0
+        if w0.shape != shape or not np.isfinite(w0).all():
+            size = " × ".join(map(str, shape))
+            raise OptionError(f"w0 has shape {w0.shape}; it needs {size} finite numbers, one a feature")
+        return w0.ravel()
+
+    def _shape(self, queries: Queries) -> tuple[int, ...]:
+        """The shape of coef_."""
+        return (queries.n_features,)
+
+    def _regression(self, queries: Queries, weights: Floats) -> Floats:
+        """Least squares on the gains."""
+        return least_squares(queries.features, self._gains(queries), np.repeat(weights, np.diff(queries.offsets)), 0.0)
 
     def _gains(self, queries: Queries) -> Floats:
         measure = parse(self.measure)

@@ -1,0 +1,224 @@
+"""Slots with weights of their own: which document belongs where [ORM, section 7.3]."""
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.solve import Solver, suits
+from formulations.solvers import accepting, named
+from rankopt.data.queries import Queries
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.losses import BOUNDS
+from rankopt.losses.plan import slot_shards
+from rankopt.losses.shard import Shard
+from rankopt.losses.slots import EMPTY, matched
+from rankopt.rankers.explanation import Explanation
+from rankopt.rankers.inputs import check_queries_named, documents_of, read_features, read_queries
+from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.regression import least_squares
+from rankopt.rankers.slots import benefit, reached, slot_scores, slot_weights
+from rankopt.rankers.weights import weights_of_rows
+
+if TYPE_CHECKING:
+    from rankopt.constraints.admissible import Admissible
+    from rankopt.optimize.concave_convex import Training
+    from rankopt.optimize.objective import Objective
+
+__all__ = ["MatchingRanker"]
+
+Floats = NDArray[np.float64]
+
+
+class MatchingRanker(OptimizedRanker):
+    """Minimises (λ/2)‖W - W₀‖² + Σ_q v_q loss_q(X_q Wᵀ), loss_q an upper bound of what is lost by the best matching of
+    documents to k slots for the scores ⟨W_i, x_j⟩.
+
+    A grade y is a slot: 0 belongs nowhere, i >= 1 belongs in slot i; several documents may belong in one slot, any of
+    which earns its weight. Slots are places in a list, sections of a page, or the other side of a matching. Each slot
+    takes one document. A query of n < k documents leaves k - n slots empty and places all its documents.
+
+    Args:
+        slots: k, or None: the largest grade of fit.
+        slot_weight: (k,) what a right document earns in each slot, positive; 1 each by default.
+        bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.slots`).
+        w0: "zeros", "regression" (least squares on belonging in the slot), or an array (k, d); by default zeros for the
+            convex bound and regression for the others.
+        argmax: the solver of the matchings, "auto" or any of `formulations.solvers`.
+        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, verbose: as in
+            `LargeMarginRanker`.
+
+    Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `eval_score_`.
+    """
+
+    _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "slot_weight_")
+
+    slot_weight_: Floats
+
+    def __init__(
+        self,
+        slots: int | None = None,
+        *,
+        slot_weight: Any = None,
+        bound: str = "convex",
+        w0: Any = None,
+        method: Any = "bundle",
+        argmax: Any = "auto",
+        master: Any = "auto",
+        lam: float | None = 1e-2,
+        C: float | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 2000,
+        time_limit: float | None = None,
+        engine: Any = "serial",
+        n_jobs: int | None = None,
+        warm_start: bool = False,
+        callbacks: Sequence[Callable[..., bool | None]] = (),
+        verbose: int = 0,
+    ) -> None:
+        self.slots = slots
+        self.slot_weight = slot_weight
+        self.bound = bound
+        self.w0 = w0
+        self.method = method
+        self.argmax = argmax
+        self.master = master
+        self.lam = lam
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.verbose = verbose
+
+    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        self.slot_weight_ = slot_weights(self.slots, self.slot_weight, queries)
+        super()._fit(queries, weights, evaluation)
+
+    def _shards(self, queries: Queries, weights: Floats) -> tuple[Shard, ...]:
+        if self.bound not in BOUNDS:
+            raise OptionError(f"bound {self.bound!r} is unknown; known are {', '.join(BOUNDS)}")
+        worth = benefit(queries, slot_weights(self.slots, self.slot_weight, queries))
+        return slot_shards(queries, weights, worth, self.bound, self._argmax())
+
+    def _start(self) -> Any:
+        return ("zeros" if self.bound == "convex" else "regression") if self.w0 is None else self.w0
+
+    def _regression(self, queries: Queries, weights: Floats) -> Floats:
+        rows = np.repeat(weights, np.diff(queries.offsets))
+        belongs = benefit(queries, slot_weights(self.slots, self.slot_weight, queries)) > 0
+        return np.stack([least_squares(queries.features, own.astype(np.float64), rows, 0.0) for own in belongs.T])
+
+    def _shape(self, queries: Queries) -> tuple[int, ...]:
+        return (slot_weights(self.slots, self.slot_weight, queries).size, queries.n_features)
+
+    def _keep(self, outcome: Training, objective: Objective) -> None:
+        super()._keep(outcome, objective)
+        self.coef_ = self.coef_.reshape(self.slot_weight_.size, -1)
+        self.w0_ = self.w0_.reshape(self.coef_.shape)
+
+    def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
+        worth = benefit(evaluation, self.slot_weight_)
+
+        def judged(w: Floats) -> float:
+            placed = self._matchings(evaluation, w.reshape(self.slot_weight_.size, -1))
+            return float(np.nanmean(reached(evaluation, worth, placed)))
+
+        return judged
+
+    def predict(self, X: Any) -> Floats:
+        """The scores (N, k) of the documents for the slots, in the caller's order of rows."""
+        check_is_fitted(self, "coef_")
+        scores = slot_scores(read_features(self, X, reset=False), self.coef_)
+        return X.to_caller(scores) if isinstance(X, Queries) else scores
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        sample_weight: Any = None,
+        attributes: Any = None,
+        constraints: Admissible | None = None,
+    ) -> float:
+        """The mean part of the best benefit that the best matchings by score reach, over the queries where a document
+        belongs in some slot. sample_weight: one weight a row, equal inside a query."""
+        check_is_fitted(self, "coef_")
+        self._refuse(constraints)
+        check_queries_named(self, X, qid, group)
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        weights = weights_of_rows(queries, sample_weight)
+        found = reached(queries, benefit(queries, self.slot_weight_), self._matchings(queries, self.coef_))
+        counted = ~np.isnan(found)
+        if not weights[counted].any():
+            raise DataError("score has no query in which a document belongs in a slot; check y (0 belongs nowhere)")
+        return float(np.average(found[counted], weights=weights[counted]))
+
+    def rank(
+        self,
+        X: Any,
+        qid: Any = None,
+        k: int | None = None,
+        *,
+        group: Any = None,
+        attributes: Any = None,
+        constraints: Admissible | None = None,
+    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
+        """The document in each slot (of the first k) of each query, as `LinearRanker.rank` names documents and queries:
+        the matching with the largest score. A slot that stays empty holds -1, or None where documents have ids."""
+        check_is_fitted(self, "coef_")
+        self._refuse(constraints)
+        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        nothing = np.array([EMPTY if queries.document_ids is None else None])
+        documents, ranked = documents_of(queries), dict[Hashable, NDArray[Any]]()
+        for q, placed in enumerate(self._matchings(queries, self.coef_)):
+            own = np.append(documents[queries.offsets[q] : queries.offsets[q + 1]], nothing)
+            ranked[queries.query_ids[q]] = own[np.where(placed == EMPTY, own.size - 1, placed)][:k]
+        return ranked if len(ranked) > 1 else next(iter(ranked.values()))
+
+    def explain(self, x: Any, y: Any, slot: int = 1) -> Explanation:
+        """Why document x (d,) scores above document y (d,) for a slot, counted from 1: the terms, largest first."""
+        check_is_fitted(self, "coef_")
+        if not 1 <= slot <= self.coef_.shape[0]:
+            raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
+        return self._explained(x, y, self.coef_[slot - 1])
+
+    def _matchings(self, queries: Queries, coef: Floats) -> list[NDArray[np.int64]]:
+        """The matching with the largest score of each query: the document in each slot, counted within the query."""
+        scores, solver = slot_scores(queries.features, coef), self._argmax()
+        return [matched(scores[low:high], solver)[0] for low, high in pairwise(queries.offsets.tolist())]
+
+    def _argmax(self) -> Solver | str:
+        if isinstance(self.argmax, str) and self.argmax == "auto":
+            return "auto"
+        solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
+        if not isinstance(solver, Solver) or not suits(solver, Assignment):
+            raise OptionError(
+                f"argmax = {self.argmax!r} cannot match; use 'auto' or one of {', '.join(accepting(Assignment))}"
+            )
+        return solver
+
+    def _refuse(self, constraints: Any) -> None:
+        if constraints is not None:
+            raise OptionError("constraints cannot hold here because slots are matched, not ranked; leave them out")
+
+    def _coef_shape(self) -> tuple[int, ...]:
+        return (int(np.size(self.slot_weight_)), self.n_features_in_)
+
+    def _check_loaded(self) -> None:
+        weights = getattr(self, "slot_weight_", None)
+        if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1 and weights.size):
+            raise ModelError("slot_weight_ is missing or is no array of float64 numbers.")
+        super()._check_loaded()
