@@ -476,13 +476,48 @@ def test_determinants_are_exact():
     assert determinant(hilbert) == Fraction(1, 186313420339200000)
 
 
-def test_undecided_says_what_was_tried():
-    """A graphic and a cographic matrix joined over one row and one column: unimodular, but no network matrix."""
-    left, right = complete_graph(6), complete_graph(6).T
+@pytest.mark.parametrize("nodes", [6, 8])
+def test_two_sums_of_graphic_and_cographic_matrices_are_proved(nodes):
+    """Joined over a row and a column: totally unimodular, and no network matrix."""
+    left, right = pivoted(complete_graph(nodes), 0, 0), pivoted(complete_graph(nodes), 0, 0).T
     joint = np.outer(left[:, 0], right[0])
     matrix = np.block([[left, joint], [np.zeros((right.shape[0], left.shape[1]), dtype=int), right]])
+    assert proof_of(matrix) is None
     verdict = verify_integrality(matrix)
+    assert verdict.kind == confirm(matrix, verdict) == "network"
+    assert "meet in a row and a column" in str(verdict)
+    for lie in (
+        {"row": int(np.setdiff1d(np.arange(len(matrix)), verdict.evidence.rows)[0])},
+        {"rows": verdict.evidence.rows[1:]},
+        {"columns": verdict.evidence.columns[1:]},
+        {"first": verdict.evidence.second},
+    ):
+        with pytest.raises(Refuted):
+            confirm(matrix, replace(verdict, evidence=replace(verdict.evidence, **lie)))
+    matrix[0, -1] = 1 - matrix[0, -1]
+    broken = verify_integrality(matrix)
+    assert isinstance(broken, Witness)
+    assert confirm(matrix, broken) == "witness"
+
+
+def test_undecided_says_what_was_tried():
+    rng = np.random.default_rng(0)
+    matrix = rng.choice([0, 1], (12, 30))
+    verdict = verify_integrality(matrix, effort=0)
     assert isinstance(verdict, Undecided)
     assert confirm(matrix, verdict) is None
     assert any("polyhedra" in line for line in verdict.tried)
     assert "Undecided" in str(verdict)
+    assert isinstance(verify_integrality(matrix), Witness)
+
+
+@pytest.mark.parametrize(("positions", "documents"), [(2, 3), (3, 3), (3, 5), (4, 4), (4, 5)])
+def test_one_quota_breaks_integrality_where_it_is_partial_both_ways(positions, documents):
+    """On P of k positions and G of n documents: exactly when 2 <= |P| < k and 2 <= |G| < n."""
+    fill, once, position, document = ranking_rows(positions, documents)
+    for places in range(1, positions + 1):
+        for group in range(1, documents + 1):
+            quota = ((position < places) & (document < group)).astype(int)
+            matrix = np.vstack([fill, once, quota])
+            kind = confirm(matrix, verify_integrality(matrix))
+            assert (kind == "witness") == (2 <= places < positions and 2 <= group < documents)

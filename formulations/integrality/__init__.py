@@ -6,7 +6,7 @@ interval     an order of the rows with consecutive entries in each column      i
 laminar      two laminar families of rows                                      laminar.py
 network      a directed tree, each column a path in it                         network.py
 enumeration  signs for every set of rows                                       enumeration.py
-in parts     what may be left out, and a proof for each block that remains     reduction.py
+in parts     what may be left out, and a proof for each block that remains     reduction.py, two_sum.py
 
 refuted by   a square submatrix of determinant other than -1, 0, 1, shrunk     witness.py
 """

@@ -25,6 +25,7 @@ from formulations.integrality.evidence import (
     Signings,
     Signs,
     Tree,
+    TwoSum,
     Undecided,
     Witness,
 )
@@ -64,6 +65,8 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> None:
     if isinstance(evidence, Parts):
         kinds = _confirm_parts(matrix, evidence)
         kind = max(kinds, key=HARDNESS.index, default=HARDNESS[0])
+    elif isinstance(evidence, TwoSum):
+        kind = max(_confirm_two_sum(matrix, evidence), key=HARDNESS.index)
     else:
         kind = KINDS[type(evidence)]
         turned = csr_array(matrix.T) if proof.transposed else matrix
@@ -93,6 +96,28 @@ def _confirm_parts(matrix: csr_array, evidence: Parts) -> list[str]:
     if covered != left.nnz:
         raise Refuted("entries outside the parts remain, so the parts are no separate blocks")
     return [part.proof.kind for part in evidence.parts]
+
+
+def _confirm_two_sum(matrix: csr_array, evidence: TwoSum) -> list[str]:
+    dense = matrix.toarray()
+    inside = [
+        np.isin(np.arange(size), part)
+        for size, part in zip(dense.shape, (evidence.rows, evidence.columns), strict=True)
+    ]
+    (first, left), row, column = inside, evidence.row, evidence.column
+    if not (0 <= row < first.size and 0 <= column < left.size and first[row] and not left[column]):
+        raise Refuted("the row and column of a 2-sum lie on the wrong sides")
+    if dense[~first][:, left].any():
+        raise Refuted("the parts of a 2-sum meet in more than a row and a column")
+    through = np.outer(dense[first, column], dense[row, ~left])
+    if abs(dense[row, column]) != 1 or (dense[first][:, ~left] * dense[row, column] != through).any():
+        raise Refuted("the parts of a 2-sum do not meet in the product of a column and a row")
+    left[column], second = True, ~first
+    second[row] = True
+    right = ~np.isin(np.arange(left.size), evidence.columns)
+    for rows, columns, proof in ((first, left, evidence.first), (second, right, evidence.second)):
+        _confirm_proof(csr_array(matrix[np.flatnonzero(rows)][:, np.flatnonzero(columns)]), proof)
+    return [evidence.first.kind, evidence.second.kind]
 
 
 def _confirm_removal(matrix: csr_array, held: list[Any], removal: Removal) -> None:

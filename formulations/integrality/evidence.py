@@ -29,6 +29,7 @@ __all__ = [
     "RowOrder",
     "Signings",
     "Tree",
+    "TwoSum",
     "Undecided",
     "Vertex",
     "Witness",
@@ -103,7 +104,21 @@ class Parts:
     parts: tuple[Part, ...]
 
 
-Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts
+@dataclass(frozen=True, eq=False)
+class TwoSum:
+    """Rows R₁ and columns C₁ such that no other row has an entry in C₁, and R₁ with the other columns is the product of
+    its column and row through the entry (row, column); proofs of R₁ × C₁ + column and of all other rows + row × all
+    other columns, both in the order of the matrix [Seymour, 1980]."""
+
+    rows: Ints
+    columns: Ints
+    row: int
+    column: int
+    first: Proof
+    second: Proof
+
+
+Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts | TwoSum
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,16 +138,26 @@ class Proof:
     def __str__(self) -> str:
         rows, columns = self.shape
         text = f"Proof: {rows} × {columns} matrix is totally unimodular ({self._reason()})"
-        if not isinstance(self.evidence, Parts):
-            return text
-        dropped = sum(removal.dropped.size for removal in self.evidence.removals)
-        lines = [text, f"  {dropped} rows and columns left out: one entry, or equal to another up to sign"]
-        for part in self.evidence.parts:
-            lines.append(f"  {part.rows.size} × {part.columns.size} of it: {part.proof._reason()}")
-        return "\n".join(lines)
+        return "\n".join([text, *self._steps("  ")])
 
     def _reason(self) -> str:
         return f"{self.kind}, transposed" if self.transposed else self.kind
+
+    def _steps(self, margin: str) -> list[str]:
+        """What is left out and the parts of what remains, one a line."""
+        evidence, lines = self.evidence, list[str]()
+        parts: tuple[Proof, ...] = ()
+        if isinstance(evidence, TwoSum):
+            lines, parts = [f"{margin}two parts that meet in a row and a column"], (evidence.first, evidence.second)
+        elif isinstance(evidence, Parts):
+            dropped = sum(removal.dropped.size for removal in evidence.removals)
+            if dropped:
+                lines = [f"{margin}{dropped} rows and columns left out: one entry, or equal to another up to sign"]
+            parts = tuple(part.proof for part in evidence.parts)
+        for proof in parts:
+            lines.append(f"{margin}{proof.shape[0]} × {proof.shape[1]} of it: {proof._reason()}")
+            lines += proof._steps(margin + "  ")
+        return lines
 
 
 @dataclass(frozen=True, eq=False)

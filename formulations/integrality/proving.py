@@ -12,12 +12,13 @@ from scipy.sparse import csr_array
 from formulations.arrays import Ints, frozen
 from formulations.integrality.bipartite import row_classes
 from formulations.integrality.enumeration import MOST_ROWS, enumerated
-from formulations.integrality.evidence import Evidence, Families, Part, Parts, Proof, Signings, Signs
+from formulations.integrality.evidence import Evidence, Families, Part, Parts, Proof, Signings, Signs, TwoSum
 from formulations.integrality.interval import consecutive_order
 from formulations.integrality.laminar import laminar_families
 from formulations.integrality.network import tree_of
 from formulations.integrality.reduction import components, reduced
 from formulations.integrality.statement import stated
+from formulations.integrality.two_sum import separation
 from formulations.modeling.form import Form
 
 __all__ = ["HARDNESS", "Remainder", "proof_of", "prove"]
@@ -47,8 +48,8 @@ def proof_of(problem: Form | csr_array | ArrayLike | Any) -> Proof | None:
     return found if isinstance(found, Proof) else None
 
 
-def prove(matrix: csr_array) -> Proof | Remainder:
-    """A proof for a {0, ±1} matrix, or what remains to be decided."""
+def prove(matrix: csr_array, thorough: bool = False) -> Proof | Remainder:
+    """A proof for a {0, ±1} matrix, or what remains to be decided. `thorough`: blocks that are 2-sums are split."""
     proof = _attempt(matrix, SPARSE)
     if proof is not None:
         return proof
@@ -59,10 +60,10 @@ def prove(matrix: csr_array) -> Proof | Remainder:
     proof = _attempt(dense, (("interval", consecutive_order),))
     if proof is not None:
         return proof
-    return _prove_in_parts(dense)
+    return _prove_in_parts(dense, thorough)
 
 
-def _prove_in_parts(matrix: Signs) -> Proof | Remainder:
+def _prove_in_parts(matrix: Signs, thorough: bool) -> Proof | Remainder:
     removals, rows, columns = reduced(matrix)
     parts: list[Part] = []
     open_blocks: Remainder = []
@@ -71,14 +72,11 @@ def _prove_in_parts(matrix: Signs) -> Proof | Remainder:
             continue
         part_rows, part_columns = rows[inner_rows], columns[inner_columns]
         block = matrix[np.ix_(part_rows, part_columns)]
-        unproved = _unproved_sample(block)
-        if unproved:
-            open_blocks += [(part_rows[rows].tolist(), part_columns[columns].tolist()) for rows, columns in unproved]
-        proof = None if unproved else _attempt(block, DENSE)
-        if proof is None:
-            open_blocks.append((part_rows.tolist(), part_columns.tolist()))
+        found = _prove_block(block, thorough)
+        if isinstance(found, Proof):
+            parts.append(Part(frozen(part_rows), frozen(part_columns), found))
         else:
-            parts.append(Part(frozen(part_rows), frozen(part_columns), proof))
+            open_blocks += [(part_rows[rows].tolist(), part_columns[columns].tolist()) for rows, columns in found]
     if open_blocks:
         return open_blocks
     shape = (int(matrix.shape[0]), int(matrix.shape[1]))
@@ -89,7 +87,33 @@ def _prove_in_parts(matrix: Signs) -> Proof | Remainder:
     return Proof(kind, shape, Parts(tuple(removals), tuple(parts)))
 
 
-def _unproved_sample(block: Signs) -> Remainder:
+def _prove_block(block: Signs, thorough: bool) -> Proof | Remainder:
+    unproved = _unproved_sample(block, thorough)
+    proof = None if unproved else _attempt(block, DENSE)
+    if proof is not None:
+        return proof
+    split = separation(block) if thorough else None
+    if split is None:
+        return [*unproved, (list(range(block.shape[0])), list(range(block.shape[1])))]
+    rows, columns, row, column = split
+    sides = (
+        (rows, np.union1d(columns, column)),
+        (np.union1d(np.setdiff1d(np.arange(block.shape[0]), rows), row), np.delete(np.arange(block.shape[1]), columns)),
+    )
+    first, second = (_prove_in_parts(block[np.ix_(*side)], thorough) for side in sides)
+    if isinstance(first, Proof) and isinstance(second, Proof):
+        kind = max(first.kind, second.kind, key=HARDNESS.index)
+        evidence = TwoSum(frozen(rows), frozen(columns), row, column, first, second)
+        return Proof(kind, (int(block.shape[0]), int(block.shape[1])), evidence)
+    return [
+        (side[0][inner].tolist(), side[1][across].tolist())
+        for side, found in zip(sides, (first, second), strict=True)
+        if not isinstance(found, Proof)
+        for inner, across in found
+    ]
+
+
+def _unproved_sample(block: Signs, thorough: bool) -> Remainder:
     """What remains of a few rows of a large block, the largest and some others: where these have no quick proof, nor
     has the block."""
     if block.shape[0] <= LARGE or block.shape[1] <= MOST_ROWS:
@@ -97,7 +121,7 @@ def _unproved_sample(block: Signs) -> Remainder:
     by_size = np.argsort(-np.count_nonzero(block, axis=1), kind="stable")
     others = by_size[SAMPLE:]
     chosen = np.sort(np.concatenate([by_size[:SAMPLE], others[:: -(-others.size // SAMPLE)]]))
-    found = _prove_in_parts(block[chosen])
+    found = _prove_in_parts(block[chosen], thorough)
     return [] if isinstance(found, Proof) else [(chosen[rows].tolist(), columns) for rows, columns in found]
 
 

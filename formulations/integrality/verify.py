@@ -10,8 +10,10 @@ from scipy.sparse import csr_array
 
 from formulations.integrality.evidence import Proof, Undecided, Witness
 from formulations.integrality.proving import prove
+from formulations.integrality.search import searched
 from formulations.integrality.statement import stated
-from formulations.integrality.witness import broken_entry, fractional_vertex, searched, witness
+from formulations.integrality.vertex import fractional_vertex
+from formulations.integrality.witness import Found, broken_entry, witness
 from formulations.modeling.form import Form
 
 __all__ = ["verify_integrality"]
@@ -51,13 +53,11 @@ def verify_integrality(
       no fractional vertex of the problem itself is known
     """
     statement, rng = stated(problem), np.random.default_rng(seed)
-    square = broken_entry(statement)
-    if square is None:
+    found: Found | Proof | Undecided | None = broken_entry(statement)
+    if found is None:
         statement.check_limits()
-        found = prove(statement.matrix)
-        if isinstance(found, Proof):
-            return found
-        square, tried = searched(statement, found, rng, effort)
-        if square is None:
-            return Undecided(tuple(tried))
-    return witness(statement, square, fractional_vertex(statement, square, rng, effort))
+        quick = prove(statement.matrix)
+        found = quick if isinstance(quick, Proof) else searched(statement, quick, rng, effort)
+    if isinstance(found, Found):
+        return witness(statement, found, fractional_vertex(statement, found.columns, rng, effort))
+    return found

@@ -1,4 +1,4 @@
-"""From a fractional point, as a simplex method returns it in floats, to the vertex itself, exactly."""
+"""A fractional vertex of a problem's own feasible set: met by a simplex method in floats, then stated exactly."""
 
 from __future__ import annotations
 
@@ -7,12 +7,37 @@ import numpy as np
 from formulations.arrays import Floats, frozen
 from formulations.integrality.determinant import rank
 from formulations.integrality.evidence import Vertex
+from formulations.integrality.fractional import Polyhedron, costs
+from formulations.integrality.statement import Statement
 from formulations.modeling.linear_program import LinearProgram
 
-__all__ = ["exact_vertex"]
+__all__ = ["exact_vertex", "fractional_vertex"]
+
+OBJECTIVES = 120
+LARGE, FEWER_OBJECTIVES = 2000, 24
+"""Above so many columns a vertex costs so much that fewer objectives are tried."""
 
 LARGEST_DENOMINATOR = 120
 NEAR = 1e-7
+
+
+def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.Generator, effort: int) -> Vertex | None:
+    """A fractional vertex of the problem's own feasible set, if one is met; half the objectives pay these columns."""
+    program = statement.program
+    if program is None or not statement.is_whole:
+        return None
+    own = Polyhedron(statement.matrix, program.row_lower, program.row_upper, program.lower, program.upper)
+    paying = np.zeros(statement.matrix.shape[1])
+    if own.vertex(paying) is None:
+        return None
+    paying[columns] = 3.0
+    count = effort * (OBJECTIVES if paying.size <= LARGE else FEWER_OBJECTIVES)
+    for turn, cost in enumerate(costs(paying.size, count, rng)):
+        x = own.vertex(cost - (turn // 5 % 2) * paying)
+        vertex = None if x is None or own.is_whole(x) else exact_vertex(program, x)
+        if vertex is not None:
+            return vertex
+    return None
 
 
 def exact_vertex(program: LinearProgram, x: Floats) -> Vertex | None:

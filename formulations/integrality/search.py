@@ -1,0 +1,97 @@
+"""The search for a submatrix whose determinant is not -1, 0 or 1, the surest ways first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from formulations.integrality.bipartite import odd_cycle
+from formulations.integrality.enumeration import MOST_ROWS, enumerated
+from formulations.integrality.evidence import Proof, Signings, Signs, Undecided
+from formulations.integrality.fractional import costs, random_polyhedron
+from formulations.integrality.narrowing import narrowed
+from formulations.integrality.proving import Remainder, prove
+from formulations.integrality.shrinking import shrunk
+from formulations.integrality.statement import Statement
+from formulations.integrality.witness import Found
+
+__all__ = ["searched"]
+
+OBJECTIVES = 24
+POLYHEDRA = 12
+NARROWINGS = 4
+
+Way: TypeAlias = Callable[[Signs, np.random.Generator, int], Found | None]
+
+
+def searched(
+    statement: Statement, blocks: Remainder, rng: np.random.Generator, effort: int
+) -> Found | Proof | Undecided:
+    """A submatrix that refutes; else a proof that splits 2-sums; else what was tried."""
+    found = _in_blocks(statement, blocks, (_exactly, _by_vertices), rng, effort)
+    if found is not None:
+        return found
+    rest = prove(statement.matrix, thorough=True)
+    if isinstance(rest, Proof):
+        return rest
+    return _in_blocks(statement, rest, (_exactly, _by_vertices, _by_narrowing), rng, effort) or Undecided(
+        (
+            "quick proofs: bipartite, interval, laminar, network, enumeration",
+            "the same of the parts of 2-sums",
+            "two entries a line, or ten lines",
+            f"vertices of {POLYHEDRA * effort} random polyhedra, {OBJECTIVES} objectives each",
+            f"{NARROWINGS * effort} narrowings to parts without a quick proof",
+        )
+    )
+
+
+def _in_blocks(
+    statement: Statement, blocks: Remainder, ways: tuple[Way, ...], rng: np.random.Generator, effort: int
+) -> Found | None:
+    dense = [(np.array(rows), np.array(columns)) for rows, columns in blocks]
+    parts = [statement.matrix[rows][:, columns].toarray().astype(np.int8) for rows, columns in dense]
+    for way in ways:
+        for (rows, columns), part in zip(dense, parts, strict=True):
+            found = way(part, rng, effort)
+            if found is not None:
+                return Found(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
+    return None
+
+
+def _exactly(part: Signs, rng: np.random.Generator, effort: int) -> Found | None:
+    """Blocks of which every one is decided: no quick proof holds, so they have a witness."""
+    for turned in (False, True):
+        matrix = part.T if turned else part
+        found = odd_cycle(csr_array(matrix))
+        if found is None and matrix.shape[0] <= MOST_ROWS:
+            listed = enumerated(matrix)
+            found = None if isinstance(listed, Signings) else listed
+        if found is not None:
+            rows, columns = found[::-1] if turned else found
+            return Found(rows, columns, True)
+    return None
+
+
+def _by_vertices(part: Signs, rng: np.random.Generator, effort: int) -> Found | None:
+    matrix = csr_array(part, dtype=np.float64)
+    for _ in range(POLYHEDRA * effort):
+        polyhedron = random_polyhedron(matrix, rng)
+        for cost in costs(part.shape[1], OBJECTIVES, rng):
+            x = polyhedron.vertex(cost)
+            square = None if x is None else polyhedron.square(x)
+            if square is not None:
+                return Found(*shrunk(part, square.rows, square.columns))
+    return None
+
+
+def _by_narrowing(part: Signs, rng: np.random.Generator, effort: int) -> Found | None:
+    for _ in range(NARROWINGS * effort):
+        rows, columns = narrowed(part, rng)
+        smaller = part[np.ix_(rows, columns)]
+        found = _exactly(smaller, rng, effort) or _by_vertices(smaller, rng, effort)
+        if found is not None:
+            return Found(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
+    return None
