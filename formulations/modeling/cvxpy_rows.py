@@ -117,10 +117,12 @@ def _added(found: RankingSet, name: str, matrix: csr_array, lower: Floats, upper
 
 
 def _always(cells: Any, weights: Floats, low: float, high: float, k: int, n: int) -> bool:
-    """Whether the row is one that every set has: a position's, or one that the documents' rows imply."""
+    """Whether the row holds in every set: a position's, one that the documents' rows imply, or 0 within its limits."""
+    if not cells.size:
+        return low <= 0.0 <= high
     if not (weights == 1.0).all():
         return False
     rows, columns = np.divmod(np.sort(cells), n)
     whole_position = cells.size == n and (rows == rows[0]).all()
-    one_document = cells.size > 0 and (columns == columns[0]).all()
+    one_document = (columns == columns[0]).all()
     return bool((whole_position and low <= 1.0 <= high) or (one_document and low <= 0.0 and high >= 1.0))

@@ -1,0 +1,305 @@
+"""The language of ranking sets means what it says: each word against its definition, over all rankings."""
+
+from collections import Counter
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from formulations import Infeasible, InvalidProblem, RankingSet, diverse_retrieval, ranking_set
+from formulations.modeling.conflict import check_nonempty, conflict
+
+N, K = 5, 3
+EVERY = list(permutations(range(N), K))
+SITE = ["a", "a", "b", None, "b"]
+TOPIC = [("x",), ("x", "y"), None, ["y", "z"], {"z"}]
+START = RankingSet(N, K)
+
+
+def carried(order, labels, positions=range(K), documents=range(N)):
+    """How many documents of each label stand at these positions."""
+    count = Counter()
+    for i, j in enumerate(order):
+        label = labels[j]
+        several = label if isinstance(label, tuple | list | set) else (label,)
+        count.update(one for one in several if one is not None and i in positions and j in documents)
+    return count
+
+
+def earlier(order, x, y):
+    return y not in order or (x in order and order.index(x) < order.index(y))
+
+
+MEANINGS = {
+    "no constraint": (START, lambda o: True),
+    "at most": (START.at_most(1, documents=[0, 1, 4]), lambda o: len({0, 1, 4} & {*o}) <= 1),
+    "at least": (START.at_least(2, documents=range(3)), lambda o: len({0, 1, 2} & {*o}) >= 2),
+    "exactly": (START.exactly(1, documents={2, 3}), lambda o: len({2, 3} & {*o}) == 1),
+    "exactly none": (START.exactly(0, documents=3), lambda o: 3 not in o),
+    "on a prefix": (START.at_least(1, documents=[3, 4], positions=range(2)), lambda o: bool({3, 4} & {*o[:2]})),
+    "a mask": (
+        START.at_most(1, documents=np.array([1, 0, 1, 0, 1]) == 1, positions=[True, False, True]),
+        lambda o: (o[0] % 2 == 0) + (o[2] % 2 == 0) <= 1,
+    ),
+    "no document": (START.at_most(0, documents=[]), lambda o: True),
+    "no position": (START.at_most(0, positions=[]), lambda o: True),
+    "by label": (START.at_most(1, by=SITE), lambda o: max(carried(o, SITE).values(), default=0) <= 1),
+    "by several labels": (START.at_most(1, by=TOPIC), lambda o: max(carried(o, TOPIC).values(), default=0) <= 1),
+    "at least by label": (START.at_least(1, by=TOPIC), lambda o: all(carried(o, TOPIC)[t] >= 1 for t in "xyz")),
+    "exactly by label": (START.exactly(1, by=SITE), lambda o: all(carried(o, SITE)[s] == 1 for s in "ab")),
+    "by label, some documents": (
+        START.at_most(1, by=SITE, documents=[0, 1, 2], positions=[0, 2]),
+        lambda o: max(carried(o, SITE, (0, 2), (0, 1, 2)).values(), default=0) <= 1,
+    ),
+    "a count a label": (START.at_most({"a": 0, "zz": 0}, by=SITE), lambda o: carried(o, SITE)["a"] == 0),
+    "NaN is no label": (START.at_most(1, by=[1.0, np.nan, 1.0, np.nan, 2.0]), lambda o: not {0, 2} <= {*o}),
+    "a column of pandas": (
+        START.at_most(1, by=pd.Series(["u", None, "u", pd.NA, "v"], dtype="string")),
+        lambda o: not {0, 2} <= {*o},
+    ),
+    "an array a document": (
+        START.at_most(1, by=[np.array(["u", "v"]), "u", "v", None, np.array([])]),
+        lambda o: 0 not in o or not {1, 2} & {*o},
+    ),
+    "pin": (START.pin(4, 1), lambda o: o[1] == 4),
+    "two pins": (START.pin(4, 1).pin(np.int64(0), np.int32(2)), lambda o: o[1:] == (4, 0)),
+    "ban": (START.ban([0, 1], [1, 2]), lambda o: not {0, 1} & {*o[1:]}),
+    "ban a document": (START.ban(2), lambda o: 2 not in o),
+    "ban a position": (START.ban([0, 1], 0).ban(documents=[3], positions=0), lambda o: o[0] in (2, 4)),
+    "before": (START.before(3, 2), lambda o: earlier(o, 3, 2)),
+    "two befores": (START.before(0, 1).before(1, 2), lambda o: earlier(o, 0, 1) and earlier(o, 1, 2)),
+    "rows": (
+        START.rows([np.arange(15.0), np.ones(15)], lower=[10, -np.inf], upper=[25, 3]),
+        lambda o: 10 <= sum(N * i + j for i, j in enumerate(o)) <= 25,
+    ),
+    "both sets": (
+        START.at_most(1, by=SITE) & START.pin(0, 0),
+        lambda o: o[0] == 0 and not {2, 4} <= {*o} and 1 not in o,
+    ),
+}
+
+
+@pytest.mark.parametrize("word", MEANINGS)
+def test_each_word_admits_exactly_the_rankings_of_its_definition(word):
+    admissible, meant = MEANINGS[word]
+    rows = admissible.program
+    place = {int(cell): column for column, cell in enumerate(admissible.stated.cell)}
+    for order in EVERY:
+        assert admissible.admits(order) == meant(order), order
+        assert bool(admissible.broken(order)) != meant(order)
+        cells = [N * i + j for i, j in enumerate(order)]
+        point = np.zeros(len(place))
+        point[[place[cell] for cell in cells if cell in place]] = 1.0
+        assert (rows.violation(point) <= 1e-12) == meant(order), order
+    admissible.check_nonempty()
+
+
+def test_before_needs_its_first_document_to_stand_at_all():
+    one = RankingSet(3, 1).before(0, 1)
+    assert [order for order in permutations(range(3), 1) if one.admits(order)] == [(0,), (2,)]
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_sum_of_tenths_that_meets_its_limit_is_not_broken_by_rounding(seed):
+    """0.1 + 0.2 exceeds 0.3 in doubles; a limit in decimals means the decimals."""
+    random = np.random.default_rng(seed)
+    tenths, limit = random.integers(0, 10, K * N), int(random.integers(5, 20))
+    admissible = START.rows(tenths / 10, upper=limit / 10)
+    for order in EVERY:
+        total = sum(Fraction(int(tenths[N * i + j]), 10) for i, j in enumerate(order))
+        assert admissible.admits(order) == (total <= Fraction(limit, 10))
+        assert (ranking_set(np.zeros((K, N)), admissible).violation(np.array(order)) == 0.0) == admissible.admits(order)
+
+
+def test_what_is_broken_is_named_with_its_excess():
+    admissible = START.at_most(1, by=SITE, name="site").at_least(1, documents=[3], name="new").pin(2, 2).before(4, 0)
+    assert admissible.broken([0, 1, 2]) == {"site['a']": 1.0, "new": 1.0, "before": 1.0} | {
+        f"before[4, 0, {p}]": 1.0 for p in (1, 2)
+    }
+    assert admissible.broken([3, 4, 1]) == {"pin[2, 2]": 1.0}
+
+
+def test_every_method_leaves_its_set_as_it_was():
+    limit, weights = np.zeros(1), np.ones((1, N * K))
+    first = START.rows(weights, upper=limit, name="sum")
+    first.at_most(1).pin(0, 0)
+    limit[0], weights[:] = 99.0, 0.0
+    assert [constraint.name for constraint in first.constraints] == ["sum"]
+    assert not START.constraints
+    assert first.broken([0, 1, 2]) == {"sum": 3.0}
+    part = first.constraints[0]
+    for array in (part.matrix.data, part.lower, part.upper, first.allowed, START.pin(0, 0).constraints[0].forbids):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+
+
+def test_names_are_kept_apart():
+    twice = START.at_most(1, name="quota").at_most(2, name="quota").at_most(3, name="document")
+    assert [constraint.name for constraint in twice.constraints] == ["quota", "quota_2", "document_2"]
+    assert [constraint.name for constraint in (twice & twice).constraints][3:] == [
+        "quota_3",
+        "quota_2_2",
+        "document_2_2",
+    ]
+    assert (
+        str(START.at_most(1, by=SITE, name="site").pin(1, 2))
+        == "RankingSet: 3 of 5 documents, site (2 rows), pin[1, 2]"
+    )
+
+
+WRONG = {
+    "a mask of another length": (lambda: START.ban([True, False]), "mask of shape .2,., but there are 5"),
+    "positions for documents": (lambda: START.ban(positions=np.ones(N, bool)), "but there are 3; give each a flag"),
+    "an index beyond the end": (lambda: START.at_most(1, documents=[5]), "names 5, but they count from 0 to 4"),
+    "a negative index": (lambda: START.pin(-1, 0), "names -1, but they count from 0"),
+    "an index twice": (lambda: START.at_most(1, documents=[1, 1]), "twice; name each once"),
+    "a real index": (lambda: START.ban([0.5]), "whole indices"),
+    "lists of two lengths": (lambda: START.ban([[0], [1, 2]]), "neither a mask nor indices"),
+    "a real count": (lambda: START.at_most(2.5), r"give a whole number \(2\?\)"),
+    "a negative count": (lambda: START.at_least(-1), "is no count; give a whole number"),
+    "an endless count": (lambda: START.at_most(np.inf), "is no count"),
+    "a huge count": (lambda: START.at_least(10**400), "is no count"),
+    "NaN for a count": (lambda: START.exactly(np.nan), "is no count"),
+    "a flag for a count": (lambda: START.at_most(True), "is no count"),
+    "counts without labels": (lambda: START.at_most({"a": 1}), "say by="),
+    "a negative count of a label": (lambda: START.at_most({"a": -1}, by=SITE), r"count\['a'\] = -1 is no count"),
+    "too few labels": (lambda: START.at_most(1, by=["a"]), "1 labels for 5 documents; give each document one"),
+    "one word for labels": (lambda: START.at_most(1, by="sites"), "give a list with the label of each document"),
+    "a mapping for labels": (lambda: START.at_most(1, by={0: "a"}), "give a list with the label"),
+    "a number for labels": (lambda: START.at_most(1, by=3), "by= is a int"),
+    "labels that are none": (lambda: START.at_most(1, by=[{}, {}, {}, {}, {}]), "is no label; use numbers, strings"),
+    "labels in lists in lists": (lambda: START.at_most(1, by=[[["a"]], "a", "b", "c", "d"]), "is no label"),
+    "no positions": (lambda: RankingSet(3, 0), "positions = 0 leaves nothing to rank"),
+    "before itself": (lambda: START.before(1, 1), "cannot stand before itself; name two"),
+    "before nothing": (lambda: START.before(None, 1), "must be one index"),
+    "two documents before one": (lambda: START.before([0, 1], 2), "must be one index"),
+    "a pin of two": (lambda: START.pin([0, 1], 2), "must be one index"),
+    "a pin of none": (lambda: START.pin(None, 0), "must be one index"),
+    "rows of other columns": (lambda: START.rows(np.ones((2, 14))), "need 15 columns"),
+    "rows not flattened": (lambda: START.rows(np.ones((2, K, N))), "need 15 columns"),
+    "rows of NaN": (lambda: START.rows(np.full(15, np.nan)), "is nan"),
+    "rows of words": (lambda: START.rows([["a"] * 15]), "cannot be read as numbers"),
+    "limits of NaN": (lambda: START.rows(np.ones(15), upper=np.nan), "lower <= upper"),
+    "limits in the wrong order": (lambda: START.rows(np.ones(15), 2, 1), "lower <= upper"),
+    "at least infinity": (lambda: START.rows(np.ones(15), np.inf), "lower <= upper"),
+    "at most minus infinity": (lambda: START.rows(np.ones(15), upper=-np.inf), "lower <= upper"),
+    "limits of another length": (lambda: START.rows(np.ones((2, 15)), upper=[1, 1, 1]), "one number, or one a row"),
+    "labels of another length": (lambda: START.rows(np.ones((2, 15)), labels=["a"]), "1 labels for 2 rows"),
+    "sets of two shapes": (lambda: START & RankingSet(4, 3), "state both for the same k and n"),
+    "no ranking": (lambda: START.broken([0, 0, 1]), "none of them twice"),
+    "half a ranking": (lambda: START.admits([0, 1]), "give the document at each position"),
+    "profits of another shape": (lambda: ranking_set(np.ones((N, K)), START), "give a row a position"),
+    "profits of NaN": (lambda: ranking_set(np.full((K, N), np.nan), START), r"profit\[0, 0\] is nan"),
+    "profits of words": (lambda: ranking_set([["a"] * N] * K, START), "cannot be read as numbers"),
+    "no set": (lambda: ranking_set(np.ones((K, N)), [0, 1]), "state a RankingSet"),
+    "profits of one query in a row": (lambda: diverse_retrieval([1.0, 2.0], ["a", "b"]), "needs 2 dimension"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_states_no_set_is_refused_with_the_cure(wrong):
+    state, cure = WRONG[wrong]
+    with pytest.raises(InvalidProblem, match=cure):
+        state()
+
+
+def test_more_positions_than_documents_are_an_empty_set():
+    with pytest.raises(Infeasible, match="lower k to 3"):
+        RankingSet(3, 4)
+
+
+# Conflicts
+
+
+def empty_set(seed):
+    """A random statement of 2 or 3 positions and at most 12 cells."""
+    random = np.random.default_rng(seed)
+    n, k = [(3, 2), (4, 2), (4, 3), (3, 3)][seed % 4]
+    admissible = RankingSet(n, k)
+    for _ in range(int(random.integers(2, 6))):
+        some, place = random.random(n) < 0.6, random.random(k) < 0.6
+        x, y = (int(j) for j in random.choice(n, 2, replace=False))
+        admissible = [
+            lambda s, some=some: s.at_most(1, documents=some),
+            lambda s, some=some, place=place: s.at_least(1, documents=some, positions=place),
+            lambda s, random=random: s.at_most(1, by=random.integers(0, 2, s.documents).tolist()),
+            lambda s, some=some, place=place: s.ban(some, place),
+            lambda s, x=x, place=place: s.pin(x, int(place[0])),
+            lambda s, x=x, y=y: s.before(x, y),
+            lambda s, random=random: s.rows(random.integers(-1, 2, (1, s.documents * s.positions)), lower=1),
+        ][int(random.integers(7))](admissible)
+    return admissible
+
+
+def points(k, n):
+    """All zeros and ones, one point a row."""
+    return np.array(list(product((0, 1), repeat=k * n)), dtype=np.int8)
+
+
+def held(member, cells):
+    """Which points satisfy a member of a conflict."""
+    reached = cells @ member.matrix.toarray().T
+    good = ((member.lower <= reached) & (reached <= member.upper)).all(axis=1)
+    return good if member.forbids is None else good & ~cells[:, member.forbids.ravel()].any(axis=1)
+
+
+def is_empty(admissible):
+    return not any(map(admissible.admits, permutations(range(admissible.documents), admissible.positions)))
+
+
+EMPTY = [seed for seed in range(120) if is_empty(empty_set(seed))]
+
+
+def test_there_are_conflicts_to_look_at():
+    assert 25 <= len(EMPTY) <= 110
+
+
+@pytest.mark.parametrize("seed", EMPTY[:40])
+def test_a_conflict_is_irreducible(seed):
+    """All of its members exclude every point; without any one of them a point is left."""
+    admissible = empty_set(seed)
+    members = conflict(admissible)
+    cells = points(admissible.positions, admissible.documents)
+    meets = np.array([held(member, cells) for member in members])
+    assert not meets.all(axis=0).any()
+    for left_out in range(len(members)):
+        assert np.delete(meets, left_out, axis=0).all(axis=0).any(), members[left_out].name
+    with pytest.raises(Infeasible) as caught:
+        check_nonempty(admissible)
+    assert all(f"{member.name} ({member.says})" in str(caught.value) for member in members)
+
+
+@pytest.mark.parametrize("seed", EMPTY[:40])
+def test_the_room_is_the_most_positions_that_can_be_filled_from_the_top(seed):
+    admissible = empty_set(seed)
+    k, n = admissible.positions, admissible.documents
+    cells = points(k, n)
+    cells = cells[(cells.reshape(-1, k, n).sum(axis=1) <= 1).all(axis=1)]
+    filled = cells.reshape(-1, k, n).sum(axis=2)
+    good = (filled <= 1).all(axis=1) & (np.diff(filled, axis=1) <= 0).all(axis=1)
+    for constraint in admissible.constraints:
+        good &= held(constraint, cells)
+    room = int(filled[good].sum(axis=1).max(initial=0))
+    with pytest.raises(Infeasible) as caught:
+        admissible.check_nonempty()
+    assert (f"lower k to {room}," in str(caught.value)) if room else ("lower k" not in str(caught.value))
+
+
+@pytest.mark.parametrize("blocks", [["a"] * 4, ["a", "a", "b", "b"], ["a", "b", "c", "a"]])
+def test_lowering_k_to_the_room_cures(blocks):
+    room = len(set(blocks))
+    for k in range(1, 5):
+        if k <= room:
+            diverse_retrieval(np.ones((k, 4)), blocks)
+            continue
+        with pytest.raises(Infeasible, match=f"lower k to {room}"):
+            diverse_retrieval(np.ones((k, 4)), blocks)
+
+
+def test_a_label_that_nobody_carries_cannot_be_met():
+    with pytest.raises(Infeasible, match=r"Conflict: topic\['zz'\]"):
+        START.at_least({"zz": 1}, by=SITE, name="topic").check_nonempty()
+    START.at_least({"zz": 0}, by=SITE).check_nonempty()
+    START.at_most({"zz": 1}, by=SITE).check_nonempty()
