@@ -25,13 +25,13 @@ def shrunk(matrix: Signs, rows: list[int], columns: list[int]) -> tuple[list[int
         smaller = _block(part) or _without_single_entries(part)
         if smaller is None and _is_cycle(part):
             return chosen.tolist(), across.tolist(), True
-        if smaller is None and len(part) <= LARGEST_ENUMERATED:
+        smaller = smaller or _minor(part)
+        if smaller is None and len(part) > LARGEST_ENUMERATED:
+            return chosen.tolist(), across.tolist(), False
+        if smaller is None:
             found = enumerated(part)
             assert not isinstance(found, Signings), "a determinant other than -1, 0, 1 allows no signs"
             return chosen[found[0]].tolist(), across[found[1]].tolist(), True
-        smaller = smaller or _minor(part)
-        if smaller is None:
-            return chosen.tolist(), across.tolist(), False
         chosen, across = chosen[smaller[0]], across[smaller[1]]
 
 
