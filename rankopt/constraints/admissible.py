@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
 from formulations.modeling.ranking_set import RankingSet
+from rankopt.constraints.greedy import Caps
 from rankopt.constraints.room import room
 from rankopt.constraints.rule import Attributes, Rule
 from rankopt.errors import DataError, OptionError
@@ -133,14 +134,12 @@ class Admissible:
         found = self._read(attributes, n)
         filled = min(self.k, n)
         admissible = self._stated(found, n, filled, filled)
-        try:
-            admissible.check_nonempty()
-        except Infeasible:
-            places = room(admissible) if self.short == "cut" else 0
-            if places == 0:
-                raise
-            admissible = self._stated(found, n, places, filled)
-            admissible.check_nonempty()
+        if self.short == "cut":
+            caps = Caps.of(self.rules, found, n, filled)
+            places = room(admissible) if caps is None else caps.order(np.zeros(n)).size
+            if 0 < places < filled:
+                return self._stated(found, n, places, filled)
+        admissible.check_nonempty()
         return admissible
 
     def of_queries(self, queries: Queries) -> tuple[RankingSet, ...]:

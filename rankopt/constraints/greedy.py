@@ -8,13 +8,13 @@ the pass takes have the largest sum of scores of any admissible t documents, for
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.constraints.admissible import Admissible
-from rankopt.constraints.rule import Attributes
+from rankopt.constraints.rule import Attributes, Rule
 
 __all__ = ["Caps"]
 
@@ -31,11 +31,10 @@ class Caps:
     of_document: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, admissible: Admissible, attributes: Attributes, n: int) -> Caps | None:
-        """The set of one query as limits; None where its rules are more than that, or overlap."""
-        k = min(admissible.k, n)
+    def of(cls, rules: Iterable[Rule], attributes: Attributes, n: int, k: int) -> Caps | None:
+        """The rules for k of n documents as limits; None where they are more than that, or overlap."""
         found: list[tuple[Ints, int]] = []
-        for rule in admissible.rules:
+        for rule in rules:
             caps = rule.caps(attributes, n, k)
             if caps is None:
                 return None

@@ -44,7 +44,7 @@ def orders(
             yield np.argsort(-own, kind="stable")
             continue
         attributes = {name: queries.attributes[name][start:stop] for name in admissible.attributes}
-        caps = Caps.of(admissible, attributes, own.size)
+        caps = Caps.of(admissible.rules, attributes, own.size, min(admissible.k, own.size))
         if caps is not None:
             order = caps.order(own)
             if order.size == caps.k or (order.size and admissible.short == "cut"):

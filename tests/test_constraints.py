@@ -1,0 +1,227 @@
+"""A set stated over attributes admits the rankings that its words say, and its greedy pass is optimal."""
+
+import pickle
+from itertools import permutations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from formulations.errors import Infeasible
+from formulations.modeling.constrained_ranking import ConstrainedRanking
+from formulations.modeling.solve import solve
+from rankopt.constraints import Admissible
+from rankopt.constraints.greedy import Caps
+from rankopt.data import Queries
+from rankopt.errors import DataError, OptionError
+from rankopt.rankers import LargeMarginRanker
+
+SITE = np.array(["a", "a", "b", "b", "c"])
+NEW = np.array([True, False, False, True, False])
+GENRES = np.empty(5, dtype=object)
+GENRES[:] = [("drama",), ("drama", "comedy"), (), ("comedy",), None]
+ATTRIBUTES = {"site": SITE, "new": NEW, "genres": GENRES}
+
+
+def count(order, documents, positions=None):
+    return sum(documents[j] for i, j in enumerate(order) if positions is None or i in positions)
+
+
+@pytest.mark.parametrize(
+    ("admissible", "says"),
+    [
+        (Admissible(3), lambda order: True),
+        (Admissible(3).at_most(1, by="site"), lambda order: len(set(SITE[list(order)])) == 3),
+        (
+            Admissible(3).at_most({"a": 1, "b": 0}, by="site"),
+            lambda o: count(o, SITE == "a") <= 1 and count(o, SITE == "b") == 0,
+        ),
+        (Admissible(3).at_least(1, documents="new", positions=range(2)), lambda o: count(o, NEW, {0, 1}) >= 1),
+        (Admissible(3).exactly(1, documents="new", positions=0), lambda o: NEW[o[0]]),
+        (Admissible(3).exactly(1, by="site", positions=[0, 2]), lambda o: False),
+        (Admissible(4).at_least(1, by="site"), lambda o: len(set(SITE[list(o)])) == 3),
+        (Admissible(3).ban(documents={"site": "b"}), lambda o: count(o, SITE == "b") == 0),
+        (Admissible(3).ban(documents={"site": "b", "new": True}, positions=[1]), lambda o: o[1] != 3),
+        (
+            Admissible(3).at_most(1, by="genres"),
+            lambda o: count(o, [1, 1, 0, 0, 0]) <= 1 and count(o, [0, 1, 0, 1, 0]) <= 1,
+        ),
+        (Admissible(2).at_least(1, documents={"genres": "comedy"}), lambda o: count(o, [0, 1, 0, 1, 0]) >= 1),
+        (
+            Admissible(3).at_most(1, by="site", documents="new").at_least(2, documents="new"),
+            lambda o: count(o, NEW) == 2,
+        ),
+    ],
+    ids=lambda value: str(value) if isinstance(value, Admissible) else "",
+)  # fmt: skip
+def test_a_set_admits_the_rankings_that_its_words_admit(admissible, says):
+    orders = list(permutations(range(5), admissible.k))
+    wanted = {order for order in orders if says(order)}
+    if not wanted:
+        with pytest.raises(Infeasible):
+            admissible.on(ATTRIBUTES, 5)
+        return
+    one = admissible.on(ATTRIBUTES, 5)
+    assert {order for order in orders if one.admits(order)} == wanted
+
+
+def test_positions_and_counts_end_where_the_query_ends():
+    admissible = Admissible(10).at_least(3, documents="new", positions=range(4)).ban(documents="new", positions=[8, 9])
+    one = admissible.on({"new": np.array([True, True])}, 2)
+    assert one.positions == 2
+    assert one.admits([1, 0])
+    with pytest.raises(Infeasible, match="new"):
+        admissible.on({"new": np.array([True, False])}, 2)
+
+
+def test_a_query_without_room_is_an_error_or_a_shorter_list():
+    rng = np.random.default_rng(0)
+    shorter = 0
+    for _ in range(40):
+        n = int(rng.integers(2, 6))
+        attributes = {"site": rng.integers(0, 3, n), "new": rng.random(n) < 0.5}
+        admissible = Admissible(4, short="cut").at_most(1, by="site").at_most(1, documents="new", positions=range(3))
+        longest = max(
+            k
+            for k in range(1, min(4, n) + 1)
+            for order in permutations(range(n), k)
+            if len(set(attributes["site"][list(order)])) == k and attributes["new"][list(order[:3])].sum() <= 1
+        )
+        assert admissible.on(attributes, n).positions == longest
+        if longest < min(4, n):
+            shorter += 1
+            with pytest.raises(Infeasible, match=f"room for {longest} document"):
+                Admissible(4, rules=admissible.rules).on(attributes, n)
+    assert shorter > 10
+
+
+def test_an_error_names_the_query_and_the_conflict():
+    queries = Queries.from_arrays(np.eye(4), qid=["x", "x", "y", "y"], attributes={"site": ["a", "b", "c", "c"]})
+    with pytest.raises(DataError, match=r"query 'y' .*Conflict: .*site\['c'\].*room for 1 document.*short='cut'"):
+        Admissible(2).at_most(1, by="site").of_queries(queries)
+    lengths = [one.positions for one in Admissible(2, short="cut").at_most(1, by="site").of_queries(queries)]
+    assert lengths == [2, 1]
+    with pytest.raises(DataError, match="query 'x'"):  # a cut is no way out of what never holds
+        Admissible(2, short="cut").at_least(1, documents={"site": "z"}).of_queries(queries)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_greedy_pass_is_the_program(seed):
+    """Scores with ties and negatives, nested and disjoint limits: the pass and the solver reach the same sum."""
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 7)), int(rng.integers(1, 6))
+    scores = rng.integers(-3, 4, n).astype(float) if seed % 2 else rng.normal(size=n) - 1.0
+    site = rng.integers(0, 4, n)
+    attributes = {"site": site, "domain": site // 2, "new": site == 1}
+    admissible = Admissible(k, short="cut").at_most(1 + seed % 3 // 2, by="site")
+    if seed % 3:
+        admissible = admissible.at_most(2, by="domain").at_most(1, documents="new")
+    if seed % 5 == 0:
+        admissible = admissible.ban(documents={"site": 3}).at_most({0: 3}, by="domain")
+    caps = Caps.of(admissible.rules, attributes, n, min(k, n))
+    order = caps.order(scores)
+    if order.size == 0:
+        with pytest.raises(Infeasible):
+            admissible.on(attributes, n)
+        return
+    one = admissible.on(attributes, n)
+    assert one.positions == order.size  # as many as any list has
+    assert one.admits(order)
+    for weights in (1.0 / np.arange(1.0, order.size + 1), np.sort(rng.random(order.size))[::-1]):
+        solution = solve(ConstrainedRanking(np.outer(weights, scores), one))
+        best = max(
+            float(weights @ scores[list(every)]) for every in permutations(range(n), order.size) if one.admits(every)
+        )
+        assert float(weights @ scores[order]) == pytest.approx(best, abs=1e-12)
+        assert solution.value == pytest.approx(best, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "admissible",
+    [
+        Admissible(3).at_least(1, documents="new"),
+        Admissible(3).at_most(1, documents="new", positions=range(2)),
+        Admissible(3).at_most(1, by="genres"),
+        Admissible(3).at_most(1, by="site").at_most(1, documents={"genres": "comedy"}),
+    ],
+)
+def test_the_greedy_pass_declines_what_is_no_laminar_matroid(admissible):
+    assert Caps.of(admissible.rules, ATTRIBUTES, 5, 3) is None
+
+
+def test_a_set_is_a_value():
+    admissible = (
+        Admissible(k=4, short="cut")
+        .at_most({"b": 1, "a": np.int64(2)}, by="site")
+        .at_least(2, documents="new", positions=range(3), name="fresh")
+        .ban(documents={"site": "c"}, positions=[1, 3])
+    )
+    same = (
+        Admissible(4, short="cut")
+        .at_most({"a": 2, "b": 1}, by="site")
+        .at_least(2, documents="new", positions=(2, 0, 1), name="fresh")
+        .ban(documents={"site": "c"}, positions=[3, 1])
+    )
+    assert admissible == same
+    assert hash(admissible) == hash(same)
+    assert eval(repr(admissible)) == admissible
+    assert pickle.loads(pickle.dumps(admissible)) == admissible
+    assert clone(LargeMarginRanker(constraints=admissible)).constraints == admissible
+    assert admissible != admissible.at_most(1, by="site")
+    assert admissible.attributes == ("site", "new")
+
+
+def test_rows_are_named_after_attributes():
+    one = (
+        Admissible(3)
+        .at_most(1, by="site")
+        .at_least(1, documents="new")
+        .at_most(1, documents={"site": "a", "new": False})
+        .at_most(2, by="site", name="cap")
+        .on(ATTRIBUTES, 5)
+    )
+    assert [constraint.name for constraint in one.constraints] == ["site", "new", "new[False] and site['a']", "cap"]
+    assert one.broken([0, 1, 2]) == {"site['a']": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: Admissible(0), "k = 0"),
+        (lambda: Admissible(2.5), "k = 2.5"),
+        (lambda: Admissible(2, short="long"), "short = 'long'"),
+        (lambda: Admissible(2, rules=("site",)), "start from Admissible"),
+        (lambda: Admissible(2).at_most(-1, by="site"), "count = -1"),
+        (lambda: Admissible(2).at_most(1.5, by="site"), "count = 1.5"),
+        (lambda: Admissible(2).at_most({"a": 1}), "give by="),
+        (lambda: Admissible(2).at_most(1, by=SITE), "no name"),
+        (lambda: Admissible(2).at_most(1, documents=NEW), "names no attribute"),
+        (lambda: Admissible(2).at_most(1, documents={}), "names no attribute"),
+        (lambda: Admissible(2).at_most(1, documents="new", positions=[2]), "positions name 2"),
+        (lambda: Admissible(2).ban(documents="new", positions=-1), "a position = -1"),
+    ],
+)
+def test_what_is_no_set_is_refused_when_it_is_stated(build, says):
+    with pytest.raises(OptionError, match=says):
+        build()
+
+
+@pytest.mark.parametrize(
+    ("attributes", "says"),
+    [
+        ({}, "'site', which is missing"),
+        ({"site": SITE, "new": NEW[:3]}, r"'new' has shape \(3,\) but there are 5"),
+        ({"site": SITE, "new": SITE}, "value 'a' because it is neither true nor false"),
+    ],
+)
+def test_what_fits_no_set_is_refused_when_it_is_applied(attributes, says):
+    with pytest.raises(DataError, match=says):
+        Admissible(2).at_most(1, by="site").at_least(1, documents="new").on(attributes, 5)
+
+
+def test_no_label_is_no_constraint():
+    for site in (np.array([np.nan, np.nan, 1.0]), np.array([None, None, "a"], dtype=object)):
+        assert Admissible(3).at_most(1, by="site").on({"site": site}, 3).admits([0, 1, 2])
+    flags = np.array([True, None, np.nan], dtype=object)
+    with pytest.raises(Infeasible):
+        Admissible(3).at_least(2, documents="new").on({"new": flags}, 3)
