@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import Infeasible, SolverFailed
+from formulations.modeling.greedy_point import greedy_point
 
 if TYPE_CHECKING:
     from formulations.modeling.ranking_set import RankingSet
@@ -36,7 +37,7 @@ class Member:
 
 def check_nonempty(admissible: RankingSet) -> None:
     """Raise `Infeasible` if no ranking is in the set: an irreducible conflict, and how many positions can be filled."""
-    if not admissible.constraints or _plainly_met(admissible):
+    if not admissible.constraints or greedy_point(admissible) is not None:
         return
     members = _members(admissible)
     if _point(members, admissible) is not None:
@@ -73,7 +74,7 @@ def _smallest(kept: list[Member], asked: list[Member], grown: bool, admissible: 
 
 
 def _members(admissible: RankingSet) -> list[Member]:
-    """Each row, pin and ban by name, then the documents and the positions: a conflict is sought among the first first."""
+    """Each row, pin and ban by name, then documents and positions: a conflict is sought among the former first."""
     k, n = admissible.positions, admissible.documents
     cell = np.arange(k * n)
     ones = np.ones(k * n)
@@ -141,14 +142,3 @@ def _room(members: list[Member], admissible: RankingSet) -> int:
     )
     point = _point([some, unbroken, *others], admissible, np.ones(cells))
     return 0 if point is None else int(point.sum())
-
-
-def _plainly_met(admissible: RankingSet) -> bool:
-    """Whether a ranking is seen at once: all rows are caps on whole documents and the first that fit fill k places."""
-    stated = admissible.stated
-    group = stated.group
-    if group is None or not stated.whole_cells:
-        return False
-    _, first = np.unique(group[: admissible.documents], return_index=True)
-    order = first[: admissible.positions].tolist()
-    return len(order) == admissible.positions and admissible.admits(order)

@@ -19,6 +19,9 @@ from formulations.modeling.set_vertex import order_on_face
 
 __all__ = ["collapsed", "in_whole_numbers", "relaxed", "routed", "unconstrained"]
 
+ASKED = 20_000
+"""Entries of a set's rows up to which its proof is looked for, once, to say why the relaxation is whole."""
+
 
 def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
     """A set that is all rankings leaves the problem of rank two that it was made from."""
@@ -78,10 +81,12 @@ def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
 
 
 def why_relaxed(problem: ConstrainedRanking) -> str:
-    proof = problem.admissible.stated.proof
-    if proof is None:
+    stated = problem.admissible.stated
+    if stated.matrix.nnz > ASKED:
+        return "this vertex of the relaxation is whole (ask verify_integrality whether all are)"
+    if stated.proof is None:
         return "the rows are not proved totally unimodular, but this vertex of the relaxation is whole"
-    return f"the rows are totally unimodular ({proof.kind})"
+    return f"the rows are totally unimodular ({stated.proof.kind})"
 
 
 def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
@@ -97,6 +102,7 @@ def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
 
 
 def why_whole(problem: ConstrainedRanking) -> str:
-    if problem.admissible.stated.proof is None:
+    stated = problem.admissible.stated
+    if stated.matrix.nnz > ASKED or stated.proof is None:
         return "the rows are not proved totally unimodular: a search in whole numbers"
-    return "a search in whole numbers was asked for"
+    return "this solver searches in whole numbers"
