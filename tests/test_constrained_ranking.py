@@ -59,7 +59,7 @@ WAYS = {
         "this vertex of the relaxation is whole",
     ),
     "highs via integer program": (FRACTIONAL, "auto", "not proved totally unimodular: a search in whole numbers"),
-    "cp_sat via integer program": (ranking_set(PROFIT, EVERY), "cp_sat", "a search in whole numbers was asked for"),
+    "cp_sat via integer program": (ranking_set(PROFIT, EVERY), "cp_sat", "searches in whole numbers"),
 }
 
 

@@ -24,6 +24,13 @@ __all__ = ["covers", "open_cells", "proof_by_cases", "relaxation_prices"]
 
 Path = tuple[int, ...]
 
+COSTS = (1.0, 1e6)
+"""What it costs to break a row by one, in more than any profit. A row of small coefficients is broken by little: where
+the point is whole, the higher cost tells whether it is a ranking of the set."""
+
+WHOLE = 0.5 - 1e-6
+"""Points with no entry nearer to 1/2 are whole."""
+
 MOST_CASES = 200
 """Nodes after which the tree is given up, and the bound of the linear program stands."""
 
@@ -42,14 +49,18 @@ def proof_by_cases(problem: ConstrainedRanking, value: float) -> Floats | None:
         nodes += 1
         if nodes > MOST_CASES:
             return None
-        prices, mass = _relaxed(problem, path)
-        if prices is None or problem.case_bound(prices, np.array(path, dtype=np.float64)) <= value + slack:
+        for cost in COSTS:
+            prices, mass = _relaxed(problem, path, cost)
+            part = np.abs(mass - 0.5)
+            cell = int(np.argmin(part))
+            proved = prices is None or problem.case_bound(prices, np.array(path, dtype=np.float64)) <= value + slack
+            if proved or part[cell] <= WHOLE:
+                break
+        else:  # whole, and better than what is to be proved best
+            return None
+        if proved:
             leaves.append((np.zeros(rows) if prices is None else prices, path))
             continue
-        part = np.abs(mass - 0.5)
-        cell = int(np.argmin(part))
-        if part[cell] > 0.5 - 1e-6:  # whole, and better than what is to be proved best
-            return None
         waiting += [(*path, -(int(stated.cell[cell]) + 1)), (*path, int(stated.cell[cell]) + 1)]
     deepest = max(len(path) for _, path in leaves)
     proof = np.zeros((len(leaves), rows + deepest))
@@ -61,7 +72,7 @@ def proof_by_cases(problem: ConstrainedRanking, value: float) -> Floats | None:
 
 def relaxation_prices(problem: ConstrainedRanking) -> Floats | None:
     """Row prices from the dual of the linear program, whose bound is that of the relaxation."""
-    return _relaxed(problem, ())[0]
+    return _relaxed(problem, (), COSTS[0])[0]
 
 
 def open_cells(path: Floats, k: int, n: int) -> Floats:
@@ -97,7 +108,7 @@ def _complete(paths: list[Path]) -> bool:
     return _complete(yes) and _complete(no)
 
 
-def _relaxed(problem: ConstrainedRanking, path: Path) -> tuple[Floats | None, Floats]:
+def _relaxed(problem: ConstrainedRanking, path: Path, cost: float) -> tuple[Floats | None, Floats]:
     """Row prices and the point of the linear program in a case; no prices where a position has no cell left.
 
     Rows may be broken at a cost beyond any profit: there is a point, and prices, even where no ranking is left.
@@ -115,7 +126,7 @@ def _relaxed(problem: ConstrainedRanking, path: Path) -> tuple[Floats | None, Fl
     limits = csr_array(vstack([weights[above], -weights[below]]))
     count, cells = limits.shape
     found = linprog(
-        np.concatenate([-problem.profit.ravel()[stated.cell[left]] / scale, np.full(count, 4.0 * (k + 1))]),
+        np.concatenate([-problem.profit.ravel()[stated.cell[left]] / scale, np.full(count, 4.0 * (k + 1) * cost)]),
         A_ub=csr_array(hstack([limits, -eye_array(count)])),
         b_ub=np.concatenate([stated.upper[above], -stated.lower[below]]),
         A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),
