@@ -1,0 +1,296 @@
+"""Slots with weights of their own: the loss is its definition over all matchings, and it is minimised to its gap."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rankopt.data import Queries
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.losses import BOUNDS
+from rankopt.losses.shard import Shard
+from rankopt.losses.slots import EMPTY, SlotLoss, matched
+from rankopt.optimize import METHODS
+from rankopt.rankers import LargeMarginRanker, MatchingRanker, load_model
+
+WEIGHTS = np.array([1.0, 0.5, 2.0])
+
+
+def drawn(seed, queries=3, largest=5, tied=False):
+    """Slot of each document (0: none), offsets and scores of a few small queries, some shorter than the 3 slots."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, largest + 1, queries)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    n = offsets[-1]
+    scores = rng.integers(-1, 2, (n, 3)).astype(float) if tied else rng.normal(size=(n, 3))
+    return rng.integers(0, 4, n), offsets, scores
+
+
+def benefit_of(slot):
+    return (slot[:, None] == np.arange(1, 4)) * WEIGHTS
+
+
+def matchings(n):
+    """Every matching of n documents to 3 slots, as an (n, 3) array: each slot filled, or each document placed."""
+    short = max(3 - n, 0)
+    for order in permutations(range(n + short), 3):
+        if set(range(n, n + short)) <= set(order):
+            placed = np.zeros((n + short, 3))
+            placed[list(order), range(3)] = 1.0
+            yield placed[:n]
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_bounds_are_their_definitions_and_rise_from_loss_to_convex(seed, tied):
+    slot, offsets, scores = drawn(seed, tied=tied)
+    benefit = benefit_of(slot)
+    at = {bound: SlotLoss.build(benefit, offsets, bound).at(scores) for bound in BOUNDS}
+    for q, (low, high) in enumerate(pairwise(offsets.tolist())):
+        every = list(matchings(high - low))
+        s, b = scores[low:high], benefit[low:high]
+        best = max((p * b).sum() for p in every)
+        augmented = max((p * (s - b)).sum() for p in every)
+        tallest = max((p * s).sum() for p in every)
+        lost = max(best - (p * b).sum() for p in every if (p * s).sum() >= tallest - 1e-12)
+        maximisers = [p for p in every if (p * b).sum() >= best - 1e-12]
+        aware = max((p * s).sum() for p in maximisers)
+        shared = np.mean(maximisers, axis=0)
+        assert at["nonconvex"].value[q] == pytest.approx(augmented + best - tallest, abs=1e-12)
+        assert at["tie-aware"].value[q] == pytest.approx(augmented + best - aware, abs=1e-12)
+        assert at["convex"].value[q] == pytest.approx(augmented + best - (at["convex"].reference[low:high] * s).sum())
+        assert ((at["convex"].reference[low:high] > 0) <= (shared > 0)).all()
+        rising = [lost, *(at[bound].value[q] for bound in ("nonconvex", "tie-aware", "convex"))]
+        assert (np.diff(rising) >= -1e-12).all()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_shared_reference_is_a_mean_of_best_matchings(seed):
+    """It fills what a matching fills and is worth the best: a point of the face that the best matchings span."""
+    slot, offsets, _ = drawn(seed, queries=1, largest=7)
+    n, benefit = slot.size, benefit_of(slot)
+    loss = SlotLoss.build(benefit, offsets, "convex")
+    assert (loss.fixed >= 0).all()
+    assert_allclose(loss.fixed.sum(axis=0), 1.0, atol=1e-12) if n >= 3 else None
+    assert_allclose(loss.fixed.sum(axis=1), 1.0, atol=1e-12) if n <= 3 else None
+    assert (loss.fixed.sum(axis=0) <= 1 + 1e-12).all()
+    assert (loss.fixed.sum(axis=1) <= 1 + 1e-12).all()
+    assert (loss.fixed * benefit).sum() == pytest.approx(loss.best[0])
+    assert loss.best[0] == pytest.approx(max((p * benefit).sum() for p in matchings(n)))
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_planes_lie_below_the_majorant_and_touch_it(bound):
+    rng = np.random.default_rng(3)
+    for trial in range(10):
+        slot, offsets, scores = drawn(20 + trial, tied=trial % 2 == 0)
+        loss = SlotLoss.build(benefit_of(slot), offsets, bound)
+        majorant = loss.majorant(scores)
+        here = majorant.at(scores)
+        slope = here.placed - here.reference
+        assert_allclose(here.value, loss.at(scores).value, atol=1e-12)
+        plane = here.height + np.add.reduceat((slope * scores).sum(axis=1), offsets[:-1])
+        assert_allclose(plane, here.value, atol=1e-12)
+        elsewhere = scores + rng.normal(size=scores.shape)
+        plane = here.height + np.add.reduceat((slope * elsewhere).sum(axis=1), offsets[:-1])
+        there = majorant.at(elsewhere).value
+        assert (plane <= there + 1e-12).all()
+        assert (loss.at(elsewhere).value <= there + 1e-12).all()
+        assert (here.bound >= here.value).all()
+        alone = loss.only(1, 3).at(scores[offsets[1] : offsets[3]]).value
+        assert_allclose(alone, loss.at(scores).value[1:3], atol=1e-12)
+        rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
+        shuffled = SlotLoss.build(benefit_of(slot)[rows], offsets, bound).at(scores[rows]).value
+        assert_allclose(shuffled, loss.at(scores).value, atol=1e-12)
+
+
+@pytest.mark.parametrize("merged", [True, False])
+def test_the_planes_of_a_shard_are_subgradients_in_the_weights(merged):
+    rng = np.random.default_rng(4)
+    slot, offsets, _ = drawn(5)
+    features, weights = rng.normal(size=(slot.size, 4)), np.array([0.5, 0.3, 0.2])
+    shard = Shard(features, offsets, weights, SlotLoss.build(benefit_of(slot), offsets, "convex"), 3)
+    w, other = rng.normal(size=12), rng.normal(size=12)
+    here, there = shard.at(w, merged), shard.at(other, merged)
+    heights = np.array([weights @ here.heights]) if merged else here.heights
+    values, others = ([weights @ here.value], [weights @ there.value]) if merged else (here.value, there.value)
+    slopes = here.slopes - here.references
+    assert_allclose(heights + slopes @ w, values, atol=1e-12)
+    assert (heights + slopes @ other <= np.array(others) + 1e-12).all()
+    scores = shard.scores(w)
+    for i in range(3):
+        assert_allclose(scores[:, i], features @ w[4 * i : 4 * i + 4])
+
+
+def test_a_matching_of_too_few_documents_leaves_the_cheapest_slots_empty():
+    profit = np.array([[1.0, 5.0, -3.0], [4.0, 6.0, -1.0]])
+    order, value, bound = matched(profit)
+    assert order.tolist() == [1, 0, EMPTY]
+    assert value == bound == 9.0
+
+
+@pytest.fixture
+def made():
+    """Queries of 6 documents and 3 slots that want different features; the third slot has two documents or none."""
+    rng = np.random.default_rng(0)
+    wanted = np.array([[2.0, 0.0, 0.0, 1.0], [0.0, 2.0, 0.0, -1.0], [-2.0, 0.0, 2.0, 0.0]])
+    n, queries = 6, 40
+    features = rng.normal(size=(n * queries, 4))
+    slot = np.zeros(n * queries, dtype=int)
+    for low in range(0, n * queries, n):
+        order = matched(features[low : low + n] @ wanted.T + 0.3 * rng.normal(size=(n, 3)))[0]
+        slot[low + order] = [1, 2, 3]
+        spare = np.setdiff1d(np.arange(n), order)
+        slot[low + spare[0]] = 3 if low % 4 == 0 else 0
+    p = rng.permutation(n * queries)
+    return features[p], slot[p], np.repeat(np.arange(queries), n)[p]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_the_gap_closes(bound, method, made):
+    features, slot, qid = made
+    ranker = MatchingRanker(bound=bound, method=method, lam=0.05).fit(features, slot, qid=qid)
+    assert ranker.certificate_.kind == ("global" if bound == "convex" else "stationary")
+    assert ranker.certificate_.relative_gap <= 1e-3
+    assert ranker.coef_.shape == ranker.w0_.shape == (3, 4)
+    if bound == "convex":
+        best = MatchingRanker(lam=0.05, tol=1e-6).fit(features, slot, qid=qid).certificate_
+        assert ranker.certificate_.bound <= best.primal <= ranker.certificate_.primal + best.gap
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_slots_with_weights_of_their_own_beat_one_weight_vector(bound, made):
+    features, slot, qid = made
+    seen = qid < 25
+    ranker = MatchingRanker(bound=bound, lam=0.01).fit(features[seen], slot[seen], qid=qid[seen])
+    own = ranker.score(features[~seen], slot[~seen], qid=qid[~seen])
+    # One weight vector: a ranking learnt from "slot 1 before slot 2 before slot 3", its first three are the slots.
+    grade = np.where(slot > 0, 4 - slot, 0)
+    single = LargeMarginRanker("nDCG@3", lam=0.01).fit(features[seen], grade[seen], qid=qid[seen])
+    shared = clone(ranker).fit(features[seen], slot[seen], qid=qid[seen])
+    shared.coef_ = np.outer([1.0, 0.9, 0.8], single.coef_)
+    assert own > shared.score(features[~seen], slot[~seen], qid=qid[~seen]) + 0.2
+
+
+def test_rank_is_the_matching_by_score_and_score_what_it_earns(made):
+    features, slot, qid = made
+    ranker = MatchingRanker(slot_weight=[3.0, 1.0, 1.0], lam=0.05).fit(features, slot, qid=qid)
+    scores = ranker.predict(features)
+    assert_allclose(scores, features @ ranker.coef_.T)
+    earned = []
+    for query, rows in ranker.rank(features, qid).items():
+        members = np.flatnonzero(qid == query)
+        tallest = max((p * scores[members]).sum() for p in matchings(members.size))
+        assert scores[rows, range(3)].sum() == pytest.approx(tallest)
+        worth = np.array([3.0, 1.0, 1.0])
+        hits = worth[slot[rows] == np.arange(1, 4)].sum()
+        earned.append(hits / sum(worth[i] for i in range(3) if (slot[members] == i + 1).any()))
+        assert_array_equal(ranker.rank(features, qid, k=2)[query], rows[:2])
+    assert ranker.score(features, slot, qid=qid) == pytest.approx(np.mean(earned))
+    assert ranker.rank(features[:2]).tolist().count(EMPTY) == 1
+    named = Queries.from_arrays(features[:2], group=[2], documents=["a", "b"])
+    assert set(ranker.rank(named).tolist()) == {"a", "b", None}
+    weight = np.where(qid == 0, 5.0, 1.0)
+    expected = np.average(earned, weights=[5.0 if q == 0 else 1.0 for q in ranker.rank(features, qid)])
+    assert ranker.score(features, slot, qid=qid, sample_weight=weight) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_shuffled_rows_and_renamed_queries_give_the_same_model(bound, made):
+    features, slot, qid = made
+    features = features.copy()
+    features[::9] = features[0]
+    ranker = MatchingRanker(bound=bound, lam=0.05)
+    expected = ranker.fit(features, slot, qid=qid).coef_
+    for seed in range(3):
+        p = np.random.default_rng(seed).permutation(slot.size)
+        assert_array_equal(ranker.fit(features[p], slot[p], qid=(7 * qid[p]) % 41).coef_, expected)
+
+
+@pytest.mark.parametrize("argmax", ["scipy", "ortools", "highs"])
+def test_other_solvers_learn_the_same(argmax, made):
+    features, slot, qid = made
+    expected = MatchingRanker(lam=0.5).fit(features, slot, qid=qid).certificate_
+    found = MatchingRanker(lam=0.5, argmax=argmax).fit(features, slot, qid=qid).certificate_
+    assert found.bound <= expected.primal
+    assert expected.bound <= found.primal
+
+
+def test_it_lives_in_pipelines_searches_and_files(made, tmp_path):
+    from sklearn import config_context
+
+    features, slot, qid = made
+    frame = pd.DataFrame(features, columns=list("abcd"))
+    with config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            make_pipeline(StandardScaler().set_output(transform="pandas"), MatchingRanker(slots=3, tol=1e-2)),
+            {"matchingranker__lam": [0.01, 10.0]}, cv=GroupKFold(3),
+        )  # fmt: skip
+        search.fit(frame, slot, qid=qid, groups=qid)
+        assert search.best_params_ == {"matchingranker__lam": 0.01}
+    ranker = search.best_estimator_[-1]
+    ranker.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert_array_equal(loaded.coef_, ranker.coef_)
+    scaled = search.best_estimator_[:-1].transform(frame)
+    assert loaded.score(scaled, slot, qid=qid) == ranker.score(scaled, slot, qid=qid)
+    reasons = loaded.explain(scaled.iloc[0], scaled.iloc[1], slot=2)
+    assert reasons.total == pytest.approx(np.diff(loaded.predict(scaled)[[1, 0], 1])[0])
+    loaded.slot_weight_ = np.ones(2)
+    with pytest.raises(ModelError, match="coef_ is not an array of 2 × 4"):
+        loaded._check_loaded()
+
+
+def test_warm_starts_and_chosen_weights(made):
+    features, slot, qid = made
+    ranker = MatchingRanker(lam=0.05, warm_start=True).fit(features, slot, qid=qid)
+    steps = ranker.n_iter_
+    assert ranker.fit(features, slot, qid=qid).n_iter_ <= steps
+    seen = qid < 25
+    chosen = MatchingRanker(lam=1e-3).fit(
+        features[seen], slot[seen], qid=qid[seen], eval_set=(features[~seen], slot[~seen]), eval_qid=qid[~seen]
+    )
+    assert chosen.eval_score_ == pytest.approx(chosen.score(features[~seen], slot[~seen], qid=qid[~seen]))
+    start = np.arange(12.0).reshape(3, 4)
+    assert_array_equal(MatchingRanker(w0=start, lam=1e6, tol=1e-9).fit(features, slot, qid=qid).w0_, start)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"slots": 0}, OptionError, "slots = 0"),
+        ({"slots": 2}, DataError, "the grade 3, which names no slot: they count from 1 to 2"),
+        ({"slots": 3, "slot_weight": [1.0]}, OptionError, "slot_weight has 1 entries but slots = 3"),
+        ({"slot_weight": [1.0, 0.0, 1.0]}, OptionError, "positive"),
+        ({"bound": "loose"}, OptionError, "bound 'loose' is unknown; known are"),
+        ({"argmax": "active_set"}, OptionError, "cannot match; use 'auto' or one of"),
+        ({"w0": np.zeros(4)}, OptionError, "3 × 4"),
+        ({"w0": "ones"}, OptionError, "w0 = 'ones' is unknown"),
+    ],
+)
+def test_fit_says_what_is_wrong(options, error, says, made):
+    features, slot, qid = made
+    with pytest.raises(error, match=says):
+        MatchingRanker(**options).fit(features, slot, qid=qid)
+
+
+def test_what_cannot_be_matched_is_refused(made):
+    features, slot, qid = made
+    with pytest.raises(DataError, match="no query has documents that belong in different slots"):
+        MatchingRanker(slots=3).fit(features, np.zeros(slot.size), qid=qid)
+    with pytest.raises(DataError, match=r"grade \d\.5, which names no slot"):
+        MatchingRanker(slots=3).fit(features, slot / 2, qid=qid)
+    ranker = MatchingRanker(lam=1.0).fit(features, slot, qid=qid)
+    with pytest.raises(DataError, match="check y"):
+        ranker.score(features, np.zeros(slot.size), qid=qid)
+    with pytest.raises(DataError, match="no slot 4"):
+        ranker.explain(features[0], features[1], slot=4)
+    with pytest.raises(OptionError, match="slots are matched, not ranked"):
+        ranker.rank(features, qid, constraints=3)
