@@ -173,3 +173,15 @@ def test_prices_that_are_none_are_not_believed(form, y):
 def test_auto_passes_over_what_fails(monkeypatch):
     monkeypatch.setattr("formulations.solvers.scipy.Scipy.solve", lambda *given: Answer(np.array([7, 7, 7])))
     assert solve(BLOCKS).solver == "ortools via collapsed assignment"
+
+
+def test_a_written_file_holds_the_program_in_whole_numbers(tmp_path):
+    import highspy
+
+    triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
+    ranking_set(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle).write(tmp_path / "set.mps")
+    reader = highspy.Highs()
+    reader.setOptionValue("output_flag", False)
+    reader.readModel(str(tmp_path / "set.mps"))
+    reader.run()
+    assert abs(reader.getObjectiveValue()) == pytest.approx(3.0)  # 4.35 without integers

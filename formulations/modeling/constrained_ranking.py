@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -147,6 +148,10 @@ class ConstrainedRanking(Form):
             breaks = ", ".join(self.admissible.broken(x))
             raise SolverFailed(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
         return super().solution(x, y)
+
+    def write(self, path: str | Path) -> None:
+        """Write the program in whole numbers to an .mps or .lp file."""
+        self.linear_program(integer=True).write(path)
 
     def order_of(self, x: NDArray[Any]) -> Ints:
         return np.asarray(x, dtype=np.int64)

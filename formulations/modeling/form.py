@@ -95,7 +95,8 @@ class Form(ABC):
     def write(self, path: str | Path) -> None:
         """Write the problem, restated as a linear or else a quadratic program, to an .mps or .lp file.
 
-        A margin dual is written as it is handed to solvers: a minimum, in variables and an objective of order one.
+        A ranking under constraints is written in whole numbers. A margin dual is written as it is handed to solvers: a
+        minimum, in variables and an objective of order one.
         """
         from formulations.modeling.bridges import chains, restated
         from formulations.modeling.linear_program import LinearProgram
