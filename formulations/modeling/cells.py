@@ -10,7 +10,7 @@ import numpy as np
 from formulations.arrays import Floats, Ints
 from formulations.errors import InvalidProblem
 
-__all__ = ["by_label", "chosen", "count_for", "numbers", "one", "whole_number"]
+__all__ = ["by_label", "chosen", "count_for", "numbers", "one", "unlabelled", "whole_number"]
 
 MOST = 2**53
 """Whole numbers beyond this are not all doubles."""
@@ -70,7 +70,7 @@ def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
         if isinstance(carried, set | frozenset):
             carried = sorted(carried, key=repr)
         for label in carried if isinstance(carried, tuple | list) else (carried,):
-            if label is None or _missing(label):
+            if unlabelled(label):
                 continue
             try:
                 found = members.setdefault(label, [])
@@ -109,10 +109,11 @@ def count_for(name: str, count: Any, label: Hashable) -> int | None:
     return whole_number(f"{name}[{label!r}]", count[label]) if label in count else None
 
 
-def _missing(label: Any) -> bool:
+def unlabelled(label: Any) -> bool:
+    """Whether an entry is no label: None, NaN (which differs from itself), or pandas.NA (which knows neither)."""
+    if label is None:
+        return True
     try:
         return bool(label != label)
-    except TypeError:  # pandas.NA knows neither yes nor no
+    except (TypeError, ValueError):
         return True
-    except ValueError:  # an array
-        return False

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, kron
 
 from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.errors import Infeasible, InvalidProblem
+from formulations.modeling.cells import unlabelled
 
 __all__ = ["DocumentGroups"]
 
@@ -41,7 +42,7 @@ class DocumentGroups:
                     f"document {j} has {label!r} for its group, but needs one label; join labels into a text, or give "
                     "a constraint for each"
                 )
-            if not _missing(label):
+            if not unlabelled(label):
                 member[j] = places.setdefault(label, len(places))
         if not places:
             raise InvalidProblem("groups holds no label but None; put two documents in groups at least")
@@ -109,8 +110,3 @@ class DocumentGroups:
                     f"group(s) {names} must have {verb} {asked[worst]:.6g} of exposure in all, but {count[worst]} "
                     f"document(s) get {edge} {reach[worst]:.6g}; {cure}"
                 )
-
-
-def _missing(label: Any) -> bool:
-    """None, pandas.NA, and NaN, which differs from itself."""
-    return label is None or type(label).__name__ == "NAType" or bool(label != label)

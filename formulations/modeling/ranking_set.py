@@ -12,20 +12,21 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import count as counting
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.sparse import csr_array, issparse
 
-from formulations.arrays import Bools, finite, frozen
+from formulations.arrays import Bools, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.modeling.assignment import is_order
-from formulations.modeling.cells import by_label, chosen, count_for, numbers, one, whole_number
-from formulations.modeling.constraint import Constraint, row_rounding, rows_of_cells
+from formulations.modeling.cells import whole_number
+from formulations.modeling.constraint import Constraint, row_rounding
+from formulations.modeling.wording import banned, counted, pinned, precedence, raw_rows
 
 if TYPE_CHECKING:
     from formulations.modeling.set_rows import SetRows
@@ -68,7 +69,7 @@ class RankingSet:
 
         count: a whole number; with `by` also a mapping from label to number (labels that it lacks are free).
         """
-        return self._counted("at most", None, count, documents, positions, by, name)
+        return self._with(counted(self.shape, name or "at_most", "at most", count, documents, positions, by))
 
     def at_least(
         self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
@@ -77,52 +78,25 @@ class RankingSet:
 
         With a mapping also of a label that no document carries, and then the set is empty.
         """
-        return self._counted("at least", count, None, documents, positions, by, name)
+        return self._with(counted(self.shape, name or "at_least", "at least", count, documents, positions, by))
 
     def exactly(
         self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
     ) -> RankingSet:
         """Exactly `count` of these documents at these positions; with `by`, of the documents of each label."""
-        return self._counted("exactly", count, count, documents, positions, by, name)
+        return self._with(counted(self.shape, name or "exactly", "exactly", count, documents, positions, by))
 
     def pin(self, document: int, position: int, *, name: str | None = None) -> RankingSet:
         """This document stands at this position."""
-        forbids = np.zeros((self.positions, self.documents), dtype=bool)
-        i, j = one("position", position, self.positions), one("document", document, self.documents)
-        forbids[i] = True
-        forbids[:, j] = True
-        forbids[i, j] = False
-        name = self._named(name or f"pin[{j}, {i}]")
-        return self._with(Constraint.mask(name, f"document {j} at position {i}", forbids))
+        return self._with(pinned(self.shape, name, document, position))
 
     def ban(self, documents: Any = None, positions: Any = None, *, name: str | None = None) -> RankingSet:
         """None of these documents stands at any of these positions."""
-        rows = chosen("positions", positions, self.positions)
-        columns = chosen("documents", documents, self.documents)
-        forbids = np.zeros((self.positions, self.documents), dtype=bool)
-        forbids[np.ix_(rows, columns)] = True
-        says = f"{columns.size} documents kept from {rows.size} positions"
-        return self._with(Constraint.mask(self._named(name or "ban"), says, forbids))
+        return self._with(banned(self.shape, name or "ban", documents, positions))
 
     def before(self, x: int, y: int, *, name: str | None = None) -> RankingSet:
         """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p."""
-        first, second = (one("document", document, self.documents) for document in (x, y))
-        if first == second:
-            raise InvalidProblem(f"document {first} cannot stand before itself; name two documents")
-        k, n = self.positions, self.documents
-        forbids = np.zeros((k, n), dtype=bool)
-        forbids[0, second] = True
-        # Row p >= 1: ones on y at positions 0 .. p, then minus ones on x at positions 0 .. p - 1.
-        later = range(1, k)
-        places = [np.concatenate([np.arange(p + 1) * n + second, np.arange(p) * n + first]) for p in later]
-        values = [np.repeat([1.0, -1.0], [p + 1, p]) for p in later]
-        indptr = np.cumsum([0, *(part.size for part in places)])
-        data, cells = (np.concatenate([np.empty(0), *parts]) for parts in (values, places))
-        matrix = csr_array((data, cells.astype(np.int64), indptr), shape=(k - 1, k * n))
-        labels = tuple(later) if name else tuple((first, second, p) for p in later)
-        says = f"document {first} before {second}"
-        low, high = np.full(k - 1, -np.inf), np.zeros(k - 1)
-        return self._with(Constraint(self._named(name or "before"), says, matrix, low, high, labels, forbids))
+        return self._with(precedence(self.shape, name, x, y))
 
     def rows(
         self,
@@ -134,33 +108,7 @@ class RankingSet:
         labels: Iterable[Hashable] | None = None,
     ) -> RankingSet:
         """lower <= matrix π <= upper, the columns of `matrix` (r, k n) being the cells in C order."""
-        dense = matrix if issparse(matrix) else np.atleast_2d(numbers("the matrix of rows", matrix))
-        cells = self.positions * self.documents
-        if dense.ndim != 2 or dense.shape[1] != cells:
-            raise InvalidProblem(
-                f"rows have shape {dense.shape}, but need {cells} columns: the cells (k n, in C order)"
-            )
-        rows = csr_array(dense, dtype=np.float64, copy=True)
-        finite("entries of rows", rows.data, 1)
-        rows.sum_duplicates()
-        rows.eliminate_zeros()
-        low, high = numbers("lower", lower), numbers("upper", upper)
-        if {low.shape, high.shape} - {(), rows.shape[:1]}:
-            raise InvalidProblem(
-                f"limits of shape {low.shape} and {high.shape} for {rows.shape[0]} rows; give one number, or one a row"
-            )
-        low, high = (np.broadcast_to(side, rows.shape[:1]).copy() for side in (low, high))
-        if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
-            raise InvalidProblem(
-                "lower and upper of rows must be numbers with lower <= upper; use -inf and inf for none"
-            )
-        given = tuple(range(rows.shape[0])) if labels is None else tuple(labels)
-        if len(given) != rows.shape[0]:
-            raise InvalidProblem(f"{len(given)} labels for {rows.shape[0]} rows; give each row one")
-        single = rows.shape[0] == 1 and labels is None
-        return self._with(
-            Constraint(self._named(name or "row"), "within its limits", rows, low, high, None if single else given)
-        )
+        return self._with(raw_rows(self.shape, name or "row", matrix, lower, upper, labels))
 
     @classmethod
     def from_cvxpy(cls, variable: Any, constraints: Iterable[Any]) -> RankingSet:
@@ -184,8 +132,13 @@ class RankingSet:
             )
         both = self
         for constraint in other.constraints:
-            both = both._with(replace(constraint, name=both._named(constraint.name)))
+            both = both._with(constraint)
         return both
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """k positions and n documents."""
+        return self.positions, self.documents
 
     @cached_property
     def allowed(self) -> Bools:
@@ -247,46 +200,9 @@ class RankingSet:
 
     __repr__ = __str__
 
-    def _counted(
-        self, word: str, least: Any, most: Any, documents: Any, positions: Any, by: Any, name: str | None
-    ) -> RankingSet:
-        columns = chosen("documents", documents, self.documents)
-        rows = chosen("positions", positions, self.positions)
-        name = self._named(name or word.replace(" ", "_"))
-        count = most if least is None else least
-        place = "" if rows.size == self.positions else f" at {rows.size} of {self.positions} positions"
-
-        def limits(number: int | None) -> tuple[float, float]:
-            return -np.inf if least is None else float(number or 0), np.inf if most is None else float(number or 0)
-
-        if by is None:
-            if isinstance(count, Mapping):
-                raise InvalidProblem("count maps labels to numbers; say by= which labels the documents carry")
-            low, high = limits(whole_number("count", count))
-            matrix = rows_of_cells([(rows, columns)], self.positions, self.documents)
-            says = f"{word} {whole_number('count', count)} of {columns.size} documents{place}"
-            return self._with(Constraint(name, says, matrix, np.array([low]), np.array([high])))
-        carried = by_label(by, self.documents)
-        named = count if least is not None and isinstance(count, Mapping) else {}
-        owed = {label: np.empty(0, dtype=np.int64) for label in named}
-        members = {label: np.intersect1d(found, columns) for label, found in (owed | carried).items()}
-        counts = {label: count_for("count", count, label) for label in members}
-        members = {
-            label: found
-            for label, found in members.items()
-            if counts[label] is not None and (found.size or (label in owed and counts[label]))
-        }
-        matrix = rows_of_cells([(rows, found) for found in members.values()], self.positions, self.documents)
-        sides = np.array([limits(counts[label]) for label in members], dtype=np.float64).reshape(-1, 2)
-        says = f"{word} {'its count' if isinstance(count, Mapping) else count}{place}"
-        return self._with(Constraint(name, says, matrix, sides[:, 0].copy(), sides[:, 1].copy(), tuple(members)))
-
     def _with(self, constraint: Constraint) -> RankingSet:
-        return replace(self, constraints=(*self.constraints, constraint))
-
-    def _named(self, name: str) -> str:
-        """`name`, with a number behind it if a constraint has it already."""
-        taken = {constraint.name for constraint in self.constraints} | {"position", "document", "π"}
-        if name not in taken:
-            return name
-        return next(f"{name}_{copy}" for copy in range(2, len(taken) + 3) if f"{name}_{copy}" not in taken)
+        """The set with one more constraint; a name that is taken gets a number behind it."""
+        taken = {held.name for held in self.constraints} | {"position", "document", "π"}
+        copies = (f"{constraint.name}_{copy}" for copy in counting(2))
+        name = constraint.name if constraint.name not in taken else next(c for c in copies if c not in taken)
+        return replace(self, constraints=(*self.constraints, replace(constraint, name=name)))
