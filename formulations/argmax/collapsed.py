@@ -33,7 +33,7 @@ def _collapse(
 
 @compiled(nb.void(MATRIX, INTS, FLOATS))
 def _assign(best: Floats, chosen: Ints, price: Floats) -> None:
-    """chosen[i] = the block at position i of the best assignment, price[r] >= 0 what each block costs, 0 if not used."""
+    """chosen[i] = the block at position i of the best assignment, price[r] >= 0 what a block costs, 0 if not used."""
     positions, blocks = best.shape
     holds = np.full(blocks, -1, np.int64)
     level = np.zeros(positions)

@@ -110,10 +110,12 @@ def count_for(name: str, count: Any, label: Hashable) -> int | None:
 
 
 def unlabelled(label: Any) -> bool:
-    """Whether an entry is no label: None, NaN (which differs from itself), or pandas.NA (which knows neither)."""
+    """Whether an entry is no label: None, or NaN, which differs from itself."""
     if label is None:
         return True
     try:
         return bool(label != label)
-    except (TypeError, ValueError):
+    except TypeError:  # pandas.NA knows neither yes nor no
         return True
+    except ValueError:  # an array, which is no label of another kind
+        return False

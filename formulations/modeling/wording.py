@@ -21,7 +21,7 @@ Shape = tuple[int, int]
 
 
 def counted(shape: Shape, name: str, word: str, count: Any, documents: Any, positions: Any, by: Any) -> Constraint:
-    """`word` ("at most", "at least", "exactly") `count` of these documents at these positions; by= makes a row a label."""
+    """`word` ("at most", "at least", "exactly") `count` of these documents at these positions; by=: a row a label."""
     k, n = shape
     columns, rows = chosen("documents", documents, n), chosen("positions", positions, k)
     place = "" if rows.size == k else f" at {rows.size} of {k} positions"
