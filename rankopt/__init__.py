@@ -1,10 +1,11 @@
 """Learning to rank as optimization: exact argmax, certified bounds, any solver.
 
-    data        queries with their documents: files, samples, normalisation
-    measures    nDCG@10 and its kin as values; evaluation, conventions, paired comparison
-    losses      upper bounds of the regret, as functions of the scores
-    optimize    the loop that minimises them to a proven gap
-    rankers     scikit-learn estimators: large margin, RankSVM, least squares
+    data         queries with their documents: files, samples, normalisation
+    measures     nDCG@10 and its kin as values; evaluation, conventions, paired comparison
+    constraints  sets of admissible rankings, stated over attributes of documents
+    losses       upper bounds of the regret, as functions of the scores
+    optimize     the loop that minimises them to a proven gap
+    rankers      scikit-learn estimators: large margin, slots, RankSVM, least squares
 
 >>> from rankopt import LargeMarginRanker, load_sample
 >>> ranker = LargeMarginRanker("nDCG@10", bound="convex", lam=1.0).fit(load_sample("les-miserables").train)
@@ -17,18 +18,22 @@ from typing import TYPE_CHECKING, Any
 from formulations.tables import member
 
 if TYPE_CHECKING:
+    from rankopt.constraints import Admissible as Admissible
     from rankopt.data import Queries as Queries
     from rankopt.data import load_sample as load_sample
     from rankopt.data import read_svmlight as read_svmlight
     from rankopt.measures import compare as compare
     from rankopt.measures import evaluate as evaluate
     from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
+    from rankopt.rankers.matching import MatchingRanker as MatchingRanker
     from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.regression import RegressionRanker as RegressionRanker
     from rankopt.rankers.saved import load_model as load_model
 
 FRONT = {
+    "Admissible": "rankopt.constraints:Admissible",
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
+    "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
     "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
     "Queries": "rankopt.data:Queries",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",

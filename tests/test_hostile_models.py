@@ -188,6 +188,13 @@ def nested(depth):
         (params(alpha={"record": "solver:exact", "fields": {"command": "rm"}}), "no field 'command'"),
         (params(alpha={"record": "record:Stop", "fields": {}}), "no record"),
         (params(alpha={"record": "record:Certificate", "fields": {}}), "cannot be built"),
+        (params(alpha={"record": "record:Admissible", "fields": {"k": 0}}), "cannot be built from its fields .k = 0"),
+        (params(alpha={"record": "record:Admissible", "fields": {"k": 2, "rules": ["x"]}}), "cannot be built"),
+        (params(alpha={"record": "record:Rule", "fields": {"word": "eval"}}), "cannot be built"),
+        (params(alpha={"record": "record:Rule", "fields": {"word": "ban", "documents": ["x"]}}), "cannot be built"),
+        (params(alpha={"record": "record:Rule", "fields": {"word": "ban", "positions": [0.5]}}), "cannot be built"),
+        (params(alpha={"record": "record:Rule", "fields": {"word": "at most", "by": "x", "count": {"tuple": [{"tuple": [
+            [], 1]}]}}}), "cannot be built"),
         (params(alpha={"member": "record:Stop", "name": "__init__"}), "no member"),
         (params(alpha={"member": "solver:exact", "name": "room"}), "no member"),
     ],

@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
@@ -20,6 +22,18 @@ from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, load_model
 
 WEIGHTS = np.array([1.0, 0.5, 2.0])
+
+
+COLUMNS = "these checks want one column of predictions, and there is one a slot"
+
+
+@pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # some checks fit pure noise
+@parametrize_with_checks(
+    [MatchingRanker()],
+    expected_failed_checks=lambda _: {f"check_estimator_sparse_{kind}": COLUMNS for kind in ("array", "matrix")},
+)
+def test_scikit_learn_accepts_the_ranker(estimator, check):
+    check(estimator)
 
 
 def drawn(seed, queries=3, largest=5, tied=False):
@@ -177,6 +191,15 @@ def test_slots_with_weights_of_their_own_beat_one_weight_vector(bound, made):
     shared = clone(ranker).fit(features[seen], slot[seen], qid=qid[seen])
     shared.coef_ = np.outer([1.0, 0.9, 0.8], single.coef_)
     assert own > shared.score(features[~seen], slot[~seen], qid=qid[~seen]) + 0.2
+
+
+def test_sparse_features_learn_the_same(made):
+    features, slot, qid = made
+    features = np.where(np.abs(features) < 0.5, 0.0, features)
+    dense = MatchingRanker(lam=0.05, tol=1e-6).fit(features, slot, qid=qid)
+    sparse = MatchingRanker(lam=0.05, tol=1e-6).fit(csr_array(features), slot, qid=qid)
+    assert_allclose(sparse.coef_, dense.coef_, atol=1e-3)
+    assert_allclose(dense.predict(csr_array(features)), dense.predict(features), atol=1e-12)
 
 
 def test_rank_is_the_matching_by_score_and_score_what_it_earns(made):

@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import RANKERS, LargeMarginRanker, LinearRanker, PairwiseRanker, RegressionRanker
@@ -24,6 +25,7 @@ NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
         PairwiseRanker(),
         LargeMarginRanker(),
         LargeMarginRanker(bound="nonconvex", decay="power(0.5)"),
+        LargeMarginRanker(constraints=Admissible(3)),
     ]
 )
 def test_scikit_learn_accepts_the_ranker(estimator, check):

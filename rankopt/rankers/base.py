@@ -7,7 +7,6 @@ A ranker of its own is a subclass with `__init__` (its options, as scikit-learn 
 # mypy: allow-subclassing-any
 # (scikit-learn carries no types: its base class is `Any` to a type checker)
 
-from collections.abc import Hashable, Iterator
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -18,26 +17,24 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.queries import Queries
-from rankopt.errors import DataError, OptionError
 from rankopt.losses.scores import linear_scores
 from rankopt.measures.evaluation import evaluate
-from rankopt.rankers.deployment import orders, scores_of_places
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import (
     check_queries_named,
-    documents_of,
     read_evaluation,
     read_features,
     read_queries,
     read_row,
 )  # fmt: skip
 from rankopt.rankers.loaded import check_weights
+from rankopt.rankers.shown import Shown
 from rankopt.rankers.weights import query_weights, weights_of_rows
 
 Floats = NDArray[np.float64]
 
 
-class LinearRanker(BaseEstimator):
+class LinearRanker(Shown, BaseEstimator):
     """Scores documents by `coefᵀ x`; a subclass says in `_fit` how coef is learned.
 
     Everywhere X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. Which rows belong to one query
@@ -137,58 +134,6 @@ class LinearRanker(BaseEstimator):
         return evaluate(queries, self._shown_scores(queries, self.coef_, constraints), self.measure).mean(
             weights=weights
         )
-
-    def rank(
-        self,
-        X: Any,
-        qid: Any = None,
-        k: int | None = None,
-        *,
-        group: Any = None,
-        attributes: Any = None,
-        constraints: Admissible | None = None,
-    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
-        """The documents of each query, best first: row indices of X, or document ids where X is `Queries` with ids.
-
-        One query gives an array, several a dict from query id to array. `k` cuts each to its first k. Documents of
-        equal score stay in the order of the input. Under constraints (the ranker's own, if none are given) it is the
-        admissible ranking with the largest Σ_i c_i s_π(i), c the decay of training where that is positive and strictly
-        decreasing, else 1 / log2(i + 1); where rules only limit nested or disjoint sets of documents, as in Π(B, k),
-        one greedy pass by score finds it [ORM, section 7.1].
-        """
-        check_is_fitted(self, "coef_")
-        if k is not None and k < 1:
-            raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
-        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
-        documents = documents_of(queries)
-        shown = self._shown(queries, linear_scores(queries.features, self.coef_), constraints)
-        ranked = {
-            query: documents[start:stop][order[:k]]
-            for query, start, stop, order in zip(
-                queries.query_ids, queries.offsets[:-1], queries.offsets[1:], shown, strict=True
-            )
-        }
-        return ranked if len(ranked) > 1 else next(iter(ranked.values()))
-
-    def _admissible(self, given: Any = None) -> Admissible | None:
-        """The constraints that hold: those given, else the ranker's own. Raises OptionError for another type."""
-        chosen = getattr(self, "constraints", None) if given is None else given
-        if not isinstance(chosen, Admissible | None):
-            raise OptionError(
-                f"constraints cannot be a {type(chosen).__name__}; state them as Admissible(k).at_most(...)"
-            )
-        return chosen
-
-    def _shown(self, queries: Queries, scores: Floats, constraints: Any = None) -> Iterator[NDArray[np.int64]]:
-        """The ranking of each query that is shown, as documents counted within the query."""
-        return orders(queries, scores, self._admissible(constraints))
-
-    def _shown_scores(self, queries: Queries, coef: Floats, constraints: Any = None) -> Floats:
-        """(N,) scores that order the documents of each query as they are shown."""
-        scores = linear_scores(queries.features, coef)
-        if self._admissible(constraints) is None:
-            return scores
-        return scores_of_places(queries, scores, self._shown(queries, scores, constraints))
 
     def explain(self, x: Any, y: Any) -> Explanation:
         """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first."""

@@ -11,9 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.modeling.assignment import Assignment
-from formulations.modeling.solve import Solver, suits
-from formulations.solvers import accepting, named
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses import BOUNDS
@@ -24,7 +21,7 @@ from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import check_queries_named, documents_of, read_features, read_queries
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.regression import least_squares
-from rankopt.rankers.slots import benefit, reached, slot_scores, slot_weights
+from rankopt.rankers.slots import benefit, matching_solver, reached, slot_scores, slot_weights
 from rankopt.rankers.weights import weights_of_rows
 
 if TYPE_CHECKING:
@@ -109,7 +106,7 @@ class MatchingRanker(OptimizedRanker):
         if self.bound not in BOUNDS:
             raise OptionError(f"bound {self.bound!r} is unknown; known are {', '.join(BOUNDS)}")
         worth = benefit(queries, slot_weights(self.slots, self.slot_weight, queries))
-        return slot_shards(queries, weights, worth, self.bound, self._argmax())
+        return slot_shards(queries, weights, worth, self.bound, matching_solver(self.argmax))
 
     def _start(self) -> Any:
         return ("zeros" if self.bound == "convex" else "regression") if self.w0 is None else self.w0
@@ -156,7 +153,7 @@ class MatchingRanker(OptimizedRanker):
         """The mean part of the best benefit that the best matchings by score reach, over the queries where a document
         belongs in some slot. sample_weight: one weight a row, equal inside a query."""
         check_is_fitted(self, "coef_")
-        self._refuse(constraints)
+        self._admissible(constraints)
         check_queries_named(self, X, qid, group)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         weights = weights_of_rows(queries, sample_weight)
@@ -179,7 +176,7 @@ class MatchingRanker(OptimizedRanker):
         """The document in each slot (of the first k) of each query, as `LinearRanker.rank` names documents and queries:
         the matching with the largest score. A slot that stays empty holds -1, or None where documents have ids."""
         check_is_fitted(self, "coef_")
-        self._refuse(constraints)
+        self._admissible(constraints)
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         nothing = np.array([EMPTY if queries.document_ids is None else None])
         documents, ranked = documents_of(queries), dict[Hashable, NDArray[Any]]()
@@ -197,21 +194,11 @@ class MatchingRanker(OptimizedRanker):
 
     def _matchings(self, queries: Queries, coef: Floats) -> list[NDArray[np.int64]]:
         """The matching with the largest score of each query: the document in each slot, counted within the query."""
-        scores, solver = slot_scores(queries.features, coef), self._argmax()
+        scores, solver = slot_scores(queries.features, coef), matching_solver(self.argmax)
         return [matched(scores[low:high], solver)[0] for low, high in pairwise(queries.offsets.tolist())]
 
-    def _argmax(self) -> Solver | str:
-        if isinstance(self.argmax, str) and self.argmax == "auto":
-            return "auto"
-        solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
-        if not isinstance(solver, Solver) or not suits(solver, Assignment):
-            raise OptionError(
-                f"argmax = {self.argmax!r} cannot match; use 'auto' or one of {', '.join(accepting(Assignment))}"
-            )
-        return solver
-
-    def _refuse(self, constraints: Any) -> None:
-        if constraints is not None:
+    def _admissible(self, given: Any = None) -> None:
+        if given is not None:
             raise OptionError("constraints cannot hold here because slots are matched, not ranked; leave them out")
 
     def _coef_shape(self) -> tuple[int, ...]:

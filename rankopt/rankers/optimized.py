@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -29,6 +28,7 @@ from rankopt.optimize.history import History
 from rankopt.optimize.loop import Clock
 from rankopt.optimize.objective import Objective
 from rankopt.rankers.base import LinearRanker
+from rankopt.rankers.options import check_options
 from rankopt.rankers.progress import shown
 from rankopt.rankers.regression import least_squares
 
@@ -80,7 +80,7 @@ class OptimizedRanker(LinearRanker):
 
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
-        self._check_options()
+        check_options(self)
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()
         names = () if admissible is None else admissible.attributes
@@ -177,22 +177,6 @@ class OptimizedRanker(LinearRanker):
         if not isinstance(measure, Positional):
             raise OptionError(f"w0 = 'regression' needs gains, and {measure} has none; use 'zeros' or an array")
         return np.asarray(measure.gain(np.asarray(queries.relevance), queries.offsets))
-
-    def _check_options(self) -> None:
-        for name in ("lam", "C", "tol", "max_iter", "time_limit"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
-                raise OptionError(f"{name} = {value!r} is no number")
-        if not all(map(callable, self.callbacks if isinstance(self.callbacks, Iterable) else [None])):
-            raise OptionError(f"callbacks = {self.callbacks!r} must be a sequence of functions (step, state)")
-        if not (np.isfinite(self.tol) and self.tol >= 0):
-            raise OptionError(f"tol = {self.tol} is no relative gap; give 0 or more, such as 1e-3")
-        if int(self.max_iter) < 1:
-            raise OptionError(f"max_iter = {self.max_iter} leaves no step; give 1 or more")
-        if self.time_limit is not None and not self.time_limit > 0:
-            raise OptionError(f"time_limit = {self.time_limit} leaves no time; give seconds, or None")
-        if self.n_jobs not in (None, 1) and self.engine == "serial":
-            raise OptionError(f"n_jobs = {self.n_jobs} needs an engine with workers, but engine is 'serial'")
 
     def _check_loaded(self) -> None:
         super()._check_loaded()

@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.modeling.assignment import Assignment
+from formulations.modeling.solve import Solver, suits
+from formulations.solvers import accepting, named
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.scores import linear_scores
@@ -60,3 +63,13 @@ def reached(queries: Queries, worth: Floats, placed: list[Ints]) -> Floats:
         best = worth[low:high].max(axis=0).sum()
         found[q] = worth[low + placed[q][filled], filled].sum() / best if best > 0 else np.nan
     return found
+
+
+def matching_solver(argmax: Any) -> Solver | str:
+    """The solver of the matchings; OptionError for one that cannot match."""
+    if isinstance(argmax, str) and argmax == "auto":
+        return "auto"
+    solver = named(argmax) if isinstance(argmax, str) else argmax
+    if not isinstance(solver, Solver) or not suits(solver, Assignment):
+        raise OptionError(f"argmax = {argmax!r} cannot match; use 'auto' or one of {', '.join(accepting(Assignment))}")
+    return solver
