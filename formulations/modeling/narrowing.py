@@ -19,7 +19,7 @@ from formulations.modeling.set_vertex import order_on_face
 
 __all__ = ["collapsed", "in_whole_numbers", "relaxed", "routed", "unconstrained"]
 
-ASKED = 20_000
+ASKED = 500
 """Entries of a set's rows up to which its proof is looked for, once, to say why the relaxation is whole."""
 
 
