@@ -131,9 +131,8 @@ class LinearRanker(Shown, BaseEstimator):
         check_queries_named(self, X, qid, group)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         weights = weights_of_rows(queries, sample_weight)
-        return evaluate(queries, self._shown_scores(queries, self.coef_, constraints), self.measure).mean(
-            weights=weights
-        )
+        scores = self._deployment(queries, constraints).places(linear_scores(queries.features, self.coef_))
+        return evaluate(queries, scores, self.measure).mean(weights=weights)
 
     def explain(self, x: Any, y: Any) -> Explanation:
         """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first."""

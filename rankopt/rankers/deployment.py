@@ -1,6 +1,9 @@
 """The rankings that are shown: by score, or the best admissible ones."""
 
-from collections.abc import Callable, Iterator
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -8,6 +11,7 @@ from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
 from formulations.modeling.constrained_ranking import ConstrainedRanking
+from formulations.modeling.ranking_set import RankingSet
 from formulations.modeling.solve import Solver, solve
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.greedy import Caps
@@ -24,46 +28,69 @@ def log_weights(k: int, n: int) -> Floats:
     return np.asarray(1.0 / np.log2(np.arange(2.0, k + 2.0)))
 
 
-def orders(
-    queries: Queries,
-    scores: Floats,
-    admissible: Admissible | None,
-    weights: Weights = log_weights,
-    solver: Solver | str = "auto",
-) -> Iterator[Ints]:
-    """For each query its documents (counted within it), best first: all of them, or those of the admissible ranking
-    that maximises Σ_i weights_i s_π(i). Equal scores stay as they come wherever one pass suffices.
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """How the documents of each query are ranked for any scores: all of them by score, or the admissible ranking that
+    maximises Σ_i weights_i s_π(i), by one greedy pass where that finds it. Built once for the queries."""
 
-    Raises DataError for an attribute that is missing, and for a query that has no admissible ranking.
-    """
-    if admissible is not None:
-        admissible.check(queries.attributes)
-    for q, (start, stop) in enumerate(pairwise(queries.offsets.tolist())):
-        own = scores[start:stop]
+    offsets: Ints
+    sets: tuple[Caps | RankingSet, ...] | None
+    weights: Weights = log_weights
+    solver: Solver | str = "auto"
+
+    @classmethod
+    def of(
+        cls,
+        queries: Queries,
+        admissible: Admissible | None,
+        weights: Weights = log_weights,
+        solver: Solver | str = "auto",
+    ) -> Deployment:
+        """Raises DataError for an attribute that is missing, and for a query that has no admissible ranking."""
         if admissible is None:
-            yield np.argsort(-own, kind="stable")
-            continue
-        attributes = {name: queries.attributes[name][start:stop] for name in admissible.attributes}
-        caps = Caps.of(admissible.rules, attributes, own.size, min(admissible.k, own.size))
-        if caps is not None:
-            order = caps.order(own)
-            if order.size == caps.k or (order.size and admissible.short == "cut"):
-                yield order
-                continue
-        try:
-            one = admissible.on(attributes, own.size)
-        except Infeasible as error:
-            raise admissible.refusal(queries.query_ids[q], error) from error
-        profit = np.outer(weights(one.positions, own.size), own)
-        yield solve(ConstrainedRanking(profit, one), solver).order
+            return cls(queries.offsets, None)
+        admissible.check(queries.attributes)
+        sets = tuple(_set_of(queries, q, admissible) for q in range(len(queries)))
+        return cls(queries.offsets, sets, weights, solver)
+
+    def orders(self, scores: Floats) -> list[Ints]:
+        """For each query its documents that are shown (counted within it), best first. Equal scores stay as they come
+        wherever no solver is needed."""
+        found = []
+        for q, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
+            own, one = scores[start:stop], None if self.sets is None else self.sets[q]
+            if one is None:
+                found.append(np.argsort(-own, kind="stable"))
+            elif isinstance(one, Caps):
+                found.append(one.order(own))
+            else:
+                profit = np.outer(self.weights(one.positions, own.size), own)
+                found.append(solve(ConstrainedRanking(profit, one), self.solver).order)
+        return found
+
+    def places(self, scores: Floats) -> Floats:
+        """(N,) scores that make these rankings: documents that are not shown stand behind, in the order of theirs."""
+        if self.sets is None:
+            return scores
+        made = np.empty(scores.size)
+        for (start, stop), order in zip(pairwise(self.offsets.tolist()), self.orders(scores), strict=True):
+            _, rank = np.unique(scores[start:stop], return_inverse=True)
+            own = rank.astype(np.float64)
+            own[order] = float(stop - start) + np.arange(order.size, 0, -1)
+            made[start:stop] = own
+        return made
 
 
-def scores_of_places(queries: Queries, scores: Floats, shown: Iterator[Ints]) -> Floats:
-    """(N,) scores that make these rankings: documents that are not shown stand behind, in the order of their scores."""
-    made = np.empty(scores.size)
-    for start, stop, order in zip(queries.offsets[:-1], queries.offsets[1:], shown, strict=True):
-        _, rank = np.unique(scores[start:stop], return_inverse=True)
-        own = rank.astype(np.float64)
-        own[order] = float(stop - start) + np.arange(order.size, 0, -1)
-        made[start:stop] = own
-    return made
+def _set_of(queries: Queries, q: int, admissible: Admissible) -> Caps | RankingSet:
+    """The set of one query, as limits where one pass solves it."""
+    start, stop = queries.offsets[q : q + 2].tolist()
+    n, attributes = stop - start, {name: queries.attributes[name][start:stop] for name in admissible.attributes}
+    caps = Caps.of(admissible.rules, attributes, n, min(admissible.k, n))
+    if caps is not None:
+        room = caps.order(np.zeros(n)).size
+        if room == caps.k or (room and admissible.short == "cut"):
+            return caps
+    try:
+        return admissible.on(attributes, n)
+    except Infeasible as error:
+        raise admissible.refusal(queries.query_ids[q], error) from error

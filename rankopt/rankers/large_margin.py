@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from rankopt.losses.plan import constrained_shards, margin_shards
 from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
-from rankopt.rankers.deployment import log_weights, orders
+from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 
 if TYPE_CHECKING:
@@ -140,10 +140,10 @@ class LargeMarginRanker(OptimizedRanker):
         solver = self._argmax_under_constraints()
         return constrained_shards(queries, weights, measure, decay, reference, solver, admissible, start)
 
-    def _shown(self, queries: Queries, scores: Floats, constraints: Any = None) -> Iterator[NDArray[np.int64]]:
+    def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         admissible = self._admissible(constraints)
         solver = "auto" if admissible is None else self._argmax_under_constraints()
-        return orders(queries, scores, admissible, self._shown_weights, solver)
+        return Deployment.of(queries, admissible, self._shown_weights, solver)
 
     def _shown_weights(self, k: int, n: int) -> Floats:
         """The decay of training where it is positive and strictly decreasing over k positions, else 1 / log2(i + 1)."""

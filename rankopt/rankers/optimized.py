@@ -18,6 +18,7 @@ from rankopt.data.canonical import canonical
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, ModelError, OptimumAtStart, OptionError
 from rankopt.losses.risk import Risk
+from rankopt.losses.scores import linear_scores
 from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
@@ -189,7 +190,10 @@ class OptimizedRanker(LinearRanker):
         """The measure on the evaluation queries, as `score` computes it."""
         from rankopt.measures.evaluation import evaluate
 
+        deployment = self._deployment(evaluation)
+
         def judged(w: Floats) -> float:
-            return evaluate(evaluation, self._shown_scores(evaluation, w), self.measure).mean()
+            scores = deployment.places(linear_scores(evaluation.features, w))
+            return evaluate(evaluation, scores, self.measure).mean()
 
         return judged

@@ -1,6 +1,6 @@
 """What a ranker shows: rankings by score, or the best admissible ones where there are constraints."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -11,14 +11,14 @@ from rankopt.constraints.admissible import Admissible
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.scores import linear_scores
-from rankopt.rankers.deployment import orders, scores_of_places
+from rankopt.rankers.deployment import Deployment
 from rankopt.rankers.inputs import documents_of, read_queries
 
 Floats = NDArray[np.float64]
 
 
 class Shown:
-    """`rank`, and what `score` is computed from, of a ranker with weights `coef_`."""
+    """`rank` of a ranker with weights `coef_`, and how it comes to its rankings."""
 
     coef_: Floats
     n_queries_: int
@@ -48,7 +48,7 @@ class Shown:
             raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
-        shown = self._shown(queries, linear_scores(queries.features, self.coef_), constraints)
+        shown = self._deployment(queries, constraints).orders(linear_scores(queries.features, self.coef_))
         ranked = {
             query: documents[start:stop][order[:k]]
             for query, start, stop, order in zip(
@@ -66,13 +66,6 @@ class Shown:
             )
         return chosen
 
-    def _shown(self, queries: Queries, scores: Floats, constraints: Any = None) -> Iterator[NDArray[np.int64]]:
-        """The ranking of each query that is shown, as documents counted within the query."""
-        return orders(queries, scores, self._admissible(constraints))
-
-    def _shown_scores(self, queries: Queries, coef: Floats, constraints: Any = None) -> Floats:
-        """(N,) scores that order the documents of each query as they are shown."""
-        scores = linear_scores(queries.features, coef)
-        if self._admissible(constraints) is None:
-            return scores
-        return scores_of_places(queries, scores, self._shown(queries, scores, constraints))
+    def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
+        """How the documents of these queries are ranked, whatever their scores."""
+        return Deployment.of(queries, self._admissible(constraints))
