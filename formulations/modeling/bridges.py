@@ -82,7 +82,12 @@ def crossings(problem: Form, targets: tuple[type[Form], ...]) -> Iterator[tuple[
 
 
 def restated(problem: Form, target: type[Restated]) -> Restated:
-    """`problem` in the form `target`; raises `Unsupported` if no chain of bridges leads there."""
+    """`problem` in the form `target`; raises `Unsupported` if no chain of bridges leads there.
+
+    A ranking under constraints is restated in full, whatever candidates its solver is given.
+    """
+    if isinstance(problem, ConstrainedRanking) and target is LinearProgram:
+        return cast(Restated, problem.linear_program())
     reasons = []
     for _, form, _ in crossings(problem, (target,)):
         if isinstance(form, Form):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Bools, Floats, Ints
 from formulations.integrality.laminar import leaf_of_columns, tree_parents
 from formulations.modeling.flow import MinCostFlow
 from formulations.modeling.names import Block
@@ -65,22 +65,20 @@ class LaminarNetwork:
         capacity = np.concatenate([np.ones(cells, dtype=np.int64), ceiling - floor])
         return cls(stated, tail, head, capacity, supply, floor, sign)
 
-    def flow(self, profit: Floats) -> MinCostFlow:
-        """The least cost is minus the most profit."""
-        rows = self.floor.size
+    def flow(self, profit: Floats, needed: Bools | None = None) -> MinCostFlow:
+        """The least cost is minus the most profit; over the needed cells only, if these are said."""
+        rows, cells = self.floor.size, self.stated.cell.size
+        cell = self.stated.cell if needed is None else self.stated.cell[needed]
+        kept = slice(None) if needed is None else np.append(needed, np.ones(self.tail.size - cells, dtype=bool))
         return MinCostFlow(
-            tail=self.tail,
-            head=self.head,
-            capacity=self.capacity,
-            cost=np.concatenate([-profit.ravel()[self.stated.cell], np.zeros(rows)]),
+            tail=self.tail[kept],
+            head=self.head[kept],
+            capacity=self.capacity[kept],
+            cost=np.concatenate([-profit.ravel()[cell], np.zeros(rows)]),
             supply=self.supply,
-            arcs=(*self.stated.variables, Block("row", (rows,))),
+            arcs=(*self.stated.variables(needed), Block("row", (rows,))),
             nodes=(Block("row", (rows,)), Block("first root", ()), Block("second root", ())),
         )
-
-    def mass(self, flow: Floats) -> Floats:
-        """What each cell carries."""
-        return flow[: self.stated.cell.size]
 
     def whole_flow(self, order: Ints) -> Floats:
         """The flow of a ranking."""

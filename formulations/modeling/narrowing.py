@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats
+from formulations.arrays import Bools, Floats
 from formulations.errors import Fractional
 from formulations.modeling.assignment import Assignment
+from formulations.modeling.candidates import candidates
 from formulations.modeling.constrained_ranking import ConstrainedRanking
 from formulations.modeling.crossing import Back, Declined, Point
 from formulations.modeling.flow import MinCostFlow
@@ -57,13 +58,22 @@ def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
     network = problem.admissible.stated.network
     if network is None:
         raise Declined("its rows are not two laminar families with whole limits: no flow")
-    flow = network.flow(problem.profit)
+    needed = candidates(problem.admissible.stated, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        order = order_on_face(problem, network.mass(x))
+        order = order_on_face(problem, _spread(x, needed, problem.cells.size))
         return order, None if y is None else network.prices(y)
 
-    return flow, back
+    return network.flow(problem.profit, needed), back
+
+
+def _spread(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
+    """What each allowed cell carries: nothing where it was no candidate."""
+    if needed is None:
+        return np.asarray(x[:cells], dtype=np.float64)
+    mass = np.zeros(cells)
+    mass[needed] = x[: int(needed.sum())]
+    return mass
 
 
 def why_routed(problem: ConstrainedRanking) -> str:
@@ -73,11 +83,13 @@ def why_routed(problem: ConstrainedRanking) -> str:
 def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The linear program. Its vertices are whole where the matrix is totally unimodular; elsewhere this one may be."""
     stated = problem.admissible.stated
+    needed = candidates(stated, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
-        return order_on_face(problem, x), None if y is None else -y[stated.shape[0] :]
+        mass = _spread(x, needed, stated.cell.size)
+        return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
 
-    return problem.linear_program(), back
+    return stated.program(problem.profit, needed=needed), back
 
 
 def why_relaxed(problem: ConstrainedRanking) -> str:
@@ -92,13 +104,15 @@ def why_relaxed(problem: ConstrainedRanking) -> str:
 def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
     """The integer program; its dual is that of the relaxation."""
     stated = problem.admissible.stated
+    needed = candidates(stated, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
         if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
             raise Fractional("a solver of integer programs returned a point that is not whole")
-        return order_on_face(problem, np.round(x)), None if y is None else -y[stated.shape[0] :]
+        mass = _spread(np.round(x), needed, stated.cell.size)
+        return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
 
-    return problem.linear_program(integer=True), back
+    return stated.program(problem.profit, integer=True, needed=needed), back
 
 
 def why_whole(problem: ConstrainedRanking) -> str:

@@ -69,25 +69,26 @@ class SetRows:
         """Whether every cell is allowed."""
         return self.cell.size == self.shape[0] * self.shape[1]
 
-    @cached_property
-    def variables(self) -> tuple[Block, ...]:
-        if self.whole_cells:
+    def variables(self, needed: Bools | None = None) -> tuple[Block, ...]:
+        """The names of the cells (or of those that are needed)."""
+        if self.whole_cells and needed is None:
             return (Block("π", self.shape),)
-        rows, columns = np.divmod(self.cell, self.shape[1])
+        rows, columns = np.divmod(self.cell if needed is None else self.cell[needed], self.shape[1])
         return (Block("π", tuple(zip(rows.tolist(), columns.tolist(), strict=True))),)
 
-    def program(self, profit: Floats, integer: bool = False) -> LinearProgram:
-        """maximise Σ profit[i, j] π[i, j] over the set; relaxed, or with every variable whole."""
-        size = self.cell.size
+    def program(self, profit: Floats, integer: bool = False, needed: Bools | None = None) -> LinearProgram:
+        """maximise Σ profit[i, j] π[i, j] over the set (or over the needed cells); relaxed, or in whole numbers."""
+        cell = self.cell if needed is None else self.cell[needed]
+        size = cell.size
         return LinearProgram(
-            objective=profit.ravel()[self.cell],
-            matrix=self.matrix,
+            objective=profit.ravel()[cell],
+            matrix=self.matrix if needed is None else self.matrix[:, needed],
             row_lower=self.lower,
             row_upper=self.upper,
             lower=np.zeros(size),
             upper=np.ones(size),
             integer=np.ones(size, dtype=bool) if integer else None,
-            variables=self.variables,
+            variables=self.variables(needed),
             rows=self.blocks,
         )
 
@@ -100,6 +101,13 @@ class SetRows:
         for limit in (self.lower, self.upper):
             fractional |= np.isfinite(limit) & (limit != np.round(limit))
         return frozen(~fractional)
+
+    @cached_property
+    def kind(self) -> Ints:
+        """(n,) which documents the set tells apart nowhere: they are of one kind."""
+        from formulations.modeling.candidates import kinds
+
+        return frozen(kinds(self))
 
     @cached_property
     def weights(self) -> csr_array:
