@@ -197,6 +197,7 @@ def test_rows_are_named_after_attributes():
         (lambda: Admissible(2).at_most(1, by=SITE), "no name"),
         (lambda: Admissible(2).at_most(1, documents=NEW), "names no attribute"),
         (lambda: Admissible(2).at_most(1, documents={}), "names no attribute"),
+        (lambda: Admissible(2).at_most(1, documents={"site": ["a"]}), "a label is a number, a string"),
         (lambda: Admissible(2).at_most(1, documents="new", positions=[2]), "positions name 2"),
         (lambda: Admissible(2).ban(documents="new", positions=-1), "a position = -1"),
     ],

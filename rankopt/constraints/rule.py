@@ -48,7 +48,10 @@ class Rule:
         object.__setattr__(self, "count", _counts(self.count, self.by))
         if self.positions is not None:
             object.__setattr__(self, "positions", tuple(sorted({_whole("a position", p) for p in self.positions})))
-        hash(self)
+        try:
+            hash(self)
+        except TypeError as error:
+            raise OptionError(f"a label is a number, a string or a tuple of them ({error})") from None
 
     @property
     def attributes(self) -> tuple[str, ...]:
