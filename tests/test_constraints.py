@@ -1,6 +1,7 @@
 """A set stated over attributes admits the rankings that its words say, and its greedy pass is optimal."""
 
 import pickle
+import re
 from itertools import permutations
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from sklearn.base import clone
 
 from formulations.errors import Infeasible
+from formulations.integrality import verify_integrality
 from formulations.modeling.constrained_ranking import ConstrainedRanking
 from formulations.modeling.solve import solve
 from rankopt.constraints import Admissible
@@ -182,6 +184,16 @@ def test_rows_are_named_after_attributes():
     )
     assert [constraint.name for constraint in one.constraints] == ["site", "new", "new[False] and site['a']", "cap"]
     assert one.broken([0, 1, 2]) == {"site['a']": 1.0}
+
+
+def test_prices_and_witnesses_speak_of_attributes():
+    admissible = Admissible(3).at_most(1, by="site").at_least(1, documents="new", positions=range(2))
+    problem = ConstrainedRanking(np.outer([3.0, 2.0, 1.0], [1.0, 5.0, 4.0, 0.0, 3.0]), admissible.on(ATTRIBUTES, 5))
+    prices = solve(problem).dual
+    assert prices["site"].shape == (3,)
+    assert (prices["site"] >= 0).all()
+    assert prices["new"] <= 0  # a limit from below
+    assert {"new", "site['a']"} <= set(re.findall(r"^ *(\S+) +\|", str(verify_integrality(problem)), re.MULTILINE))
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ class LinearRanker(Shown, BaseEstimator):
     # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set is not among them on purpose: the
     # earlier steps of a Pipeline would not transform it, and scikit-learn's error is better than a silent mismatch.
     __metadata_request__fit: ClassVar = {"qid": True, "group": True, "query_weight": True, "attributes": True}
-    # Pipeline.score passes sample_weight to its last step whenever routing is on; constraints name attributes, not rows.
+    # Pipeline.score passes sample_weight to its last step whenever routing is on. Constraints name no rows.
     __metadata_request__score: ClassVar = {
         "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
     }  # fmt: skip
