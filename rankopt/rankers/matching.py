@@ -208,4 +208,6 @@ class MatchingRanker(OptimizedRanker):
         weights = getattr(self, "slot_weight_", None)
         if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1 and weights.size):
             raise ModelError("slot_weight_ is missing or is no array of float64 numbers.")
+        if not (np.isfinite(weights) & (weights > 0)).all():
+            raise ModelError("slot_weight_ has a value that is not positive and finite.")
         super()._check_loaded()
