@@ -132,7 +132,10 @@ class LinearRanker(Shown, BaseEstimator):
         check_is_fitted(self, "coef_")
         check_queries_named(self, X, qid, group)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        weights = weights_of_rows(queries, sample_weight)
+        return self._mean(queries, weights_of_rows(queries, sample_weight), constraints)
+
+    def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
+        """The score: a mean over the queries with weights (m,)."""
         scores = self._deployment(queries, constraints).places(linear_scores(queries.features, self.coef_))
         return evaluate(queries, scores, self.measure).mean(weights=weights)
 

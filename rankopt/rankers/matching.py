@@ -18,11 +18,10 @@ from rankopt.losses.plan import slot_shards
 from rankopt.losses.shard import Shard
 from rankopt.losses.slots import EMPTY, matched
 from rankopt.rankers.explanation import Explanation
-from rankopt.rankers.inputs import check_queries_named, documents_of, read_features, read_queries
+from rankopt.rankers.inputs import documents_of, read_features, read_queries
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.regression import least_squares
 from rankopt.rankers.slots import benefit, matching_solver, reached, slot_scores, slot_weights
-from rankopt.rankers.weights import weights_of_rows
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -51,6 +50,9 @@ class MatchingRanker(OptimizedRanker):
         argmax: the solver of the matchings, "auto" or any of `formulations.solvers`.
         method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, verbose: as in
             `LargeMarginRanker`.
+
+    `score` is the mean part of the best benefit that the matchings by score earn, over the queries where a document
+    belongs in some slot.
 
     Fitted: `coef_` (k, d), `certificate_`, `history_`, `n_iter_`, `w0_`, `lam_`; with eval_set `eval_score_`.
     """
@@ -139,24 +141,8 @@ class MatchingRanker(OptimizedRanker):
         scores = slot_scores(read_features(self, X, reset=False), self.coef_)
         return X.to_caller(scores) if isinstance(X, Queries) else scores
 
-    def score(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        qid: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        attributes: Any = None,
-        constraints: Admissible | None = None,
-    ) -> float:
-        """The mean part of the best benefit that the best matchings by score reach, over the queries where a document
-        belongs in some slot. sample_weight: one weight a row, equal inside a query."""
-        check_is_fitted(self, "coef_")
+    def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         self._admissible(constraints)
-        check_queries_named(self, X, qid, group)
-        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        weights = weights_of_rows(queries, sample_weight)
         found = reached(queries, benefit(queries, self.slot_weight_), self._matchings(queries, self.coef_))
         counted = ~np.isnan(found)
         if not weights[counted].any():
