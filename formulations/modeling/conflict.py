@@ -20,7 +20,7 @@ from formulations.modeling.greedy_point import greedy_point
 if TYPE_CHECKING:
     from formulations.modeling.ranking_set import RankingSet
 
-__all__ = ["check_nonempty", "conflict"]
+__all__ = ["check_nonempty", "conflict", "room"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,19 +37,35 @@ class Member:
 
 def check_nonempty(admissible: RankingSet) -> None:
     """Raise `Infeasible` if no ranking is in the set: an irreducible conflict, and how many positions can be filled."""
-    if not admissible.constraints or greedy_point(admissible) is not None:
-        return
-    members = _members(admissible)
-    if _point(members, admissible) is not None:
+    places = admissible.room
+    if places == admissible.positions:
         return
     found = conflict(admissible)
-    room = _room(members, admissible)
-    many = "1 document" if room == 1 else f"{room} documents"
-    cure = f"the set leaves room for {many}: lower k to {room}, or loosen one of them" if room else "loosen one of them"
+    many = "1 document" if places == 1 else f"{places} documents"
+    cure = f"the set leaves room for {many}: lower k to {places}, or loosen one of them"
     raise Infeasible(
         f"no ranking of {admissible.positions} of {admissible.documents} documents is in the set. "
-        f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; {cure}"
+        f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; "
+        f"{cure if places else 'loosen one of them'}"
     )
+
+
+def room(admissible: RankingSet) -> int:
+    """The most positions, from the first on, that documents can fill while all else of the set holds: k unless the set
+    is empty, and 0 where it cannot hold whatever is filled."""
+    stated = admissible.stated
+    k, cells = admissible.positions, admissible.positions * admissible.documents
+    if stated.blocks_of is not None:
+        return min(k, int(stated.blocks_of.max()) + 1)
+    if greedy_point(admissible) is not None:
+        return k
+    *others, position = _members(admissible)
+    some = replace(position, lower=np.full(k, -np.inf))
+    # No position is filled before the one above it.
+    steps = csr_array(position.matrix[:-1] - position.matrix[1:])
+    unbroken = Member("", "", steps, np.zeros(k - 1), np.ones(k - 1))
+    point = _point([some, unbroken, *others], admissible, np.ones(cells))
+    return 0 if point is None else int(point.sum())
 
 
 def conflict(admissible: RankingSet) -> list[Member]:
@@ -129,16 +145,3 @@ def _point(members: Sequence[Member], admissible: RankingSet, objective: Floats 
 def _stacked(members: Sequence[Member]) -> tuple[csr_array, Floats, Floats]:
     matrix = csr_array(vstack([member.matrix for member in members]))
     return matrix, np.concatenate([m.lower for m in members]), np.concatenate([m.upper for m in members])
-
-
-def _room(members: list[Member], admissible: RankingSet) -> int:
-    """The most positions, from the first on, that the other members let be filled; 0 where they conflict anyway."""
-    *others, position = members
-    k, cells = position.matrix.shape
-    some = replace(position, lower=np.full(k, -np.inf))
-    # No position is filled before the one above it.
-    unbroken = Member(
-        "", "", csr_array(position.matrix[:-1] - position.matrix[1:]), np.zeros(k - 1), np.full(k - 1, 1.0)
-    )
-    point = _point([some, unbroken, *others], admissible, np.ones(cells))
-    return 0 if point is None else int(point.sum())

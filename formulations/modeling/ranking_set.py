@@ -186,13 +186,19 @@ class RankingSet:
         """Whether a ranking (the document at each position) is in the set."""
         return not self.broken(order)
 
+    @cached_property
+    def room(self) -> int:
+        """How many positions, from the first on, the set lets be filled: k unless it is empty."""
+        from formulations.modeling.conflict import room
+
+        return room(self)
+
     def check_nonempty(self) -> None:
         """Raise `Infeasible` if no ranking is in the set, naming constraints that cannot hold together."""
         from formulations.modeling.conflict import check_nonempty
 
-        if not self.__dict__.get("_nonempty", False):
+        if self.room < self.positions:
             check_nonempty(self)
-            self.__dict__["_nonempty"] = True
 
     def __str__(self) -> str:
         parts = [f"{c.name} ({c.rows} rows)" if c.labels is not None else c.name for c in self.constraints]

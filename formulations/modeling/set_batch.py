@@ -82,7 +82,7 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
     way = np.empty(count, dtype=object)
     together: list[int] = []
     if isinstance(solver, str) and solver in ("auto", "exact"):
-        together = [q for q in range(count) if batch.sets[q].constraints and batch.sets[q].stated.blocks_of is not None]
+        together = [q for q in range(count) if batch.sets[q].stated.blocks_of is not None]
         _collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
     for q in sorted(set(range(count)) - set(together)):

@@ -169,12 +169,14 @@ class SetRows:
 
     @cached_property
     def blocks_of(self) -> Ints | None:
-        """(n,) the row of each document, where the set matches positions and blocks of whole documents as Π(B, k) does;
-        else None. The rows count from 0 beyond the positions."""
+        """(n,) the block of each document, counted from 0, where the set matches positions and blocks of whole documents
+        as Π(B, k) does; else None."""
         if self.group is None or not self.whole_cells:
             return None
         by_position = self.group.reshape(self.shape)
-        return frozen(by_position[0].copy()) if (by_position == by_position[0]).all() else None
+        if (by_position != by_position[0]).any():
+            return None
+        return frozen(np.unique(by_position[0], return_inverse=True)[1].astype(np.int64))
 
     @cached_property
     def collapse(self) -> Collapse | None:

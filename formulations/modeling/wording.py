@@ -38,7 +38,8 @@ def counted(shape: Shape, name: str, word: str, count: Any, documents: Any, posi
         return Constraint(name, f"{word} {number} of {columns.size} documents{place}", matrix, low, high)
     owed = count if word != "at most" and isinstance(count, Mapping) else {}
     members = {label: np.empty(0, dtype=np.int64) for label in owed}
-    members |= {label: np.intersect1d(found, columns) for label, found in by_label(by, n).items()}
+    among = by_label(by, n)
+    members |= among if documents is None else {label: np.intersect1d(part, columns) for label, part in among.items()}
     counts = {label: count_for("count", count, label) for label in members}
     # A label that no document carries says nothing, unless some of its documents are owed.
     said = {label: found for label, found in members.items() if counts[label] is not None}

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
 from formulations.modeling.ranking_set import RankingSet
-from rankopt.constraints.greedy import Caps
-from rankopt.constraints.room import room
 from rankopt.constraints.rule import Attributes, Rule
 from rankopt.errors import DataError, OptionError
 
@@ -134,11 +132,8 @@ class Admissible:
         found = self._read(attributes, n)
         filled = min(self.k, n)
         admissible = self._stated(found, n, filled, filled)
-        if self.short == "cut":
-            caps = Caps.of(self.rules, found, n, filled)
-            places = room(admissible) if caps is None else caps.order(np.zeros(n)).size
-            if 0 < places < filled:
-                return self._stated(found, n, places, filled)
+        if self.short == "cut" and 0 < admissible.room < filled:
+            return self._stated(found, n, admissible.room, filled)
         admissible.check_nonempty()
         return admissible
 
