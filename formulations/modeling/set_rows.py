@@ -169,8 +169,8 @@ class SetRows:
 
     @cached_property
     def blocks_of(self) -> Ints | None:
-        """(n,) the block of each document, counted from 0, where the set matches positions and blocks of whole documents
-        as Π(B, k) does; else None."""
+        """(n,) the block of each document, counted from 0, where the set matches positions and blocks of documents as
+        Π(B, k) does; else None."""
         if self.group is None or not self.whole_cells:
             return None
         by_position = self.group.reshape(self.shape)
