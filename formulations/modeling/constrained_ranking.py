@@ -144,10 +144,11 @@ class ConstrainedRanking(Form):
 
     def solution(self, x: NDArray[Any], y: Floats | None = None) -> Solution:
         """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
-        if 0.0 < self.violation(x) < np.inf:
+        found = super().solution(x, y)
+        if found.violation > 0.0:
             breaks = ", ".join(self.admissible.broken(x))
             raise SolverFailed(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
-        return super().solution(x, y)
+        return found
 
     def write(self, path: str | Path) -> None:
         """Write the program in whole numbers to an .mps or .lp file."""
