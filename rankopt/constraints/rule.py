@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.modeling.cells import by_label
+from formulations.modeling.cells import by_label, unlabelled
 from formulations.modeling.ranking_set import RankingSet
 from rankopt.errors import DataError, OptionError
 
@@ -158,7 +158,7 @@ def _flags(values: NDArray[Any], name: str) -> Bools:
     """An attribute of booleans as such; None and NaN are no."""
     if values.dtype == np.bool_:
         return values
-    entries = [False if entry is None or _is_nan(entry) else entry for entry in values.tolist()]
+    entries = [False if unlabelled(entry) else entry for entry in values.tolist()]
     if not all(isinstance(entry, bool) or (isinstance(entry, int | float) and entry in (0, 1)) for entry in entries):
         wrong = next(e for e in entries if not isinstance(e, bool) and not (isinstance(e, int | float) and e in (0, 1)))
         raise DataError(
@@ -168,15 +168,8 @@ def _flags(values: NDArray[Any], name: str) -> Bools:
     return np.array(entries, dtype=bool)
 
 
-def _is_nan(entry: Any) -> bool:
-    try:
-        return bool(entry != entry)
-    except (TypeError, ValueError):  # pandas.NA knows neither yes nor no
-        return True
-
-
 def _carries(entry: Any, value: Any) -> bool:
     """Whether a document with this entry has the value: the entry itself, or one of its several labels."""
     if isinstance(entry, tuple | list | set | frozenset):
         return value in entry or entry == value
-    return not _is_nan(entry) and bool(entry == value)
+    return not unlabelled(entry) and bool(entry == value)
