@@ -1,15 +1,17 @@
 """What a query of Π(B, 10) costs, way by way: the collapsed assignment, the flow, the linear and the integer program,
 and the same linear program stated to cvxpy. Every way solves the same queries in one run; values must agree. What a set
-keeps from one profit to the next (its rows, its network) is built before the clock starts. `solve` of one query is
-timed with all that it does beside solving: restating, dual prices, value, feasibility and bound. "compiled" is the pass
-over all queries at once that training uses (`solve_sets`), with value and bound.
+keeps from one profit to the next (its rows, its network) is built before the clock starts. Medians of five passes.
+`solve` of one query is timed with all that it does beside solving: restating, dual prices, value, feasibility and bound.
+"compiled" is the pass over all queries at once that training uses (`solve_sets`), with value and bound.
 
     python benchmarks/diverse_retrieval.py
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -44,6 +46,16 @@ def queries(n: int, count: int) -> SetBatch:
     )
 
 
+def timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    """What work() returns, and the median of the seconds of five calls after a first one."""
+    result, seconds = work(), []
+    for _ in range(5):
+        began = perf_counter()
+        work()
+        seconds.append(perf_counter() - began)
+    return result, float(np.median(seconds))
+
+
 def main() -> None:
     print(f"| n | compiled | {' | '.join(WAYS)} | linear program / collapsed | linear program / compiled |")
     print(f"|---|{'---|' * (len(WAYS) + 3)}")
@@ -51,18 +63,13 @@ def main() -> None:
         batch = queries(n, 20 if n <= 500 else 8)
         problems = [batch[q] for q in range(len(batch))]
         seconds: dict[str, float] = {}
-        solve_sets(batch)
-        began = perf_counter()
-        best = solve_sets(batch).value
-        compiled = (perf_counter() - began) / len(batch)
+        best, compiled = timed(lambda batch=batch: solve_sets(batch).value)
+        compiled /= len(batch)
         for way, run in WAYS.items():
             if n > LARGEST.get(way, n):
                 continue
-            for problem in problems:  # what a set keeps is built once: in training only the profit changes
-                run(problem)
-            began = perf_counter()
-            values = [run(problem).value for problem in problems]
-            seconds[way] = (perf_counter() - began) / len(problems)
+            values, whole = timed(lambda run=run, problems=problems: [run(problem).value for problem in problems])
+            seconds[way] = whole / len(problems)
             assert np.allclose(values, best, rtol=0, atol=1e-9), way
         cells = [f"{1e3 * seconds[way]:.3g} ms" if way in seconds else "-" for way in WAYS]
         ratios = [f"{seconds['linear program'] / other:.0f}" for other in (seconds["collapsed"], compiled)]
