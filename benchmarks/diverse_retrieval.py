@@ -1,7 +1,7 @@
 """What a query of Π(B, 10) costs, way by way: the collapsed assignment, the flow, the linear and the integer program,
 and the same linear program stated to cvxpy. Every way solves the same queries in one run; values must agree. What a set
 keeps from one profit to the next (its rows, its network) is built before the clock starts. Medians of five passes.
-`solve` of one query is timed with all that it does beside solving: restating, dual prices, value, feasibility and bound.
+`solve` of one query is timed with all that it does beside: restating, dual prices, value, feasibility and bound.
 "compiled" is the pass over all queries at once that training uses (`solve_sets`), with value and bound.
 
     python benchmarks/diverse_retrieval.py
