@@ -168,6 +168,7 @@ def run(name: str, root: Path) -> None:
         broken = [b > 0 for seen in found.values() for _, b in seen]
         p = "" if method == "trained under the set" else f"{ttest_rel(ours, mean).pvalue:.3f}"
         print(f"| {method} | {mean.mean():.4f} | {sum(broken)} of {len(broken)} | {p} |")
+    print()
     print(
         "; ".join(f"{method}: λ = {', '.join(f'{lam:g}' for lam in lams)}" for method, lams in chosen.items()),
         flush=True,
