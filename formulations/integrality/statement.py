@@ -96,6 +96,11 @@ def _bare(given: csr_array | ArrayLike) -> csr_array:
             array = np.asarray(given)
         except ValueError as error:
             raise InvalidProblem(f"matrix cannot be read as an array: {error}; give rows of equal length") from None
+        if array.shape == () or array.dtype == object:
+            raise InvalidProblem(
+                f"a {type(given).__name__} is no problem, set or matrix; give a form, a RankingSet (from cvxpy: "
+                "RankingSet.from_cvxpy), or rows of whole numbers"
+            )
         shape, kind, data = array.shape, array.dtype, array
         given = array
     if len(shape) != 2 or 0 in shape:
