@@ -16,7 +16,7 @@
     at_least = 1
     documents = [4, 5]                  # indices, or { site = "c.org" }
     positions = [0, 1]
-    name = "fresh"
+    name = "fresh"                      # else the attribute's
 
 A file with a key `matrix` states that matrix and nothing else.
 """
@@ -120,8 +120,9 @@ class _Reader:
         known, apply = WORDS[kinds[0]]
         _only(place, stated, {kinds[0], "name", *known}, f"{kinds[0]} takes {', '.join(known) or 'nothing'} and name")
         given = {key: self._value(place, key, stated[key]) for key in known if key in stated}
-        if "name" in stated:
-            given["name"] = str(stated["name"])
+        name = stated.get("name", _title(stated))
+        if name is not None:
+            given["name"] = str(name)
         try:
             self.admissible = apply(self.admissible, stated[kinds[0]], given)
         except FormulationError as error:
@@ -148,6 +149,15 @@ class _Reader:
             raise InvalidProblem(f"{place}: there is no list {name!r} under [attributes]; there are {known}")
         values: list[Any] = self.attributes[name]
         return values
+
+
+def _title(stated: dict[str, Any]) -> str | None:
+    """What a constraint is called after the attribute that it speaks of."""
+    if isinstance(stated.get("by"), str):
+        return str(stated["by"])
+    if isinstance(stated.get("documents"), dict):
+        return " and ".join(f"{name}[{value!r}]" for name, value in stated["documents"].items())
+    return None
 
 
 WORDS: dict[str, tuple[tuple[str, ...], Callable[[RankingSet, Any, dict[str, Any]], RankingSet]]] = {

@@ -54,7 +54,7 @@ def rankopt() -> None:
 
 def main() -> None:
     """Run the command line; errors of ours become one line on standard error and an exit code."""
-    from formulations.errors import FormulationError, UnknownSolver, Unsupported
+    from formulations.errors import FormulationError, Infeasible, InvalidProblem, UnknownSolver, Unsupported
     from rankopt.errors import DataError, ModelError, RankoptError
 
     try:
@@ -71,6 +71,8 @@ def main() -> None:
     except (RankoptError, FormulationError, OSError) as error:
         click.echo(f"{type(error).__name__}: {error}", err=True)
         code = 3 if isinstance(error, DataError | OSError) else 4 if isinstance(error, ModelError) else 5
-        if isinstance(error, FormulationError) and not isinstance(error, UnknownSolver | Unsupported):
+        if isinstance(error, InvalidProblem | Infeasible):
+            code = 3
+        elif isinstance(error, FormulationError) and not isinstance(error, UnknownSolver | Unsupported):
             code = 6
     sys.exit(code if isinstance(code, int) else 0)

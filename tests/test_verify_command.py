@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from formulations import Infeasible, InvalidProblem, RankingSet, read_statement, solve
 from formulations.modeling.constrained_ranking import ConstrainedRanking
-from rankopt.cli import rankopt
+from rankopt.cli import main, rankopt
 
 SITES = """
 documents = 5
@@ -150,3 +150,16 @@ TWO = (("at_most", 0), ("at_least", 1))
 def test_what_cannot_be_read_says_where_and_why(tmp_path, text, says):
     with pytest.raises(InvalidProblem, match=says.replace("[", r"\[")):
         read_statement(write(tmp_path, text))
+
+
+@pytest.mark.parametrize(("text", "code"), [("documents = [", 3), (SITES + "[[constraint]]\nexactly = 4", 3)])
+def test_a_file_that_cannot_be_used_ends_with_three(tmp_path, monkeypatch, text, code):
+    monkeypatch.setattr("sys.argv", ["rankopt", "verify", str(write(tmp_path, text))])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == code
+
+
+def test_rows_are_called_after_their_attribute(tmp_path):
+    admissible = read_statement(write(tmp_path, SITES + '[[constraint]]\nat_most = 1\nby = "site"'))
+    assert admissible.broken([0, 1, 2]) == {"site['a.org']": 1.0}
