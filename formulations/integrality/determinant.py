@@ -61,6 +61,8 @@ def _eliminate(rows: list[list[int]], place: int, column: int, previous: int) ->
     pivot = top[column]
     for row in rows[place + 1 :]:
         factor = row[column]
+        if not factor and pivot == previous:  # nothing changes, as in most rows of a sparse matrix
+            continue
         for j in range(column, len(row)):
             row[j] = (row[j] * pivot - factor * top[j]) // previous
 
