@@ -30,7 +30,7 @@ print(f"free: {np.arange(k)}   admissible: {solution.order}   {solution.solver}"
 print(
     f"value {solution.value:.6f}, proven bound {solution.bound:.6f}, certified gap {certify(problem, solution).gap:.0e}"
 )
-print("what one more unit of a limit may gain at most (negative: what raising a floor costs at least):")
+print("by how much one more unit of a limit raises the bound at most (negative: what raising a floor takes):")
 for name in ("site", "women", "women on top"):
     print(f"  price of {name!r}: {np.round(solution.dual[name], 4)}")
 

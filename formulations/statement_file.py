@@ -151,6 +151,12 @@ class _Reader:
         return values
 
 
+def _pair(value: Any) -> tuple[Any, Any]:
+    if not (isinstance(value, list) and len(value) == 2):
+        raise InvalidProblem(f"before = {value!r} needs two documents: the first stands before the second")
+    return value[0], value[1]
+
+
 def _title(stated: dict[str, Any]) -> str | None:
     """What a constraint is called after the attribute that it speaks of."""
     if isinstance(stated.get("by"), str):
@@ -166,7 +172,7 @@ WORDS: dict[str, tuple[tuple[str, ...], Callable[[RankingSet, Any, dict[str, Any
     "exactly": (("documents", "positions", "by"), lambda s, value, given: s.exactly(value, **given)),
     "ban": (("positions",), lambda s, value, given: s.ban(value, **given)),
     "pin": (("position",), lambda s, value, given: s.pin(value, **given)),
-    "before": ((), lambda s, value, given: s.before(*value, **given)),
+    "before": ((), lambda s, value, given: s.before(*_pair(value), **given)),
     "rows": (("lower", "upper"), lambda s, value, given: s.rows(value, **given)),
 }
 """Each word of the language: the keys it takes, and how it is said."""

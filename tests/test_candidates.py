@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from formulations import RankingSet, certify, ranking_set, solve, verify_integrality
+from formulations import RankingSet, certify, named, ranking_set, solve, verify_integrality
 from formulations.modeling.candidates import candidates, kinds
+from formulations.modeling.narrowing import relaxed
 
 N, K = 40, 4
 GROUP = np.arange(N) % 3 == 0
@@ -39,6 +40,18 @@ def test_the_best_ranking_is_among_the_candidates(name):
         solution = solve(problem)
         assert solution.value == pytest.approx(whole.value, abs=1e-9)
         assert certify(problem, solution).gap <= 1e-9  # the prices of the candidates prove all cells
+
+
+def test_prices_of_the_candidates_prove_all_cells():
+    rng = np.random.default_rng(6)
+    for trial in range(120):
+        k = 1 + trial % 4
+        admissible = RankingSet(N, k).at_most(1, documents=range(5)).at_most(2, documents=range(4, 9))
+        problem = ranking_set(rng.integers(0, 4, (k, N)).astype(float), admissible)
+        program, back = relaxed(problem)
+        answer = named("highs").solve(program)
+        order, prices = back(answer.x, answer.y)
+        assert problem.bound(prices) - problem.value(order) <= 1e-9
 
 
 def test_a_kind_is_what_the_set_does_not_tell_apart():

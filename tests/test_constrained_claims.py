@@ -15,7 +15,7 @@ from formulations.modeling.solve import Answer
 
 
 @pytest.mark.parametrize(("kind", "seed"), SIX)
-def test_one_more_unit_of_a_limit_gains_no_more_than_its_price(kind, seed):
+def test_one_more_unit_of_a_limit_raises_the_bound_by_no_more_than_its_price(kind, seed):
     problem = stated(kind, seed)
     if not any(c.name == "quota" and c.rows for c in problem.admissible.constraints):
         return

@@ -238,3 +238,10 @@ def test_no_label_is_no_constraint():
     flags = np.array([True, None, np.nan], dtype=object)
     with pytest.raises(Infeasible):
         Admissible(3).at_least(2, documents="new").on({"new": flags}, 3)
+
+
+def test_a_cut_list_is_as_long_as_the_rules_let_it_be():
+    admissible = Admissible(3, short="cut").at_most(1, by="c").exactly(1, documents={"c": "b"}, positions=2)
+    cut = admissible.on({"c": np.array(list("aab"))}, 3)
+    assert cut.positions == 2  # the rule names a position that a list of two has not
+    assert cut.admits([0, 2])

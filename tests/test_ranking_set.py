@@ -284,7 +284,28 @@ def test_the_room_is_the_most_positions_that_can_be_filled_from_the_top(seed):
     room = int(filled[good].sum(axis=1).max(initial=0))
     with pytest.raises(Infeasible) as caught:
         admissible.check_nonempty()
-    assert (f"lower k to {room}," in str(caught.value)) if room else ("lower k" not in str(caught.value))
+    many = "1 document" if room == 1 else f"{room} documents"
+    assert (f"leaves room for {many}: " in str(caught.value)) if room else ("leaves room" not in str(caught.value))
+
+
+def test_a_shorter_list_is_no_cure_where_constraints_name_positions():
+    with pytest.raises(Infeasible, match=r"room for 2 documents: loosen one of them$"):
+        RankingSet(5, 3).ban(positions=[2]).check_nonempty()
+    with pytest.raises(Infeasible, match="lower k to 2, or loosen"):
+        RankingSet(5, 3).at_most(1, by=list("aabbb")).check_nonempty()
+
+
+@pytest.mark.parametrize("unit", [1e-8, 1.0, 1e8])
+def test_emptiness_does_not_depend_on_the_unit_of_a_row(unit):
+    weights = np.tile(np.array([3.0, 2.0, 1.0, 5.0, 4.0]) * unit, 2)[None]
+    with pytest.raises(Infeasible, match="Conflict: row"):
+        RankingSet(5, 2).rows(weights, upper=2.5 * unit).check_nonempty()
+    RankingSet(5, 2).rows(weights, upper=3.5 * unit).check_nonempty()
+
+
+def test_a_conflict_says_how_many_of_how_many():
+    with pytest.raises(Infeasible, match=r"at_least\['a'\] \(at least 3 of 2 documents\)"):
+        RankingSet(4, 3).at_least({"a": 3}, by=list("aabb")).check_nonempty()
 
 
 @pytest.mark.parametrize("blocks", [["a"] * 4, ["a", "a", "b", "b"], ["a", "b", "c", "a"]])

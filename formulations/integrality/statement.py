@@ -41,12 +41,13 @@ class Statement:
         return bool((held == np.floor(held)).all()) and self._broken_limit() is None
 
     def check_limits(self) -> None:
-        """Whole vertices need whole limits: raises `InvalidProblem` naming the first that is not."""
+        """Total unimodularity speaks of whole limits: raises `InvalidProblem` naming the first that is not."""
         broken = self._broken_limit()
         if broken is not None:
             raise InvalidProblem(
-                f"{broken}, so its vertices cannot be whole whatever the matrix; round the limit, or ask about "
-                "`problem.matrix` alone"
+                f"{broken}: vertices need not be whole then, whatever the matrix. Where coefficients are whole, round "
+                "the limit inwards, which keeps the same whole points; or ask about the matrix alone (of a set: "
+                "`program.matrix`)"
             )
 
     def _broken_limit(self) -> str | None:

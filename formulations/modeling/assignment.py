@@ -48,7 +48,9 @@ class Assignment(Form):
         if self.allowed is not None:
             allowed = np.asarray(self.allowed)
             if allowed.shape != profit.shape or allowed.dtype != np.bool_:
-                raise InvalidProblem(f"allowed must be booleans of shape {profit.shape}, got {allowed.shape}")
+                raise InvalidProblem(
+                    f"allowed must be booleans of shape {profit.shape}, not {allowed.dtype} of shape {allowed.shape}"
+                )
             object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
         self._check_matching()
 

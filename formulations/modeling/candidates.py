@@ -1,9 +1,10 @@
 """Few candidates: cells that no best ranking of a set needs.
 
 Two documents are of one kind if the set tells them apart nowhere: the same rows with the same coefficients, the same
-cells forbidden. Of a kind only the k best-paid documents of each position need be candidates for it: if a ranking has
-another one there, one of these k is free (the other positions hold k - 1 documents at most) and may take its place. The
-prices of the smaller program prove the larger one: a free document has the price 0.
+cells forbidden. Of a kind the k best-paid documents of each position suffice for the best ranking: if it has another
+one there, one of these is free (the other positions hold k - 1 documents at most) and may take its place. One more
+makes the prices of the smaller program prove the larger one: of k + 1 documents one is not placed, so its own price is
+0, and its position earns at least what any document left out could earn.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from formulations.arrays import Bools, Floats, Ints
 if TYPE_CHECKING:
     from formulations.modeling.set_rows import SetRows
 
-__all__ = ["candidates", "kinds"]
+__all__ = ["candidates", "equal_rows", "kinds"]
 
 
 def kinds(stated: SetRows) -> Ints:
@@ -38,12 +39,17 @@ def kinds(stated: SetRows) -> Ints:
         ),
         shape=(n, k * width),
     )
+    return equal_rows(table)
+
+
+def equal_rows(table: csr_array) -> Ints:
+    """A number for each row of a matrix, the same for equal rows, counted from 0."""
     table.sort_indices()
     seen: dict[tuple[bytes, bytes], int] = {}
-    found = np.empty(n, dtype=np.int64)
-    for j in range(n):
-        part = slice(table.indptr[j], table.indptr[j + 1])
-        found[j] = seen.setdefault((table.indices[part].tobytes(), table.data[part].tobytes()), len(seen))
+    found = np.empty(table.shape[0], dtype=np.int64)
+    for row in range(found.size):
+        part = slice(table.indptr[row], table.indptr[row + 1])
+        found[row] = seen.setdefault((table.indices[part].tobytes(), table.data[part].tobytes()), len(seen))
     return found
 
 
@@ -51,13 +57,13 @@ def candidates(stated: SetRows, profit: Floats) -> Bools | None:
     """Which allowed cells are needed for this profit (k, n); None where all may be."""
     k, n = stated.shape
     kind = stated.kind
-    large = np.flatnonzero(np.bincount(kind) > k)
+    large = np.flatnonzero(np.bincount(kind) > k + 1)
     if not large.size:
         return None
     needed = np.ones((k, n), dtype=bool)
     for one in large.tolist():
         members = np.flatnonzero(kind == one)
-        best = np.argpartition(-profit[:, members], k - 1, axis=1)[:, :k]
+        best = np.argpartition(-profit[:, members], k, axis=1)[:, : k + 1]
         needed[:, members] = False
         needed[np.arange(k)[:, None], members[best]] = True
     return np.asarray(needed.ravel()[stated.cell])

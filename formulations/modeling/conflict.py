@@ -15,12 +15,18 @@ from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import Infeasible, SolverFailed
+from formulations.modeling.candidates import equal_rows
 from formulations.modeling.greedy_point import greedy_point
 
 if TYPE_CHECKING:
     from formulations.modeling.ranking_set import RankingSet
 
 __all__ = ["check_nonempty", "conflict", "room"]
+
+POSITION = "position"
+
+SECONDS = 30.0
+"""How long one search for a point may take."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,13 +47,21 @@ def check_nonempty(admissible: RankingSet) -> None:
     if places == admissible.positions:
         return
     found = conflict(admissible)
-    many = "1 document" if places == 1 else f"{places} documents"
-    cure = f"the set leaves room for {many}: lower k to {places}, or loosen one of them"
+    left = "" if not places else f"the set leaves room for {'1 document' if places == 1 else f'{places} documents'}: "
+    # A constraint that names positions would name others in a shorter list.
+    alike = all(_alike(member, admissible) for member in _members(admissible)[:-1])
+    cure = f"lower k to {places}, or loosen one of them" if places and alike else "loosen one of them"
     raise Infeasible(
         f"no ranking of {admissible.positions} of {admissible.documents} documents is in the set. "
-        f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; "
-        f"{cure if places else 'loosen one of them'}"
+        f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; {left}{cure}"
     )
+
+
+def _alike(member: Member, admissible: RankingSet) -> bool:
+    """Whether a member says the same of every position."""
+    table = member.matrix.toarray() if member.forbids is None else member.forbids
+    by_position = table.reshape(-1, admissible.positions, admissible.documents)
+    return bool((by_position == by_position[:, :1]).all())
 
 
 def room(admissible: RankingSet) -> int:
@@ -101,21 +115,21 @@ def _members(admissible: RankingSet) -> list[Member]:
         if constraint.forbids is not None:
             empty = csr_array((0, k * n))
             members.append(
-                Member(constraint.name, constraint.says, empty, np.empty(0), np.empty(0), constraint.forbids)
+                Member(constraint.name, constraint.said(0), empty, np.empty(0), np.empty(0), constraint.forbids)
             )
         for row in range(constraint.rows):
             part = slice(row, row + 1)
             members.append(
                 Member(
                     constraint.block.name(row),
-                    constraint.says,
+                    constraint.said(row),
                     constraint.matrix[part],
                     constraint.lower[part],
                     constraint.upper[part],
                 )
             )
     members.append(Member("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)))
-    members.append(Member("position", "each holds one document", position, np.ones(k), np.ones(k)))
+    members.append(Member(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
     return members
 
 
@@ -128,20 +142,57 @@ def _point(members: Sequence[Member], admissible: RankingSet, objective: Floats 
     for member in members:
         if member.forbids is not None:
             upper[member.forbids.ravel()] = 0.0
-    rows = [LinearConstraint(*_stacked(members))] if members else []
+    if any(member.name == POSITION for member in members):  # no more than k cells are used
+        upper[np.tile(~_few(admissible), admissible.positions)] = 0.0
+    asked = np.flatnonzero(upper)
+    if not asked.size:
+        return None if any((m.lower > 0).any() or (m.upper < 0).any() for m in members) else np.zeros(cells, np.int64)
+    matrix, low, high = _stacked(members, asked)
     found = milp(
-        np.zeros(cells) if objective is None else -objective,
-        constraints=rows,
-        bounds=Bounds(np.zeros(cells), upper),
-        integrality=np.ones(cells),
+        np.zeros(asked.size) if objective is None else -objective[asked],
+        constraints=[LinearConstraint(matrix, low, high)] if members else [],
+        bounds=Bounds(np.zeros(asked.size), np.ones(asked.size)),
+        integrality=np.ones(asked.size),
+        options={"time_limit": SECONDS},
     )
     if found.status == 2:
         return None
     if found.x is None:
-        raise SolverFailed(f"whether the set is empty could not be decided: {found.message}")
-    return np.asarray(np.round(found.x), dtype=np.int64)
+        raise SolverFailed(
+            f"whether the set is empty could not be decided in {SECONDS:g} seconds ({found.message}); state fewer or "
+            "simpler constraints"
+        )
+    point = np.zeros(cells, dtype=np.int64)
+    point[asked] = np.round(found.x)
+    return point
 
 
-def _stacked(members: Sequence[Member]) -> tuple[csr_array, Floats, Floats]:
-    matrix = csr_array(vstack([member.matrix for member in members]))
-    return matrix, np.concatenate([m.lower for m in members]), np.concatenate([m.upper for m in members])
+def _few(admissible: RankingSet) -> Bools:
+    """(n,) the first k documents of each kind: no ranking needs more of documents that no member tells apart."""
+    k, n = admissible.positions, admissible.documents
+    parts = [constraint.matrix for constraint in admissible.constraints]
+    parts += [csr_array(c.forbids.reshape(1, -1)) for c in admissible.constraints if c.forbids is not None]
+    cells = csr_array(vstack([csr_array((0, k * n)), *parts])).tocoo()
+    row, cell = cells.coords
+    table = csr_array((cells.data.astype(float), (cell % n, cell // n * cells.shape[0] + row)), (n, k * cells.shape[0]))
+    kind = equal_rows(table)
+    order = np.argsort(kind, kind="stable")
+    sorted_ = kind[order]
+    rank = np.arange(kind.size) - np.searchsorted(sorted_, sorted_)
+    few = np.zeros(kind.size, dtype=bool)
+    few[order[rank < admissible.positions]] = True
+    return few
+
+
+def _stacked(members: Sequence[Member], cells: Ints) -> tuple[csr_array, Floats, Floats]:
+    """All rows and their limits, in units that make coefficients about one: tolerances are absolute."""
+    matrix = (
+        csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))
+    )
+    largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
+    unit = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1]), 1.0)
+    scaled = csr_array(matrix.multiply(1.0 / unit[:, None]))
+    low, high = (
+        np.concatenate([np.empty(0), *(getattr(m, side) for m in members)]) / unit for side in ("lower", "upper")
+    )
+    return scaled, low, high

@@ -35,7 +35,8 @@ class ConstrainedRanking(Form):
 
     `profit` (k, n) has the set's shape. `ranked` is the same problem without its set, where profit has rank two. A
     point x is the order: the document at each position. A dual y holds one price a row other than the positions: one
-    more unit of the row's limit gains no more than that; y > 0 presses on the upper limit, y < 0 on the lower. Where
+    more unit of the row's limit raises the bound by no more than that (and the value, where the relaxation is whole);
+    y > 0 presses on the upper limit, y < 0 on the lower. Where
     prices alone do not prove the best ranking, y is a proof by cases: a row of prices a case (`set_cases`).
     """
 

@@ -21,11 +21,11 @@ class Constraint:
     """lower <= matrix π <= upper, π the k n cells in C order; or π = 0 where `forbids`.
 
     `labels` names the rows; None for a single row, which has the constraint's own name. `says` is what an error says of
-    it: "at most 1".
+    it, "at most 1 of 3 documents", or of each of its rows.
     """
 
     name: str
-    says: str
+    says: str | tuple[str, ...]
     matrix: csr_array
     lower: Floats
     upper: Floats
@@ -48,6 +48,10 @@ class Constraint:
     def block(self) -> Block:
         """The names of its rows."""
         return Block(self.name, ()) if self.labels is None else Block(self.name, self.labels, by_label=True)
+
+    def said(self, row: int) -> str:
+        """What an error says of a row."""
+        return self.says if isinstance(self.says, str) else self.says[row]
 
     @classmethod
     def mask(cls, name: str, says: str, forbids: Bools) -> Constraint:

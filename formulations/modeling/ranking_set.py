@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RankingSet"]
 
+LARGEST = 1 << 28
+"""Most cells of a set: each holds a variable."""
+
 
 @dataclass(frozen=True, eq=False)
 class RankingSet:
@@ -56,6 +59,11 @@ class RankingSet:
             if size == 0:
                 raise InvalidProblem(f"{name} = 0 leaves nothing to rank; give 1 or more")
             object.__setattr__(self, name, size)
+        if self.positions * self.documents > LARGEST:
+            raise InvalidProblem(
+                f"{self.positions} positions × {self.documents} documents are more than {LARGEST} cells; rank fewer "
+                "documents, the best by score, say"
+            )
         if self.positions > self.documents:
             raise Infeasible(
                 f"{self.positions} positions cannot be filled by {self.documents} documents, one each; "

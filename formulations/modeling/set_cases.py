@@ -16,6 +16,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats
+from formulations.errors import SolverFailed
 
 if TYPE_CHECKING:
     from formulations.modeling.constrained_ranking import ConstrainedRanking
@@ -50,7 +51,10 @@ def proof_by_cases(problem: ConstrainedRanking, value: float) -> Floats | None:
         if nodes > MOST_CASES:
             return None
         for cost in COSTS:
-            prices, mass = _relaxed(problem, path, cost)
+            try:
+                prices, mass = _relaxed(problem, path, cost)
+            except SolverFailed:
+                return None
             part = np.abs(mass - 0.5)
             cell = int(np.argmin(part))
             proved = prices is None or problem.case_bound(prices, np.array(path, dtype=np.float64)) <= value + slack
@@ -72,7 +76,10 @@ def proof_by_cases(problem: ConstrainedRanking, value: float) -> Floats | None:
 
 def relaxation_prices(problem: ConstrainedRanking) -> Floats | None:
     """Row prices from the dual of the linear program, whose bound is that of the relaxation."""
-    return _relaxed(problem, (), COSTS[0])[0]
+    try:
+        return _relaxed(problem, (), COSTS[0])[0]
+    except SolverFailed:
+        return None
 
 
 def open_cells(path: Floats, k: int, n: int) -> Floats:
@@ -134,7 +141,7 @@ def _relaxed(problem: ConstrainedRanking, path: Path, cost: float) -> tuple[Floa
         method="highs-ds",
     )
     if found.status != 0:
-        return None, np.zeros(stated.cell.size)
+        raise SolverFailed(f"the relaxation of a case could not be solved: {found.message}")
     marginals = -np.asarray(found.ineqlin.marginals) * scale
     price = np.zeros(stated.lower.size)
     price[above] += marginals[: above.size]

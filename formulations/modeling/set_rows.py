@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.modeling.constraint import row_rounding
+from formulations.modeling.implied_documents import implied_documents
 from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.names import Block
 
@@ -50,7 +51,7 @@ class SetRows:
         low = np.concatenate([np.empty(0), *(constraint.lower for constraint in added)])
         high = np.concatenate([np.empty(0), *(constraint.upper for constraint in added)])
         extra = csr_array(vstack(parts)) if parts else csr_array((0, cell.size))
-        kept = np.flatnonzero(~_implied(extra, high, document))
+        kept = np.flatnonzero(~implied_documents(extra, high, document))
         matrix = csr_array(vstack([position, document[kept], extra]))
         matrix.sort_indices()
         names = Block("document", (n,)) if kept.size == n else Block("document", tuple(kept.tolist()), by_label=True)
@@ -191,19 +192,3 @@ class SetRows:
         from formulations.modeling.laminar_flow import LaminarNetwork
 
         return LaminarNetwork.of(self)
-
-
-def _implied(extra: csr_array, upper: Floats, document: csr_array) -> Bools:
-    """(n,) whether a row of `extra` that is at most 1 holds all cells of a document (or the document has none)."""
-    held = np.diff(document.indptr)
-    row = np.repeat(np.arange(upper.size), np.diff(extra.indptr))
-    below = np.zeros(upper.size, dtype=bool)
-    np.logical_or.at(below, row, extra.data < 1.0)
-    capping = np.flatnonzero(~below & (upper <= 1.0) & (np.diff(extra.indptr) > 0))
-    if not capping.size:
-        return np.asarray(held == 0)
-    counted = csr_array(extra[capping].astype(bool).astype(np.float64) @ document.T).tocsc()
-    most = np.zeros(held.size)
-    seen = np.diff(counted.indptr) > 0
-    most[seen] = np.maximum.reduceat(counted.data, counted.indptr[:-1][seen])
-    return np.asarray(most == held)

@@ -46,7 +46,7 @@ def counted(shape: Shape, name: str, word: str, count: Any, documents: Any, posi
     said = {label: found for label, found in said.items() if found.size or (label in owed and counts[label])}
     matrix = rows_of_cells([(rows, found) for found in said.values()], k, n)
     sides = np.array([limits(int(counts[label] or 0)) for label in said], dtype=np.float64).reshape(-1, 2)
-    says = f"{word} {'its count' if isinstance(count, Mapping) else count}{place}"
+    says = tuple(f"{word} {counts[label]} of {found.size} documents{place}" for label, found in said.items())
     return Constraint(name, says, matrix, sides[:, 0].copy(), sides[:, 1].copy(), tuple(said))
 
 

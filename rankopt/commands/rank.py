@@ -24,7 +24,7 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 @click.option("--k", type=click.IntRange(1), help="How many documents a query; needed for quotas [all].")
 @click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
 @click.option(
-    "--at-most", multiple=True, metavar="N:ATTR", help="1:site: one a site. 2:kind=ad@5: 2 ads in the first 5."
+    "--at-most", multiple=True, metavar="N:ATTR", help="1:site: one a site. 2:kind=ad@5: 2 ads in the first 5 (of k)."
 )
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="3:gender=f: three documents with this value.")
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
@@ -52,6 +52,7 @@ def rank(
     if any(quotas.values()) and k is None:
         raise click.UsageError("quotas need --k: how many documents are shown")
     from rankopt.data import read_attributes, read_svmlight
+    from rankopt.errors import DataError
     from rankopt.rankers import load_model
 
     ranker = load_model(model)
@@ -59,7 +60,14 @@ def rank(
     if attributes is not None:
         queries = read_attributes(attributes, queries)
     admissible = _stated(queries, k or 1, quotas, short) if any(quotas.values()) else None
-    orders = ranker.rank(_by_row(queries), k=k, constraints=admissible)
+    wanted = admissible or getattr(ranker, "constraints", None)
+    missing = [name for name in getattr(wanted, "attributes", ()) if name not in queries.attributes]
+    if missing:
+        raise click.UsageError(f"no attribute {missing[0]!r} is known: give --attributes FILE with such a column")
+    try:
+        orders = ranker.rank(_by_row(queries), k=k, constraints=admissible)
+    except DataError as error:
+        raise DataError(str(error).replace("short='cut'", "--short cut")) from error
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
     scores = ranker.predict(_by_row(queries))

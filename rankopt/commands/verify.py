@@ -21,7 +21,8 @@ def verify(file: str, effort: int, seed: int, json_: bool) -> None:
     """Prove or refute that the linear program of the set in FILE (TOML) is whole.
 
     The answer is checked by a function that trusts nothing of the one that found it. Where FILE has a profit, this one
-    optimum is asked about too. Exit code 0: proved; 1: refuted or undecided.
+    optimum is asked about too. Exit code 0: proved; 1: refuted or undecided; 3: the set is empty, or a
+    limit is not whole.
 
     \b
     documents = 4

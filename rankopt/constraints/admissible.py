@@ -83,7 +83,7 @@ class Admissible:
         name: str | None = None,
     ) -> Admissible:
         """At least `count` of these documents at these positions; with `by`, of the documents of each label that the
-        query has."""
+        query has. A mapping from label to number is owed whether a query has the label or not."""
         return self._with("at least", count, by, documents, positions, name)
 
     def exactly(
@@ -120,7 +120,8 @@ class Admissible:
                 has = ", ".join(map(repr, attributes)) or "none"
                 raise DataError(
                     f"the constraints speak of the attribute {name!r}, which is missing (there is {has}); pass "
-                    f"attributes={{{name!r}: one value a document}}, or Queries that carry it"
+                    "attributes=, a data frame with such a column (cross-validation cuts it by rows) or a mapping, or "
+                    "Queries that carry it"
                 )
 
     def on(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
@@ -132,8 +133,11 @@ class Admissible:
         found = self._read(attributes, n)
         filled = min(self.k, n)
         admissible = self._stated(found, n, filled, filled)
-        if self.short == "cut" and 0 < admissible.room < filled:
-            return self._stated(found, n, admissible.room, filled)
+        if self.short == "cut" and admissible.room < filled:
+            for places in self._shorter(admissible):
+                cut = self._stated(found, n, places, filled)
+                if cut.room == places:
+                    return cut
         admissible.check_nonempty()
         return admissible
 
@@ -155,6 +159,13 @@ class Admissible:
             ". Or let its list be shorter: short='cut'" if self.short == "error" and "leaves room" in str(error) else ""
         )
         return DataError(f"query {query!r} has no admissible ranking: {error}{cure}")
+
+    def _shorter(self, admissible: RankingSet) -> Iterable[int]:
+        """The lengths that a list may have where its set is empty, the longest first. A rule that names positions asks
+        for less in a shorter list; without such, the room of the set is the answer."""
+        if any(rule.positions is not None for rule in self.rules):
+            return range(admissible.positions - 1, 0, -1)
+        return [admissible.room] if admissible.room else []
 
     def _stated(self, attributes: Attributes, n: int, k: int, filled: int) -> RankingSet:
         admissible = RankingSet(n, k)

@@ -118,9 +118,9 @@ def _rows_by_key(queries: Queries) -> dict[Key, int]:
 
 
 def _typed(words: list[str]) -> NDArray[Any]:
-    """Whole numbers, finite numbers or strings: the first that all words are."""
+    """Whole numbers, finite numbers or strings: the first that all words are. An empty field among strings is None."""
     if all(map(WHOLE.fullmatch, words)):
         return np.array([int(word) for word in words], dtype=np.int64)
     if all(map(NUMBER.fullmatch, words)) and np.isfinite(values := np.array([float(word) for word in words])).all():
         return values
-    return np.array(words)
+    return np.array(words) if all(words) else np.array([word or None for word in words], dtype=object)

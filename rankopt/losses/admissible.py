@@ -110,7 +110,7 @@ class AdmissibleBatch:
         """(K,) of the orders that maximise a[π]ᵀb the one with the largest c[π]ᵀs.
 
         Maximises a[π]ᵀb + δ c[π]ᵀs (both brought to size 1). If the order found is best for a[π]ᵀb, then no other such
-        has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried.
+        has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried. Below the last δ ties stay as they are.
         """
         best = self.measured(self.best_orders.rows)
         rows = self.best_orders.rows.copy()
