@@ -85,18 +85,22 @@ def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
 
 
 def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
-    """The vertex where the simplex method ends on the face of the cells with mass; None where the face is empty."""
+    """The vertex where the simplex method ends on the face of the cells with mass, or where that is fractional a whole
+    one of the same worth; None where the face is empty."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     stated = problem.admissible.stated
     cell = stated.cell[support]
     profit = problem.profit.ravel()[cell]
     rows = LinearConstraint(stated.matrix[:, np.flatnonzero(support)], stated.lower, stated.upper)
-    found = milp(-profit / max(problem.scale, 1e-300), constraints=rows, bounds=Bounds(0.0, 1.0))
+    cost, limits = -profit / max(problem.scale, 1e-300), Bounds(0.0, 1.0)
+    found = milp(cost, constraints=rows, bounds=limits)
     if found.x is None:
         return None
-    if np.abs(found.x - np.round(found.x)).max() > WHOLE:
-        worth = float(profit @ found.x)
+    worth = float(profit @ found.x)
+    if np.abs(found.x - np.round(found.x)).max() > WHOLE:  # a face may have whole vertices beside fractional ones
+        found = milp(cost, constraints=rows, bounds=limits, integrality=np.ones(cell.size))
+    if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
         raise Fractional(
             f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
             "totally unimodular; solve in whole numbers, by 'highs' or 'cp_sat'"
