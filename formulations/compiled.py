@@ -21,15 +21,17 @@ Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 def compiled(signature: Any) -> Callable[[Kernel], Kernel]:
     """Compile a function for this one signature when its module is loaded, and keep the machine code on disk.
 
+    It runs without the lock of the interpreter, so `formulations.threads.share` can run parts of a job side by side.
+
     Where no folder can be written to (a read-only install and home), it is compiled anew in every process.
     """
 
     def compile_(function: Kernel) -> Kernel:
         try:
-            return cast(Kernel, nb.njit(signature, cache=True)(function))
+            return cast(Kernel, nb.njit(signature, cache=True, nogil=True)(function))
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            return cast(Kernel, nb.njit(signature)(function))
+            return cast(Kernel, nb.njit(signature, nogil=True)(function))
 
     return compile_
