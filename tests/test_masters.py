@@ -153,3 +153,18 @@ def test_a_step_limit_leaves_an_honest_gap():
     best = solve(problem, "active_set").value
     assert solution.value <= best + problem.rounding <= solution.bound + 2 * problem.rounding
     assert named("active_set") == ActiveSet()
+
+
+@pytest.mark.parametrize("spec", ["auto", "active_set", "qpsolvers:clarabel", ActiveSet()])
+def test_a_precision_is_handed_to_solvers_and_bounds_are_proven_whatever_it_is(spec):
+    problem = corpus(13)
+    rough, fine = solve(problem, spec, precision=1e-2), solve(problem, spec)
+    assert rough.gap <= 0.1 * fine.value
+    assert rough.value <= fine.bound + problem.rounding
+    assert fine.value <= rough.bound + problem.rounding
+    certify(problem, rough)
+
+
+def test_a_coarser_precision_takes_fewer_steps():
+    steps = [int(solve(corpus(6), "active_set", precision=p).message.split()[0]) for p in (1.0, 1e-2, 1e-10)]
+    assert steps[0] < steps[1] <= steps[2]

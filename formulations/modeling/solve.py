@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -76,7 +76,13 @@ def as_form(problem: Any) -> Form:
     )
 
 
-def solve(problem: Form | Any, solver: Solver | str = "auto", start: Solution | None = None) -> Solution:
+def solve(
+    problem: Form | Any,
+    solver: Solver | str = "auto",
+    start: Solution | None = None,
+    *,
+    precision: float | None = None,
+) -> Solution:
     """The solution of `problem`, its value and bound recomputed from the data.
 
     Args:
@@ -85,6 +91,8 @@ def solve(problem: Form | Any, solver: Solver | str = "auto", start: Solution | 
             replaced. "auto" tries the exact ways for the form from the cheapest on until one leaves hardly a gap, and
             returns the one with the smallest; it logs what it does.
         start: a solution of a similar problem, for solvers that can start from one; others ignore it.
+        precision: the relative gap that suffices, for solvers that have a `tolerance`; others do their best anyhow.
+            Value and bound are proven whatever it is.
 
     Raises:
         Unsupported: no chain of bridges leads to what the solver accepts.
@@ -96,26 +104,33 @@ def solve(problem: Form | Any, solver: Solver | str = "auto", start: Solution | 
 
     problem = as_form(problem)
     if isinstance(solver, str) and solver == "auto":
-        return _cheapest(problem, start)
-    return _solve(problem, named(solver) if isinstance(solver, str) else solver, start)
+        return _cheapest(problem, start, precision)
+    return _solve(problem, _aimed(named(solver) if isinstance(solver, str) else solver, precision), start)
 
 
-def _cheapest(problem: Form, start: Solution | None) -> Solution:
+def _aimed(solver: Solver, precision: float | None) -> Solver:
+    """The solver with this tolerance, if it has one."""
+    aimed: Any = solver
+    return solver if precision is None or not hasattr(solver, "tolerance") else replace(aimed, tolerance=precision)
+
+
+def _cheapest(problem: Form, start: Solution | None, precision: float | None) -> Solution:
     """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
     from formulations.solvers import automatic, named
 
+    enough = LOOSE if precision is None else max(LOOSE, 4.0 * precision)
     failures: list[str] = []
     loose: list[Solution] = []
     for spec in automatic(problem):
         try:
-            solution = _solve(problem, named(spec), start)
+            solution = _solve(problem, _aimed(named(spec), precision), start)
         except Unsupported:
             continue
         except SolverFailed as error:
             reason = str(error)
         else:
             if solution.status is not Status.INACCURATE:
-                if solution.gap <= LOOSE * max(abs(solution.value), abs(solution.bound)) or _searched(solution):
+                if solution.gap <= enough * max(abs(solution.value), abs(solution.bound)) or _searched(solution):
                     return solution
                 loose.append(solution)
                 log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)

@@ -48,10 +48,14 @@ class Objective:
         """The convex objective nowhere below this one that touches it at w."""
         return replace(self, risk=self.risk.majorant(w))
 
-    def solve_master(self, planes: PlaneSet, capacity: Floats, alpha: Floats) -> MasterAnswer:
+    def solve_master(
+        self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None = None
+    ) -> MasterAnswer:
         """Minimise the regulariser and the planes' maxima, from the dual weights alpha.
 
         The bound is the dual objective of whatever weights the solver returned, made feasible and evaluated by us.
+
+        precision: the relative gap that suffices, handed to solvers that have a tolerance; None leaves them theirs.
         """
         began = perf_counter()
         program = margin_dual(
@@ -64,6 +68,6 @@ class Objective:
             gram=planes.gram,
         )
         start = program.solution(alpha) if alpha.any() else None
-        solution = solve(program, self.master, start)
+        solution = solve(program, self.master, start, precision=precision)
         w = self.w0 + program.step(solution.x)
         return MasterAnswer(w, solution.value, solution.x, perf_counter() - began)
