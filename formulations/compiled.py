@@ -18,20 +18,23 @@ READ_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
 
-def compiled(signature: Any) -> Callable[[Kernel], Kernel]:
-    """Compile a function for this one signature when its module is loaded, and keep the machine code on disk.
+def compiled(signature: Any, reassociate: bool = False) -> Callable[[Kernel], Kernel]:
+    """Compile a function for this signature (or list of them) when its module is loaded; keep the code on disk.
 
     It runs without the lock of the interpreter, so `formulations.threads.share` can run parts of a job side by side.
+    reassociate: sums may be taken in another order, one that depends on their length alone, which makes them fast.
 
     Where no folder can be written to (a read-only install and home), it is compiled anew in every process.
     """
 
+    fastmath = {"reassoc", "contract", "nsz"} if reassociate else False
+
     def compile_(function: Kernel) -> Kernel:
         try:
-            return cast(Kernel, nb.njit(signature, cache=True, nogil=True)(function))
+            return cast(Kernel, nb.njit(signature, cache=True, nogil=True, fastmath=fastmath)(function))
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            return cast(Kernel, nb.njit(signature, nogil=True)(function))
+            return cast(Kernel, nb.njit(signature, nogil=True, fastmath=fastmath)(function))
 
     return compile_

@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses import BOUNDS
+from rankopt.losses.question import Question
 from rankopt.losses.shard import Shard
 from rankopt.losses.slots import EMPTY, SlotLoss, matched
 from rankopt.optimize import METHODS
@@ -129,9 +130,10 @@ def test_the_planes_of_a_shard_are_subgradients_in_the_weights(merged):
     rng = np.random.default_rng(4)
     slot, offsets, _ = drawn(5)
     features, weights = rng.normal(size=(slot.size, 4)), np.array([0.5, 0.3, 0.2])
-    shard = Shard(features, offsets, weights, SlotLoss.build(benefit_of(slot), offsets, "convex"), 3)
+    loss = SlotLoss.build(benefit_of(slot), offsets, "convex")
+    shard = Shard(features, np.arange(slot.size), offsets, weights, loss, 3)
     w, other = rng.normal(size=12), rng.normal(size=12)
-    here, there = shard.at(w, merged), shard.at(other, merged)
+    here, there = shard.answer(Question(w, merged)), shard.answer(Question(other, merged))
     heights = np.array([weights @ here.heights]) if merged else here.heights
     values, others = ([weights @ here.value], [weights @ there.value]) if merged else (here.value, there.value)
     slopes = here.slopes - here.references

@@ -24,6 +24,7 @@ from rankopt.constraints.rule import Attributes, Rule
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    from rankopt.data.arrangement import Arrangement
     from rankopt.data.queries import Queries
 
 __all__ = ["Admissible"]
@@ -141,7 +142,7 @@ class Admissible:
         admissible.check_nonempty()
         return admissible
 
-    def of_queries(self, queries: Queries) -> tuple[RankingSet, ...]:
+    def of_queries(self, queries: Queries | Arrangement) -> tuple[RankingSet, ...]:
         """The set of every query. Raises DataError naming a query for which it is empty, and the conflict."""
         self.check(queries.attributes)
         sets = []

@@ -12,14 +12,18 @@ if TYPE_CHECKING:
 
 __all__ = ["ENGINES", "engine_named"]
 
-ENGINES = {"serial": "rankopt.engines.serial:Serial"}
+ENGINES = {
+    "serial": "rankopt.engines.serial:Serial",
+    "threads": "rankopt.engines.threads:Threads",
+}
 
 
-def engine_named(spec: str | Engine) -> Engine:
-    """The engine of this name, or the one that is given."""
+def engine_named(spec: str | Engine, workers: int | None = None) -> Engine:
+    """The engine of this name with so many workers (None: its own choice), or the one that is given."""
     if not isinstance(spec, str):
         return spec
     if spec not in ENGINES:
         raise OptionError(f"engine {spec!r} is unknown; known are {', '.join(ENGINES)}")
-    engine: Engine = load(ENGINES[spec])()
+    kind = load(ENGINES[spec])
+    engine: Engine = kind() if workers is None or spec == "serial" else kind(workers)
     return engine

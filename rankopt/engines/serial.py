@@ -1,21 +1,21 @@
-"""One shard after the other, in this process."""
+"""One shard after the other, in this thread."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
-from rankopt.losses.shard import Shard
+from formulations.threads import at_most
+from rankopt.losses.question import Question
+from rankopt.losses.shard import Shard, ShardAt
 
 __all__ = ["Serial"]
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Serial:
     """Computes shards in turn; needs nothing and is what every other engine must agree with, bit for bit."""
 
-    def map(self, function: Callable[[Shard], Result], shards: Iterable[Shard]) -> list[Result]:
-        return [function(shard) for shard in shards]
+    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+        with at_most(1):
+            return [question(shard) for shard in shards]

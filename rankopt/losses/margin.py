@@ -14,7 +14,8 @@ from formulations.modeling.rank_two import RankTwoBatch
 from formulations.modeling.solve import Solver
 from rankopt.losses.admissible import AdmissibleBatch
 from rankopt.losses.loss import LossAt
-from rankopt.losses.within import query_of_row, sorted_rows
+from rankopt.losses.margin_kernel import judged
+from rankopt.losses.within import query_of_row, share_queries, sorted_rows
 
 __all__ = ["MarginLoss", "Reference"]
 
@@ -84,10 +85,9 @@ class MarginLoss:
         answer = solve_batch(self.problem.with_scores(scores), self.solver)
         answer = answer.proved() if prove else answer
         reference = self.reference_weights(scores)
-        problem, placed = answer.problems, answer.placed_decay
-        starts = problem.offsets[:-1]
-        at_position = answer.order + np.repeat(starts, np.diff(problem.offsets))
-        missed = np.add.reduceat(problem.discount * problem.gain[at_position], starts)
-        height = self.best - missed
-        value = height + np.add.reduceat((placed - reference) * problem.scores, starts)
+        problem, queries = answer.problems, len(answer)
+        placed, height, value = np.empty(scores.size), np.empty(queries), np.empty(queries)
+        weights = (problem.scores, problem.gain, problem.discount, problem.decay)
+        given = (*weights, problem.offsets, answer.order, self.best, reference)
+        share_queries(problem.offsets, lambda first, last: judged(*given, first, last, placed, height, value))
         return LossAt(value, value + (answer.bound - answer.value), height, placed, reference, answer.seconds)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from formulations.modeling.rank_two import RankTwoBatch
 from rankopt.losses.admissible import AdmissibleBatch
-from rankopt.losses.within import mean_of_runs, query_of_row, sorted_rows
+from rankopt.losses.within import share_queries
 
 __all__ = ["Nonconvex"]
 
@@ -23,10 +23,11 @@ class Nonconvex:
 
     def weights(self, problem: RankTwoBatch, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """c̄ at these scores: the decay by rank of score, documents of equal score share theirs."""
-        query = query_of_row(problem.offsets)
-        rows = sorted_rows(query, scores)
+        from rankopt.losses.reference_kernels import by_score
+
         weights = np.empty_like(problem.decay)
-        weights[rows] = mean_of_runs(problem.decay, query, scores[rows])
+        given = (scores, problem.decay, problem.offsets)
+        share_queries(problem.offsets, lambda first, last: by_score(*given, first, last, weights))
         return weights
 
     def admissible(self, batch: AdmissibleBatch, scores: NDArray[np.float64]) -> NDArray[np.int64]:

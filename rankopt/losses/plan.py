@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,16 +14,17 @@ from rankopt.errors import DataError
 from rankopt.losses.admissible import AdmissibleBatch
 from rankopt.losses.constrained import ConstrainedLoss
 from rankopt.losses.decay import Decay
+from rankopt.losses.loss import Loss
 from rankopt.losses.margin import MarginLoss, Reference
 from rankopt.losses.pairwise import PairwiseHinge
-from rankopt.losses.scores import linear_scores
+from rankopt.losses.products import row_scores
 from rankopt.losses.shard import Shard
 from rankopt.losses.slots import SlotLoss
 from rankopt.losses.within import query_of_row, sorted_rows
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
-    from rankopt.data.queries import Queries
+    from rankopt.data.arrangement import Arrangement
 
 __all__ = ["SHARD_ROWS", "constrained_shards", "margin_shards", "orderable", "pairwise_shards", "slot_shards"]
 
@@ -51,8 +53,7 @@ def cut(offsets: Ints, rows: int = SHARD_ROWS) -> list[tuple[int, int]]:
 
 
 def margin_shards(
-    queries: Queries,
-    weights: Floats,
+    queries: Arrangement,
     measure: Any,
     decay: Decay,
     reference: Reference,
@@ -60,13 +61,13 @@ def margin_shards(
 ) -> tuple[Shard, ...]:
     """Shards of the queries that have something to order, with the margin bound of a positional measure.
 
-    weights: (m,) the weight of each query; those that stay are scaled to sum to 1.
+    The weights of the queries that stay are scaled to sum to 1.
     Raises DataError where no query has anything to order.
     """
     relevance = _relevance(queries)
     gain = measure.gain(relevance, queries.offsets)
     useful = orderable(gain, measure.discounts(queries.offsets), queries.offsets)
-    queries, share = _kept(queries, weights, useful, f"{measure} tells apart")
+    queries = _kept(queries, useful, f"{measure} tells apart")
     gain = measure.gain(_relevance(queries), queries.offsets)
     shards = []
     for first, last in cut(queries.offsets):
@@ -80,13 +81,12 @@ def margin_shards(
             offsets=offsets,
         )
         loss = MarginLoss.build(problem, reference, solver)
-        shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss))
+        shards.append(_shard(queries, first, last, loss))
     return tuple(shards)
 
 
 def constrained_shards(
-    queries: Queries,
-    weights: Floats,
+    queries: Arrangement,
     measure: Any,
     decay: Decay,
     reference: Reference,
@@ -101,7 +101,7 @@ def constrained_shards(
     """
     gain = measure.gain(_relevance(queries), queries.offsets)
     useful = orderable(gain, measure.discounts(queries.offsets), queries.offsets)
-    queries, share = _kept(queries, weights, useful, f"{measure} tells apart")
+    queries = _kept(queries, useful, f"{measure} tells apart")
     sets = admissible.of_queries(queries)
     lengths = [(one.documents, one.positions) for one in sets]
     batch = AdmissibleBatch(
@@ -113,65 +113,69 @@ def constrained_shards(
         solver,
     ).with_best()
     useful = batch.orderable()
-    queries, share = _kept(queries, share, useful, f"{measure} tells apart in the admissible rankings")
+    queries = _kept(queries, useful, f"{measure} tells apart in the admissible rankings")
     batch = batch.some(np.flatnonzero(useful))
     shards = []
     for first, last in cut(queries.offsets):
         low, high = queries.offsets[first], queries.offsets[last]
-        features, offsets = queries.features[low:high], queries.offsets[first : last + 1] - low
-        part = batch.some(np.arange(first, last))
-        loss = ConstrainedLoss.build(part, reference, linear_scores(features, start))
-        shards.append(Shard(features, offsets, share[first:last], loss))
+        scores = row_scores(queries.features, queries.rows[low:high], start)
+        loss = ConstrainedLoss.build(batch.some(np.arange(first, last)), reference, scores)
+        shards.append(_shard(queries, first, last, loss))
     return tuple(shards)
 
 
-def pairwise_shards(queries: Queries, weights: Floats) -> tuple[Shard, ...]:
+def pairwise_shards(queries: Arrangement) -> tuple[Shard, ...]:
     """Shards of the queries with documents of different grades, with the pairwise hinge."""
     relevance, starts = _relevance(queries), queries.offsets[:-1]
     useful = np.maximum.reduceat(relevance, starts) > np.minimum.reduceat(relevance, starts)
-    queries, share = _kept(queries, weights, useful, "have different grades")
+    queries = _kept(queries, useful, "have different grades")
     shards = []
     for first, last in cut(queries.offsets):
         low, high = queries.offsets[first], queries.offsets[last]
         offsets = queries.offsets[first : last + 1] - low
         loss = PairwiseHinge(_relevance(queries)[low:high], offsets)
-        shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss))
+        shards.append(_shard(queries, first, last, loss))
     return tuple(shards)
 
 
-def slot_shards(
-    queries: Queries, weights: Floats, benefit: Floats, bound: str, solver: Solver | str
-) -> tuple[Shard, ...]:
+def slot_shards(queries: Arrangement, benefit: Floats, bound: str, solver: Solver | str) -> tuple[Shard, ...]:
     """Shards of the queries in which matchings differ in worth, with a bound of the loss of a matching.
 
     benefit: (N, k) what a document is worth in each slot.
     """
     useful = SlotLoss(benefit, queries.offsets, bound, solver).orderable()
-    rows = np.repeat(useful & (weights > 0), np.diff(queries.offsets))
-    queries, share = _kept(queries, weights, useful, "belong in different slots")
+    rows = np.repeat(useful & (queries.weights > 0), np.diff(queries.offsets))
+    queries = _kept(queries, useful, "belong in different slots")
     benefit = benefit[rows]
     shards = []
     for first, last in cut(queries.offsets):
         low, high = queries.offsets[first], queries.offsets[last]
         offsets = queries.offsets[first : last + 1] - low
         loss = SlotLoss.build(benefit[low:high], offsets, bound, solver)
-        shards.append(Shard(queries.features[low:high], offsets, share[first:last], loss, benefit.shape[1]))
+        shards.append(_shard(queries, first, last, loss, benefit.shape[1]))
     return tuple(shards)
 
 
-def _relevance(queries: Queries) -> Floats:
+def _relevance(queries: Arrangement) -> Floats:
     if queries.relevance is None:
         raise DataError("training cannot learn an order because the queries carry no relevance; give y")
     return queries.relevance
 
 
-def _kept(queries: Queries, weights: Floats, useful: NDArray[np.bool_], trait: str) -> tuple[Queries, Floats]:
-    """The queries with something to order and a weight, and their weights scaled to sum to 1."""
-    kept = np.flatnonzero(useful & (weights > 0))
+def _kept(queries: Arrangement, useful: NDArray[np.bool_], trait: str) -> Arrangement:
+    """The queries with something to order and a weight, their weights scaled to sum to 1."""
+    kept = np.flatnonzero(useful & (queries.weights > 0))
     if not kept.size:
         raise DataError(
             f"training cannot learn an order because no query has documents that {trait}; "
             "give queries with at least two different grades"
         )
-    share = weights[kept] / weights[kept].sum()
-    return (queries if kept.size == len(queries) else queries.select(kept)), share
+    chosen = queries if kept.size == len(queries) else queries.select(kept)
+    return replace(chosen, weights=chosen.weights / chosen.weights.sum())
+
+
+def _shard(queries: Arrangement, first: int, last: int, loss: Loss, slots: int | None = None) -> Shard:
+    """The queries first <= q < last with their loss."""
+    low, high = queries.offsets[first], queries.offsets[last]
+    offsets = queries.offsets[first : last + 1] - low
+    return Shard(queries.features, queries.rows[low:high], offsets, queries.weights[first:last], loss, slots, first)

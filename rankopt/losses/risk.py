@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.shard import Shard
+from rankopt.losses.question import Question
+from rankopt.losses.shard import Shard, ShardAt
 
 __all__ = ["Engine", "Planes", "Risk"]
 
 Floats = NDArray[np.float64]
-Result = TypeVar("Result")
 
 
 class Engine(Protocol):
-    """Who computes the shards: maps a function over them and keeps their order."""
+    """Who computes the shards: asks each of them the question and keeps their order."""
 
-    def map(self, function: Callable[[Shard], Result], shards: Iterable[Shard]) -> list[Result]: ...
+    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,58 +43,48 @@ class Planes:
 
 @dataclass(frozen=True, eq=False)
 class Risk:
-    """R(w) = Σ_q v_q loss_q(X_q w), the weights v summing to 1, as a sum over shards in their order."""
+    """R(w) = Σ_q v_q loss_q(X_q w), the weights v summing to 1, as a sum over shards in their order.
+
+    touch: where the convex majorant of a nonconvex risk touches it; None is the risk itself.
+    """
 
     shards: tuple[Shard, ...]
     engine: Engine
+    touch: Floats | None = None
 
     @property
     def features(self) -> int:
-        return int(self.shards[0].features.shape[1]) * (self.shards[0].slots or 1)
+        """The length of w."""
+        return self.shards[0].dimensions
 
-    @property
+    @cached_property
     def weights(self) -> Floats:
         """(m,) v, one weight a query."""
         return np.concatenate([shard.weights for shard in self.shards])
 
     @property
     def convex(self) -> bool:
-        return all(shard.loss.convex for shard in self.shards)
+        return self.touch is not None or all(shard.loss.convex for shard in self.shards)
 
     def at(self, w: Floats, merged: bool = True, queries: tuple[int, int] | None = None, prove: bool = False) -> Planes:
         """Value, bound and planes at w, (d,); of the queries first <= q < last only, if `queries` says so.
 
         `prove` takes the bound from dual prices of every ranking, which costs more than the rankings.
         """
-        shards = self.shards if queries is None else self._cut(*queries)
-        parts = self.engine.map(lambda shard: shard.at(w, merged, prove), shards)
-        weights = [shard.weights for shard in shards]
-        value = sum(float(v @ part.value) for v, part in zip(weights, parts, strict=True))
-        bound = sum(float(v @ part.bound) for v, part in zip(weights, parts, strict=True))
-        losses = np.concatenate([part.value for part in parts])
+        parts = self.engine.map(Question(w, merged, prove, self.touch, queries), self.shards)
+
+        def joined(name: str) -> Floats:
+            return np.concatenate([getattr(part, name) for part in parts])
+
+        v = self.weights if queries is None else self.weights[slice(*queries)]
+        losses, bounds, heights = joined("value"), joined("bound"), joined("heights")
+        slopes, references = joined("slopes"), joined("references")
+        if merged:
+            heights = np.array([v @ heights])
+            slopes, references = slopes.sum(axis=0, keepdims=True), references.sum(axis=0, keepdims=True)
         seconds = sum(part.seconds for part in parts)
-        if not merged:
-            heights, slopes, references = (
-                np.concatenate([getattr(part, name) for part in parts]) for name in ("heights", "slopes", "references")
-            )
-            return Planes(value, bound, losses, heights, slopes, references, seconds)
-        height = sum(float(v @ part.heights) for v, part in zip(weights, parts, strict=True))
-        slope = np.sum([part.slopes for part in parts], axis=0)
-        reference = np.sum([part.references for part in parts], axis=0)
-        return Planes(value, bound, losses, np.array([height]), slope, reference, seconds)
+        return Planes(float(v @ losses), float(v @ bounds), losses, heights, slopes, references, seconds)
 
     def majorant(self, w: Floats) -> Risk:
         """The convex risk nowhere below this one that touches it at w; itself if convex."""
-        if self.convex:
-            return self
-        return replace(self, shards=tuple(self.engine.map(lambda shard: shard.majorant(w), self.shards)))
-
-    def _cut(self, first: int, last: int) -> list[Shard]:
-        """What these queries have of each shard."""
-        parts, start = [], 0
-        for shard in self.shards:
-            low, high = max(first - start, 0), min(last - start, shard.weights.size)
-            if low < high:
-                parts.append(shard.only(low, high))
-            start += shard.weights.size
-        return parts
+        return self if self.convex else replace(self, touch=w)

@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.losses.products import row_scores
+
 Floats = NDArray[np.float64]
 
 
@@ -14,6 +16,4 @@ def linear_scores(features: Any, coef: Floats) -> Floats:
     Each row is summed on its own and in one order, so equal documents get equal scores wherever they stand. A BLAS
     product does not promise that: it sums the last rows of a block differently, and what ought to be ties is none.
     """
-    if hasattr(features, "tocsr"):
-        return np.asarray(features.astype(np.float64, copy=False) @ coef)
-    return np.asarray(np.einsum("ij,j->i", features, coef, dtype=np.float64))
+    return row_scores(features, np.arange(features.shape[0]), coef)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.losses.loss import Loss
-from rankopt.losses.scores import linear_scores
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
+from rankopt.losses.products import parts_of, row_scores, row_sums
+from rankopt.losses.question import Question
 
 __all__ = ["Shard", "ShardAt"]
 
@@ -22,8 +21,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ShardAt:
-    """A shard at one w. value, bound, heights: one a query. slopes, references: one row a plane, the weighted sum over
-    all queries if merged, else one a query and not weighted. seconds: spent in the argmax."""
+    """A shard at one w. value, bound, heights: one a query that was asked for. slopes, references: one row a plane, the
+    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax."""
 
     value: Floats
     bound: Floats
@@ -33,59 +32,104 @@ class ShardAt:
     seconds: float
 
 
+@dataclass(eq=False)
+class Remembered:
+    """What holds from question to question: the majorant that touches at `touch`, and its references summed."""
+
+    touch: Floats | None
+    loss: Loss
+    references: dict[bool, Floats] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """features (n, d), offsets (m + 1,) of its queries, their weights (m,) in the risk, and their loss.
+    """Queries first, first + 1, ... of a risk: their documents are `rows` (n,) of the table `features`, cut by offsets
+    (m + 1,); their weights (m,) in the risk, and their loss.
 
     slots: None where w (d,) gives a document one score; else w is (slots, d) in a row, and scores have a column a slot.
+    remembered: for the shard itself; it saves work and changes no answer.
     """
 
-    features: Floats | csr_array
+    features: Any
+    rows: Ints
     offsets: Ints
     weights: Floats
     loss: Loss
     slots: int | None = None
+    first: int = 0
+    remembered: dict[str, Remembered] = field(default_factory=dict, repr=False)
 
-    def scores(self, w: Floats) -> Floats:
-        """X w (n,), or X Wᵀ (n, slots)."""
+    def __len__(self) -> int:
+        return int(self.weights.size)
+
+    @property
+    def dimensions(self) -> int:
+        """The length of w."""
+        return int(self.features.shape[1]) * (self.slots or 1)
+
+    def scores(self, w: Floats, queries: tuple[int, int] | None = None) -> Floats:
+        """X w (n,), or X Wᵀ (n, slots); of the queries first <= q < last of the shard, if `queries` says so."""
+        rows = self.rows if queries is None else self.rows[slice(*self.offsets[list(queries)])]
         if self.slots is None:
-            return linear_scores(self.features, w)
-        return np.stack([linear_scores(self.features, own) for own in w.reshape(self.slots, -1)], axis=1)
+            return row_scores(self.features, rows, w)
+        return np.stack([row_scores(self.features, rows, own) for own in w.reshape(self.slots, -1)], axis=1)
 
-    def at(self, w: Floats, merged: bool, prove: bool = False) -> ShardAt:
-        """Values and planes of all queries of the shard at w."""
-        there = self.loss.at(self.scores(w), prove)
-        return ShardAt(
-            there.value,
-            there.bound,
-            there.height,
-            self._gathered(there.placed, merged),
-            self._gathered(there.reference, merged),
-            there.seconds,
-        )
+    def answer(self, question: Question) -> ShardAt:
+        """Values and planes of the queries asked for that are here."""
+        low, high = self._own(question.queries)
+        if low >= high:
+            none, planes = np.zeros(0), np.zeros((1 if question.merged else 0, self.dimensions))
+            return ShardAt(none, none, none, planes, planes, 0.0)
+        known = self._touched(question.touch)
+        whole = high - low == len(self)
+        loss = known.loss if whole else known.loss.only(low, high)
+        there = loss.at(self.scores(question.w, (low, high)), question.prove)
+        slopes = self._summed(there.placed, low, high, question.merged)
+        if not known.loss.convex:
+            references = self._summed(there.reference, low, high, question.merged)
+        elif whole or not question.merged:
+            references = self._references(known, question)[slice(low, high) if not question.merged else slice(None)]
+        else:
+            references = self._summed(there.reference, low, high, True)
+        return ShardAt(there.value, there.bound, there.height, slopes, references, there.seconds)
 
-    def majorant(self, w: Floats) -> Shard:
-        """The shard with the convex majorant of its loss at w."""
-        return replace(self, loss=self.loss.majorant(self.scores(w)))
+    def _own(self, queries: tuple[int, int] | None) -> tuple[int, int]:
+        """Which of these queries of the risk are here, counted within the shard."""
+        if queries is None:
+            return 0, len(self)
+        return max(queries[0] - self.first, 0), min(queries[1] - self.first, len(self))
 
-    def only(self, first: int, last: int) -> Shard:
-        """The queries first <= q < last of the shard."""
-        rows = slice(int(self.offsets[first]), int(self.offsets[last]))
-        offsets = self.offsets[first : last + 1] - self.offsets[first]
-        part = self.loss.only(first, last)
-        return Shard(self.features[rows], offsets, self.weights[first:last], part, self.slots)
+    def _touched(self, touch: Floats | None) -> Remembered:
+        """The loss, or its majorant that touches at `touch`; worked out once for each."""
+        known = self.remembered.get("last")
+        if known is None or not _same(known.touch, touch):
+            loss = self.loss if touch is None else self.loss.majorant(self.scores(touch))
+            known = self.remembered["last"] = Remembered(touch, loss)
+        return known
 
-    def _gathered(self, row_weights: Floats, merged: bool) -> Floats:
-        """Σ row weight × feature row, over all queries with their weights, or for each query; slot by slot."""
-        if row_weights.ndim == 2:
-            return np.hstack([self._gathered(np.ascontiguousarray(own), merged) for own in row_weights.T])
-        if merged:
-            weighted = row_weights * np.repeat(self.weights, np.diff(self.offsets))
-            return np.asarray(self.features.T @ weighted, dtype=np.float64)[None, :]
-        # One product with a block-diagonal matrix: row q of it holds the row weights of query q.
-        from scipy.sparse import csr_array
+    def _references(self, known: Remembered, question: Question) -> Floats:
+        """The summed references of a loss whose reference is fixed; worked out once."""
+        if question.merged not in known.references:
+            weights = known.loss.reference_weights(np.zeros(self.rows.size))
+            known.references[question.merged] = self._summed(weights, 0, len(self), question.merged)
+        return known.references[question.merged]
 
-        rows = np.arange(row_weights.size)
-        blocks = csr_array((row_weights, rows, self.offsets), shape=(self.weights.size, row_weights.size))
-        product = blocks @ self.features
-        return np.asarray(product.toarray() if hasattr(product, "toarray") else product, dtype=np.float64)
+    def _summed(self, r: Floats, low: int, high: int, merged: bool) -> Floats:
+        """Σ r × feature row, over all queries with their weights, or for each query; slot by slot."""
+        if r.ndim == 2:
+            return np.hstack([self._summed(np.ascontiguousarray(own), low, high, merged) for own in r.T])
+        offsets = self.offsets[low : high + 1]
+        rows, offsets = self.rows[offsets[0] : offsets[-1]], offsets - offsets[0]
+        if not merged:
+            return row_sums(self.features, rows, r, offsets)
+        bounds = self._parts if high - low == len(self) else parts_of(offsets)
+        weighted = r * np.repeat(self.weights[low:high], np.diff(offsets))
+        return np.asarray(row_sums(self.features, rows, weighted, bounds).sum(axis=0, keepdims=True))
+
+    @cached_property
+    def _parts(self) -> Ints:
+        return parts_of(self.offsets)
+
+
+def _same(one: Floats | None, other: Floats | None) -> bool:
+    return one is other or (one is not None and other is not None and np.array_equal(one, other))

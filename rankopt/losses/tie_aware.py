@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from formulations.modeling.rank_two import RankTwoBatch
 from rankopt.losses.admissible import AdmissibleBatch
-from rankopt.losses.within import mean_of_runs, query_of_row, sorted_rows
+from rankopt.losses.within import share_queries
 
 __all__ = ["TieAware"]
 
@@ -27,15 +27,11 @@ class TieAware:
 
     def weights(self, problem: RankTwoBatch, scores: NDArray[np.float64]) -> NDArray[np.float64]:
         """c̄ at these scores; documents that could change places for nothing share theirs, so shuffling is no matter."""
-        query = query_of_row(problem.offsets)
-        by_gain = sorted_rows(query, problem.gain, scores)
-        run = np.cumsum(np.diff(problem.discount, prepend=problem.discount[0]) != 0)  # of equal discount, by position
-        rows = by_gain[np.lexsort((-scores[by_gain], run, query))]
-        decay = mean_of_runs(problem.decay, query, run, scores[rows])
-        # Documents alike in gain and score may stand in several runs: they share as well.
-        weights = np.empty_like(decay)
-        weights[rows] = decay
-        weights[by_gain] = mean_of_runs(weights[by_gain], query, problem.gain[by_gain], scores[by_gain])
+        from rankopt.losses.reference_kernels import best_by_score
+
+        weights = np.empty_like(problem.decay)
+        given = (scores, problem.gain, problem.discount, problem.decay, problem.offsets)
+        share_queries(problem.offsets, lambda first, last: best_by_score(*given, first, last, weights))
         return weights
 
     def admissible(self, batch: AdmissibleBatch, scores: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -25,6 +25,7 @@ from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 
 if TYPE_CHECKING:
+    from rankopt.data.arrangement import Arrangement
     from rankopt.data.queries import Queries
 
 __all__ = ["LargeMarginRanker"]
@@ -88,7 +89,7 @@ class LargeMarginRanker(OptimizedRanker):
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: Any = "serial",
+        engine: Any = "threads",
         n_jobs: int | None = None,
         random_state: Any = None,
         warm_start: bool = False,
@@ -117,7 +118,7 @@ class LargeMarginRanker(OptimizedRanker):
         self.verbose = verbose
         self.constraints = constraints
 
-    def _shards(self, queries: Queries, weights: Floats) -> tuple[Shard, ...]:
+    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
         measure = parse(self.measure)
         if not isinstance(measure, Positional):
             raise OptionError(
@@ -130,15 +131,15 @@ class LargeMarginRanker(OptimizedRanker):
         reference = bound_named(self.bound, **({"reference": self.reference} if self.bound == "convex" else {}))
         admissible = self._admissible()
         if admissible is None:
-            return margin_shards(queries, weights, measure, decay, reference, self._argmax())
+            return margin_shards(queries, measure, decay, reference, self._argmax())
         if self.reference != "average":
             raise OptionError(
                 f"reference = {self.reference!r} follows the order of the input, which under constraints is no "
                 "admissible one; leave it at 'average': the reference is then one best admissible order"
             )
-        start = self._w0(queries, weights)
+        start = self._w0(queries)
         solver = self._argmax_under_constraints()
-        return constrained_shards(queries, weights, measure, decay, reference, solver, admissible, start)
+        return constrained_shards(queries, measure, decay, reference, solver, admissible, start)
 
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         admissible = self._admissible(constraints)

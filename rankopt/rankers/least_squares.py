@@ -7,7 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from rankopt.losses.products import PART, row_sums
+
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 WIDE = 512
 """Features above which sparse data is solved by iteration, without any dense part of it."""
@@ -16,23 +19,27 @@ ROWS = 4096
 """Rows that are made dense and centred at a time."""
 
 
-def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float) -> Floats:
+def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float, rows: Ints | None = None) -> Floats:
     """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`.
 
-    features (N, d) dense or CSR, targets (N,), weights (N,) >= 0, not all 0. Columns are centred and scaled to norm 1,
-    so features of 1e-9 and 1e9 side by side lose no digits; where w is not unique, the scaled one of least norm is
-    taken, and constant features get 0. Blocks of rows are reduced to a triangle, which is solved by singular values.
-    Sparse data of more than WIDE features is solved by LSMR; a ConvergenceWarning says where that did not settle.
+    features dense or CSR, targets (N,), weights (N,) >= 0, not all 0; x_j is row j of the features, or row rows[j].
+    Columns are centred and scaled to norm 1, so features of 1e-9 and 1e9 side by side lose no digits; where w is not
+    unique, the scaled one of least norm is taken, and constant features get 0. Blocks of rows are reduced to a
+    triangle, which is solved by singular values. Sparse data of more than WIDE features is solved by LSMR; a
+    ConvergenceWarning says where that did not settle.
     """
     total = weights.sum()
     root = np.sqrt(weights)
-    mean = np.asarray(weights @ features).ravel() / total
+    parts = np.append(np.arange(0, len(root), PART), len(root))
+    rows = np.arange(len(root)) if rows is None else rows
+    mean = row_sums(features, rows, weights, parts).sum(axis=0) / total
     residual = root * (targets - weights @ targets / total)
     # What rounding of the mean leaves of a constant column: scaled up it would be noise with a large weight.
     rounding = 4 * np.finfo(np.float64).eps * np.sqrt(total * len(root)) * np.abs(mean)
     if hasattr(features, "tocsr") and features.shape[1] > WIDE:
-        return _by_iteration(features.tocsr().astype(np.float64, copy=False), residual, root, mean, rounding, alpha)
-    triangle, right = _triangle(features, residual, root, mean)
+        chosen = features.tocsr()[rows].astype(np.float64, copy=False)
+        return _by_iteration(chosen, residual, root, mean, rounding, alpha)
+    triangle, right = _triangle(features, rows, residual, root, mean)
     scale = _scale(np.sqrt(np.einsum("ij,ij->j", triangle, triangle)), rounding)
     system = triangle * scale
     if alpha:
@@ -41,14 +48,14 @@ def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float)
     return np.asarray(np.linalg.lstsq(system, right, rcond=None)[0] * scale)
 
 
-def _triangle(features: Any, residual: Floats, root: Floats, mean: Floats) -> tuple[Floats, Floats]:
+def _triangle(features: Any, rows: Ints, residual: Floats, root: Floats, mean: Floats) -> tuple[Floats, Floats]:
     """R and Qᵀ residual of the QR factorisation of the centred, weighted features."""
     kept = np.empty((0, len(mean) + 1))
     for start in range(0, len(root), ROWS):
         part = slice(start, start + ROWS)
-        rows = features[part]
-        rows = rows.toarray() if hasattr(rows, "toarray") else rows
-        centred = root[part, None] * (rows - mean)
+        block = features[rows[part]]
+        block = block.toarray() if hasattr(block, "toarray") else block
+        centred = root[part, None] * (block - mean)
         stacked = np.vstack([kept, np.column_stack([centred, residual[part]])])
         kept = np.asarray(np.linalg.qr(stacked, mode="r"))
     return kept[:, :-1], kept[:, -1]

@@ -25,6 +25,7 @@ from rankopt.rankers.slots import benefit, matching_solver, reached, slot_scores
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
+    from rankopt.data.arrangement import Arrangement
     from rankopt.optimize.concave_convex import Training
     from rankopt.optimize.objective import Objective
 
@@ -76,7 +77,7 @@ class MatchingRanker(OptimizedRanker):
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: Any = "serial",
+        engine: Any = "threads",
         n_jobs: int | None = None,
         warm_start: bool = False,
         callbacks: Sequence[Callable[..., bool | None]] = (),
@@ -104,21 +105,22 @@ class MatchingRanker(OptimizedRanker):
         self.slot_weight_ = slot_weights(self.slots, self.slot_weight, queries)
         super()._fit(queries, weights, evaluation)
 
-    def _shards(self, queries: Queries, weights: Floats) -> tuple[Shard, ...]:
+    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
         if self.bound not in BOUNDS:
             raise OptionError(f"bound {self.bound!r} is unknown; known are {', '.join(BOUNDS)}")
         worth = benefit(queries, slot_weights(self.slots, self.slot_weight, queries))
-        return slot_shards(queries, weights, worth, self.bound, matching_solver(self.argmax))
+        return slot_shards(queries, worth, self.bound, matching_solver(self.argmax))
 
     def _start(self) -> Any:
         return ("zeros" if self.bound == "convex" else "regression") if self.w0 is None else self.w0
 
-    def _regression(self, queries: Queries, weights: Floats) -> Floats:
-        rows = np.repeat(weights, np.diff(queries.offsets))
+    def _regression(self, queries: Arrangement) -> Floats:
+        weights = np.repeat(queries.weights, np.diff(queries.offsets))
         belongs = benefit(queries, slot_weights(self.slots, self.slot_weight, queries)) > 0
-        return np.stack([least_squares(queries.features, own.astype(np.float64), rows, 0.0) for own in belongs.T])
+        targets = belongs.T.astype(np.float64)
+        return np.stack([least_squares(queries.features, own, weights, 0.0, queries.rows) for own in targets])
 
-    def _shape(self, queries: Queries) -> tuple[int, ...]:
+    def _shape(self, queries: Arrangement) -> tuple[int, ...]:
         return (slot_weights(self.slots, self.slot_weight, queries).size, queries.n_features)
 
     def _keep(self, outcome: Training, objective: Objective) -> None:

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from formulations.modeling.grouped_simplex import GroupedSimplexQP
 from formulations.modeling.solve import Solver, suits
 from formulations.solvers import accepting, named
+from rankopt.data.arrangement import Arrangement
 from rankopt.data.canonical import canonical
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, ModelError, OptimumAtStart, OptionError
@@ -67,7 +68,7 @@ class OptimizedRanker(LinearRanker):
     callbacks: Sequence[Callable[..., bool | None]]
     verbose: int
 
-    def _shards(self, queries: Queries, weights: Floats) -> tuple[Shard, ...]:
+    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
         """The queries that have something to order, with the loss, in shards."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_shards`; write one.")
 
@@ -87,9 +88,9 @@ class OptimizedRanker(LinearRanker):
         names = () if admissible is None else admissible.attributes
         if admissible is not None:
             admissible.check(queries.attributes)
-        queries, weights = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
-        risk = Risk(self._shards(queries, weights), engine_named(self.engine))
-        return Objective(risk, self._lam(risk.weights.size), self._w0(queries, weights), self._master())
+        arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
+        risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
+        return Objective(risk, self._lam(risk.weights.size), self._w0(arranged), self._master())
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:
@@ -151,12 +152,12 @@ class OptimizedRanker(LinearRanker):
             raise OptionError(f"lam = {self.lam}, C = {self.C}: the regulariser needs a positive finite weight")
         return float(given) if self.C is None else 1.0 / (float(given) * queries)
 
-    def _w0(self, queries: Queries, weights: Floats) -> Floats:
+    def _w0(self, queries: Arrangement) -> Floats:
         start, shape = self._start(), self._shape(queries)
         if isinstance(start, str) and start == "zeros":
             return np.zeros(shape).ravel()
         if isinstance(start, str) and start == "regression":
-            return self._regression(queries, weights).ravel()
+            return self._regression(queries).ravel()
         if isinstance(start, str):
             raise OptionError(f"w0 = {start!r} is unknown; use 'zeros', 'regression' or an array")
         w0 = np.array(start, dtype=np.float64)
@@ -165,15 +166,16 @@ class OptimizedRanker(LinearRanker):
             raise OptionError(f"w0 has shape {w0.shape}; it needs {size} finite numbers, one a feature")
         return w0.ravel()
 
-    def _shape(self, queries: Queries) -> tuple[int, ...]:
+    def _shape(self, queries: Arrangement) -> tuple[int, ...]:
         """The shape of coef_."""
         return (queries.n_features,)
 
-    def _regression(self, queries: Queries, weights: Floats) -> Floats:
+    def _regression(self, queries: Arrangement) -> Floats:
         """Least squares on the gains."""
-        return least_squares(queries.features, self._gains(queries), np.repeat(weights, np.diff(queries.offsets)), 0.0)
+        weights = np.repeat(queries.weights, np.diff(queries.offsets))
+        return least_squares(queries.features, self._gains(queries), weights, 0.0, queries.rows)
 
-    def _gains(self, queries: Queries) -> Floats:
+    def _gains(self, queries: Arrangement) -> Floats:
         measure = parse(self.measure)
         if not isinstance(measure, Positional):
             raise OptionError(f"w0 = 'regression' needs gains, and {measure} has none; use 'zeros' or an array")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def check_options(ranker: "OptimizedRanker") -> None:
     """Raise OptionError for a value that cannot work."""
-    for name in ("lam", "C", "tol", "max_iter", "time_limit"):
+    for name in ("lam", "C", "tol", "max_iter", "time_limit", "n_jobs"):
         value = getattr(ranker, name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
             raise OptionError(f"{name} = {value!r} is no number")
@@ -26,5 +26,8 @@ def check_options(ranker: "OptimizedRanker") -> None:
         raise OptionError(f"max_iter = {ranker.max_iter} leaves no step; give 1 or more")
     if ranker.time_limit is not None and not ranker.time_limit > 0:
         raise OptionError(f"time_limit = {ranker.time_limit} leaves no time; give seconds, or None")
-    if ranker.n_jobs not in (None, 1) and ranker.engine == "serial":
-        raise OptionError(f"n_jobs = {ranker.n_jobs} needs an engine with workers, but engine is 'serial'")
+    jobs = ranker.n_jobs
+    if jobs is not None and (isinstance(jobs, bool) or int(jobs) != jobs or jobs < -1 or jobs == 0):
+        raise OptionError(f"n_jobs = {jobs!r} is no number of workers; give 1 or more, or None or -1 for all cores")
+    if jobs not in (None, 1) and ranker.engine == "serial":
+        raise OptionError(f"n_jobs = {jobs} needs an engine with workers, but engine is 'serial'; use 'threads'")

@@ -14,7 +14,7 @@ from rankopt.losses.shard import Shard
 from rankopt.rankers.optimized import OptimizedRanker
 
 if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
+    from rankopt.data.arrangement import Arrangement
 
 __all__ = ["PairwiseRanker"]
 
@@ -46,7 +46,7 @@ class PairwiseRanker(OptimizedRanker):
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: Any = "serial",
+        engine: Any = "threads",
         n_jobs: int | None = None,
         warm_start: bool = False,
         callbacks: Sequence[Callable[..., bool | None]] = (),
@@ -66,5 +66,5 @@ class PairwiseRanker(OptimizedRanker):
         self.callbacks = callbacks
         self.verbose = verbose
 
-    def _shards(self, queries: Queries, weights: Floats) -> tuple[Shard, ...]:
-        return pairwise_shards(queries, weights)
+    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
+        return pairwise_shards(queries)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.arrangement import Arrangement
 from rankopt.data.canonical import canonical
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
@@ -43,11 +44,12 @@ class RegressionRanker(LinearRanker):
             raise OptionError("RegressionRanker cannot use eval_set because it chooses nothing; leave it out.")
         if not (np.isfinite(self.alpha) and self.alpha >= 0):
             raise OptionError(f"alpha = {self.alpha} is not a ridge; it must be finite and >= 0.")
-        queries, weights = canonical(queries, weights)
-        rows = np.repeat(weights, np.diff(queries.offsets))
-        self.coef_ = least_squares(queries.features, self._targets(queries), rows, float(self.alpha))
+        arranged = canonical(queries, weights)
+        rows = np.repeat(arranged.weights, np.diff(arranged.offsets))
+        targets = self._targets(arranged)
+        self.coef_ = least_squares(arranged.features, targets, rows, float(self.alpha), arranged.rows)
 
-    def _targets(self, queries: Queries) -> Floats:
+    def _targets(self, queries: Arrangement) -> Floats:
         if self.target not in TARGETS:
             raise OptionError(f"target = {self.target!r} is unknown; it is one of {', '.join(map(repr, TARGETS))}.")
         relevance = np.asarray(queries.relevance, dtype=np.float64)

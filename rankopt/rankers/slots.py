@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from formulations.modeling.assignment import Assignment
 from formulations.modeling.solve import Solver, suits
 from formulations.solvers import accepting, named
+from rankopt.data.arrangement import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.scores import linear_scores
@@ -19,7 +20,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def slot_weights(slots: Any, slot_weight: Any, queries: Queries) -> Floats:
+def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -> Floats:
     """(k,) what a right document earns in each slot. k is `slots`, else the length of slot_weight, else the largest
     grade. Raises OptionError where they contradict each other."""
     if slots is not None and (isinstance(slots, bool) or not isinstance(slots, numbers.Integral) or slots < 1):
@@ -35,7 +36,7 @@ def slot_weights(slots: Any, slot_weight: Any, queries: Queries) -> Floats:
     return weights
 
 
-def benefit(queries: Queries, weights: Floats) -> Floats:
+def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
     """(N, k) the slot's weight where the document belongs there, else 0; DataError for a grade that is no slot."""
     grades = queries.relevance
     if grades is None:

@@ -1,0 +1,66 @@
+"""Queries in an order of their own: documents are named by their rows, the features stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.values import Features
+
+__all__ = ["Arrangement", "rows_of"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Arrangement:
+    """Some queries of a data set and their documents, in this order. Document j has the features `features[rows[j]]`.
+
+    Training wants another order of the data, and fewer queries, than the caller has; moving the features would cost as
+    much memory again. The fields are those of `Queries`: `offsets` (m + 1,) cuts the documents into queries,
+    `relevance` (N,) and the columns of `attributes` are in the order of the documents. `weights` (m,), one a query.
+    """
+
+    features: Features
+    rows: Ints
+    offsets: Ints
+    weights: Floats
+    relevance: Floats | None
+    query_ids: tuple[Hashable, ...]
+    attributes: Mapping[str, NDArray[Any]]
+
+    def __len__(self) -> int:
+        return int(self.offsets.size) - 1
+
+    @property
+    def n_features(self) -> int:
+        return int(self.features.shape[1])
+
+    def query_of(self, document: int) -> int:
+        """Which query holds a document."""
+        return int(np.searchsorted(self.offsets, document, side="right")) - 1
+
+    def select(self, chosen: Ints) -> Arrangement:
+        """The queries of these positions, in this order."""
+        documents = rows_of(self.offsets, chosen)
+        return Arrangement(
+            features=self.features,
+            rows=self.rows[documents],
+            offsets=np.concatenate([[0], np.cumsum(np.diff(self.offsets)[chosen])]),
+            weights=self.weights[chosen],
+            relevance=None if self.relevance is None else self.relevance[documents],
+            query_ids=tuple(self.query_ids[q] for q in chosen.tolist()),
+            attributes={name: values[documents] for name, values in self.attributes.items()},
+        )
+
+
+def rows_of(offsets: Ints, chosen: Ints) -> Ints:
+    """The rows of these queries, query by query."""
+    sizes = np.diff(offsets)[chosen]
+    ends = np.cumsum(sizes)
+    return np.asarray(np.arange(ends[-1]) + np.repeat(offsets[chosen] - (ends - sizes), sizes))

@@ -1,0 +1,23 @@
+"""One shard after the other, the queries of each shared among the threads of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from formulations.threads import at_most
+from rankopt.losses.question import Question
+from rankopt.losses.shard import Shard, ShardAt
+
+__all__ = ["Threads"]
+
+
+@dataclass(frozen=True)
+class Threads:
+    """Computes shards in turn, each with `workers` threads; None takes as many as this process has cores."""
+
+    workers: int | None = None
+
+    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+        with at_most(self.workers):
+            return [question(shard) for shard in shards]

@@ -1,0 +1,46 @@
+"""X w and Xᵀ r over chosen rows of a dense table: float32 or float64 features, sums in float64."""
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+
+__all__ = ["dense_scores", "dense_sums"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+TABLES = [nb.types.Array(number, 2, "C", readonly=True) for number in (nb.float64, nb.float32)]
+SUMS = nb.types.Array(nb.float64, 2, "C")
+
+
+@compiled([nb.void(table, READ_INTS, READ_FLOATS, nb.int64, nb.int64, FLOATS) for table in TABLES], reassociate=True)
+def dense_scores(table: Floats, rows: Ints, w: Floats, first: int, last: int, scores: Floats) -> None:
+    """scores[i] = ⟨row rows[i] of the table, w⟩ for first <= i < last.
+
+    Every row is summed in the same order, so equal rows have equal scores wherever they stand.
+    """
+    for i in range(first, last):
+        row = table[rows[i]]
+        total = 0.0
+        for j in range(w.size):
+            total += row[j] * w[j]
+        scores[i] = total
+
+
+@compiled([nb.void(table, READ_INTS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, SUMS) for table in TABLES])
+def dense_sums(table: Floats, rows: Ints, r: Floats, bounds: Ints, first: int, last: int, sums: Floats) -> None:
+    """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last.
+
+    Rows of weight 0 are not read: of a decay that ends at position 10 ten rows a query are.
+    """
+    features = table.shape[1]
+    for p in range(first, last):
+        total = sums[p]
+        total[:] = 0.0
+        for i in range(bounds[p], bounds[p + 1]):
+            if r[i] != 0.0:
+                row = table[rows[i]]
+                for j in range(features):
+                    total[j] += r[i] * row[j]

@@ -1,0 +1,71 @@
+"""The two products with the features that a step of training needs: X w, and sums of Xᵀ r over parts.
+
+Features may be dense (a memory-mapped file is one) or CSR, float32 or float64; sums are in float64. Documents name
+their rows, so the features stay where they are. All threads work; how many there are changes no bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.threads import share
+
+__all__ = ["parts_of", "row_scores", "row_sums"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+PART = 1 << 11
+"""Rows, about, that one thread takes at a time; sums are taken in parts of this size and then added up."""
+
+
+def parts_of(offsets: Ints, rows: int = PART) -> Ints:
+    """Bounds of parts of whole queries, given as rows: each of at least `rows` rows but the last."""
+    marks = np.arange(rows, offsets[-1], rows)
+    bounds = np.unique(offsets[np.searchsorted(offsets, marks)])
+    return np.unique(np.concatenate([[0], bounds, offsets[-1:]]))
+
+
+def row_scores(features: Any, rows: Ints, w: Floats) -> Floats:
+    """(N,) ⟨features[rows[i]], w⟩."""
+    scores = np.empty(rows.size)
+    w = np.ascontiguousarray(w, dtype=np.float64)
+    count = -(-rows.size // PART)
+    if hasattr(features, "tocsr"):
+        from rankopt.losses.sparse_products import sparse_scores
+
+        entries = _entries(features)
+        share(count, lambda p: sparse_scores(*entries, rows, w, p * PART, min(rows.size, (p + 1) * PART), scores))
+    else:
+        from rankopt.losses.dense_products import dense_scores
+
+        table = np.ascontiguousarray(features)
+        share(count, lambda p: dense_scores(table, rows, w, p * PART, min(rows.size, (p + 1) * PART), scores))
+    return scores
+
+
+def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
+    """(P, d) Σ r[i] × features[rows[i]] over each part bounds[p] <= i < bounds[p + 1]."""
+    parts = bounds.size - 1
+    sums = np.empty((parts, features.shape[1]))
+    some = max(1, int(PART * parts / max(rows.size, 1)))  # parts that make up about PART rows
+    count = -(-parts // some)
+    if hasattr(features, "tocsr"):
+        from rankopt.losses.sparse_products import sparse_sums
+
+        entries = _entries(features)
+        share(count, lambda p: sparse_sums(*entries, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
+    else:
+        from rankopt.losses.dense_products import dense_sums
+
+        table = np.ascontiguousarray(features)
+        share(count, lambda p: dense_sums(table, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
+    return sums
+
+
+def _entries(features: Any) -> tuple[Any, Any, Any]:
+    """Values, columns and bounds of rows of a CSR table."""
+    return features.data, features.indices, features.indptr
