@@ -12,6 +12,7 @@ __all__ = ["COMMANDS", "main", "rankopt"]
 
 COMMANDS = {
     "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),
+    "store": ("rankopt.commands.store:store", "Store files of any size as a folder that is mapped into memory."),
     "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),
     "rank": ("rankopt.commands.rank:rank", "Rank documents, under quotas if wanted: the best admissible ranking."),
     "evaluate": ("rankopt.commands.evaluate:evaluate", "Measure rankings; compare several with a paired test."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.output import as_json, json_option, table
+from rankopt.commands.reading import queries_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,7 +21,7 @@ MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 
 
 @click.command()
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
 @click.option(
     "--scores", multiple=True, type=click.Path(exists=True, dir_okay=False), help="Scores; repeat to compare."
 )
@@ -50,13 +51,12 @@ def evaluate(
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
     if len({*scores, *model}) < len(scores) + len(model):
         raise click.UsageError("a file of --scores or --model is given twice")
-    from rankopt.data import read_svmlight
     from rankopt.measures import compare, parse
     from rankopt.measures import evaluate as measured
     from rankopt.measures.convention import convention_named
 
     wanted, rules = [parse(text) for text in measure or MEASURES], convention_named(convention)
-    queries = read_svmlight(data, unjudged=unjudged)
+    queries = queries_at(data, unjudged=unjudged)
     runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
     runs |= {path: _predicted(path, data, unjudged) for path in model}
     found = {path: measured(queries, run, wanted, convention=rules) for path, run in runs.items()}
@@ -90,13 +90,12 @@ def evaluate(
 
 def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
     """Scores of the model at `path`, grouped by query."""
-    from rankopt.data import read_svmlight
     from rankopt.losses.scores import linear_scores
     from rankopt.rankers import load_model
 
     ranker = load_model(path)
     return linear_scores(
-        read_svmlight(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_
+        queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_
     )
 
 

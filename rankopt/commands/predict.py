@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from rankopt.commands.output import as_json, json_option
+from rankopt.commands.reading import queries_at
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
 @click.option("--output", required=True, type=click.Path(dir_okay=False, allow_dash=True), help="A file, or - .")
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
 @json_option
@@ -19,11 +20,10 @@ def predict(model: str, data: str, output: str, unjudged: float | None, json_: b
     """Score the documents of DATA with MODEL: one score a line, in the order of the file."""
     if json_ and output == "-":
         raise click.UsageError("--json and --output - both print to standard output; write the scores to a file")
-    from rankopt.data import read_svmlight
     from rankopt.rankers import load_model
 
     ranker = load_model(model)
-    queries = read_svmlight(data, n_features=ranker.n_features_in_, unjudged=unjudged)
+    queries = queries_at(data, n_features=ranker.n_features_in_, unjudged=unjudged)
     scores = ranker.predict(queries)
     # A file is replaced as a whole; a device or a pipe can only be written to.
     replaced = output != "-" and (Path(output).is_file() or not Path(output).exists())

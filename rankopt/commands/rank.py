@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.output import as_json, json_option
+from rankopt.commands.reading import queries_at
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
@@ -20,7 +21,7 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
-@click.argument("data", type=click.Path(exists=True, dir_okay=False))
+@click.argument("data", type=click.Path(exists=True))
 @click.option("--k", type=click.IntRange(1), help="How many documents a query; needed for quotas [all].")
 @click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
 @click.option(
@@ -51,12 +52,12 @@ def rank(
     quotas = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
     if any(quotas.values()) and k is None:
         raise click.UsageError("quotas need --k: how many documents are shown")
-    from rankopt.data import read_attributes, read_svmlight
+    from rankopt.data import read_attributes
     from rankopt.errors import DataError
     from rankopt.rankers import load_model
 
     ranker = load_model(model)
-    queries = read_svmlight(data, n_features=ranker.n_features_in_, unjudged=0)
+    queries = queries_at(data, n_features=ranker.n_features_in_, unjudged=0)
     if attributes is not None:
         queries = read_attributes(attributes, queries)
     admissible = _stated(queries, k or 1, quotas, short) if any(quotas.values()) else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.output import as_json, json_option, table
+from rankopt.commands.reading import queries_at
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -17,9 +18,9 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True, dir_okay=False))
+@click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
 @click.option("--model", required=True, type=click.Path(dir_okay=False), help="Where the model is written.")
-@click.option("--validate", type=click.Path(exists=True, dir_okay=False), help="Data on which λ is chosen.")
+@click.option("--validate", type=click.Path(exists=True), help="Data on which λ is chosen.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
     "--bound", type=click.Choice(["convex", "tie-aware", "nonconvex"]), default="nonconvex", show_default=True,
@@ -56,13 +57,12 @@ def train(
     """
     if len(lam) > 1 and validate is None:
         raise click.UsageError("several --lam need --validate FILE to choose on")
-    from rankopt.data import read_svmlight
 
     folder = Path(model).resolve().parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise click.UsageError(f"--model {model}: the folder {folder} does not exist or cannot be written to")
-    queries = read_svmlight(train_file, unjudged=unjudged)
-    validation = None if validate is None else read_svmlight(validate, unjudged=unjudged, n_features=queries.n_features)
+    queries = queries_at(train_file, unjudged=unjudged)
+    validation = None if validate is None else queries_at(validate, unjudged=unjudged, n_features=queries.n_features)
     rows, best, interrupted = [], None, False
     for value in lam or (0.1,):
         ranker, row, interrupted = _fitted(queries, validation, value, not json_, options)

@@ -47,13 +47,29 @@ def read_svmlight(
     Query ids are integers where the file writes integers, else strings; document ids are strings. Raises DataError
     naming file and line; a missing file is Python's own FileNotFoundError.
     """
+    file = fspath(path)
+    return queries_of_text(
+        _text(file), file, missing=missing, unjudged=unjudged, dtype=dtype, sparse=sparse, n_features=n_features
+    )
+
+
+def queries_of_text(
+    text: bytes,
+    file: str,
+    *,
+    missing: float | None,
+    unjudged: float | str | None,
+    dtype: Any,
+    sparse: bool | str,
+    n_features: int | None,
+    first_line: int = 1,
+) -> Queries:
+    """The queries of a text that begins with this line of the file; the options are those of `read_svmlight`."""
     if np.dtype(dtype) not in (np.float32, np.float64):
         raise OptionError(f"dtype cannot be {dtype!r}; it is float64 or float32.")
     if missing is not None and not np.isfinite(missing):
         raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
-    file = fspath(path)
-    text = _text(file)
-    parsed = _parsed(text, file, missing, unjudged)
+    parsed = _parsed(text, file, missing, unjudged, first_line)
     greatest = int(parsed.columns.max(initial=-1)) + 1
     names = header_names(text, file, greatest)
     d = _width(greatest, names, n_features, file)
@@ -80,7 +96,7 @@ def _text(file: str) -> bytes:
     return text.removeprefix(codecs.BOM_UTF8)
 
 
-def _parsed(text: bytes, file: str, missing: float | None, unjudged: Any) -> Parsed:
+def _parsed(text: bytes, file: str, missing: float | None, unjudged: Any, first_line: int) -> Parsed:
     """Large texts by compiled code; small ones, and whatever it finds odd, line by line."""
     if len(text) >= COMPILED_FROM:
         from rankopt.data.svmlight_bytes import parse_bytes
@@ -88,7 +104,7 @@ def _parsed(text: bytes, file: str, missing: float | None, unjudged: Any) -> Par
         parsed = parse_bytes(text, missing)
         if parsed is not None and (unjudged is not None or not (parsed.grades < 0).any()):
             return parsed
-    return parse_lines(text, file, missing, unjudged)
+    return parse_lines(text, file, missing, unjudged, first_line)
 
 
 def _width(greatest: int, names: list[str] | None, n_features: int | None, file: str) -> int:

@@ -47,17 +47,18 @@ def query_name(token: bytes) -> Hashable:
     return int(text) if re.fullmatch("0|-?[1-9][0-9]{0,17}", text) else text
 
 
-def parse_lines(text: bytes, file: str, missing: float | None, unjudged: Any) -> Parsed:
+def parse_lines(text: bytes, file: str, missing: float | None, unjudged: Any, first_line: int = 1) -> Parsed:
     """Read every line strictly; raises DataError naming file and line for the first that breaks the format.
 
     missing: the value of `nan` and `NULL`, None to refuse them. unjudged: None refuses negative grades.
+    first_line: the number in the file of the first line of the text.
     """
     grades: list[float] = []
     bounds, columns, values, starts = [0], [], [], []
     seen: dict[bytes, int] = {}
     documents: list[bytes | None] = []
     current = None
-    for number, line in enumerate(text.split(b"\n"), start=1):
+    for number, line in enumerate(text.split(b"\n"), start=first_line):
         where = f"{file}, line {number}"
         tokens, comment = _tokens(line.removesuffix(b"\r"), where)
         if not tokens:

@@ -1,0 +1,57 @@
+"""`rankopt store`: files of any size, once read, as a folder that later commands map into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from rankopt.commands.output import as_json, json_option, waiting
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+
+
+@click.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, dir_okay=False))
+@click.option("--output", required=True, type=click.Path(), help="The folder to write; it must not exist yet.")
+@click.option("--float32", is_flag=True, help="Keep features in single precision: half the size, sums stay double.")
+@click.option("--sparse", is_flag=True, help="Keep only the features that are written.")
+@click.option("--features", type=int, help="How many features there are [those of the first block].")
+@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@json_option
+def store(
+    files: tuple[str, ...],
+    output: str,
+    float32: bool,
+    sparse: bool,
+    features: int | None,
+    unjudged: float | None,
+    json_: bool,
+) -> None:
+    """Store LETOR / SVMlight FILEs, one after the other, as a folder of queries.
+
+    Files are read block by block, so they may be larger than memory; `train`, `predict`, `rank` and `evaluate` take the
+    folder where they take a file, and map its features into memory instead of reading them.
+    """
+    from rankopt.data.stored import open_stored
+    from rankopt.data.stored import store as write
+    from rankopt.data.svmlight_blocks import read_svmlight_blocks
+
+    def parts() -> Iterator[Queries]:
+        width = features
+        for file in files:
+            for part in read_svmlight_blocks(
+                file, unjudged=unjudged, dtype="float32" if float32 else "float64", sparse=sparse, n_features=width
+            ):
+                width = part.n_features
+                yield part
+
+    with waiting(f"storing {', '.join(files)}"):
+        write(parts(), output)
+    queries = open_stored(output)
+    if json_:
+        as_json({"folder": output, "queries": len(queries), "documents": queries.n_documents})
+    else:
+        click.echo(f"wrote {output}: {queries}")
