@@ -1,8 +1,8 @@
-"""The one loop: a method takes steps until the gap is closed."""
+"""What the one loop is made of: a method that takes steps, and a clock that counts them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Protocol
@@ -15,14 +15,11 @@ from rankopt.optimize.history import Step
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import State
 
-__all__ = ["Callback", "Clock", "Method", "minimise"]
+__all__ = ["Callback", "Clock", "Method"]
 
 Floats = NDArray[np.float64]
 Callback = Callable[[Step, State], bool | None]
 """Called after every step; stops the run by returning True."""
-
-STALLED_AFTER = 60
-"""Steps without any progress of primal or bound beyond rounding after which a run ends."""
 
 
 class Method(Protocol):
@@ -44,12 +41,19 @@ class Clock:
     began: float
 
     @classmethod
-    def started(cls, max_iter: int, time_limit: float | None, callbacks: tuple[Callback, ...] = ()) -> Clock:
-        return cls(max_iter, time_limit, callbacks, [], perf_counter())
+    def started(
+        cls,
+        max_iter: int,
+        time_limit: float | None,
+        callbacks: tuple[Callback, ...] = (),
+        steps: Sequence[Step] = (),
+    ) -> Clock:
+        """A clock that runs from now on; steps and seconds of a run that goes on after `steps` count."""
+        used = steps[-1].seconds if steps else 0.0
+        return cls(max_iter, time_limit, callbacks, list(steps), perf_counter() - used)
 
     def record(self, state: State, round: int) -> Stop | None:
         """Record a step; the reason to stop, if callbacks or limits give one."""
-        seconds = perf_counter() - self.began
         self.steps.append(
             Step(
                 step=len(self.steps) + 1,
@@ -58,7 +62,7 @@ class Clock:
                 bound=state.bound,
                 latest=state.latest,
                 planes=len(state.planes),
-                seconds=seconds,
+                seconds=perf_counter() - self.began,
                 seconds_argmax=state.seconds_argmax,
                 seconds_master=state.seconds_master,
             )
@@ -66,37 +70,12 @@ class Clock:
         asked = [callback(self.steps[-1], state) for callback in self.callbacks]
         if any(asked):
             return Stop.CALLBACK
+        return self.limit()
+
+    def limit(self) -> Stop | None:
+        """The limit that the recorded steps have reached, if they have."""
         if len(self.steps) >= self.max_iter:
             return Stop.ITERATIONS
-        if self.time_limit is not None and seconds >= self.time_limit:
+        if self.time_limit is not None and self.steps and self.steps[-1].seconds >= self.time_limit:
             return Stop.TIME
         return None
-
-
-def minimise(
-    objective: Objective,
-    method: Method,
-    state: State,
-    enough: Callable[[State], bool],
-    clock: Clock,
-    round: int = 0,
-) -> tuple[State, Stop]:
-    """Take steps on a convex objective until `enough` of the state, or the clock, says stop.
-
-    An interruption from the keyboard ends the run with the best point so far.
-    """
-    idle, least = 0, np.inf
-    try:
-        while True:
-            state = method.step(state, objective)
-            reason = clock.record(state, round)
-            if enough(state):
-                return state, Stop.GAP
-            if reason is not None:
-                return state, reason
-            progress = state.gap < least - 1e-15 * abs(state.primal)
-            idle, least = (0, state.gap) if progress else (idle + 1, least)
-            if idle >= STALLED_AFTER:
-                return state, Stop.STALLED
-    except KeyboardInterrupt:
-        return state, Stop.INTERRUPTED
