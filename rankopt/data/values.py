@@ -94,6 +94,19 @@ def frozen_features(features: Features) -> Features:
     return type(features)(parts, shape=features.shape, copy=False)
 
 
+def lent(features: Features) -> Features:
+    """The same features, not copied, as ones that nobody can write to: for a caller who promises not to meanwhile."""
+    if is_sparse(features):
+        parts = (_lent(features.data), _lent(features.indices), _lent(features.indptr))
+        return type(features)(parts, shape=features.shape, copy=False)
+    return _lent(features) if features.flags.c_contiguous else features
+
+
+def _lent(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """A read-only view that does not show what it is a view of."""
+    return np.asarray(array.data.toreadonly()) if array.size else array
+
+
 def taken(features: Features, rows: NDArray[np.int64]) -> Features:
     """These rows of the features, read-only."""
     table = features[rows]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.losses.loss import LossAt
-from rankopt.losses.within import query_of_row, sorted_rows
+from rankopt.losses.within import query_of_row, share_queries, sorted_rows
 
 __all__ = ["PairwiseHinge"]
 
@@ -57,13 +57,12 @@ class PairwiseHinge:
         from rankopt.losses.violations import count_violations
 
         began = perf_counter()
-        query = query_of_row(self.offsets)
-        rows = sorted_rows(query, -scores)
         above, below = np.empty(scores.size, dtype=np.int64), np.empty(scores.size, dtype=np.int64)
-        count_violations(scores, self.level, rows, self.offsets, above, below)
+        given = (scores, self.level, self.offsets)
+        share_queries(self.offsets, lambda first, last: count_violations(*given, first, last, above, below))
         share = 1.0 / self.pairs
         height = np.add.reduceat(below.astype(np.float64), self.offsets[:-1]) * share
-        slope = (above - below) * share[query]
+        slope = np.repeat(share, np.diff(self.offsets)) * (above - below)
         value = height + np.add.reduceat(slope * scores, self.offsets[:-1])
         return LossAt(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
 

@@ -42,8 +42,9 @@ def orderable(gain: Floats, discount: Floats, offsets: Ints) -> NDArray[np.bool_
     return np.asarray(np.add.reduceat(discount * (best - worst), offsets[:-1]) > 0)
 
 
-def cut(offsets: Ints, rows: int = SHARD_ROWS) -> list[tuple[int, int]]:
-    """Ranges of queries, each of at least `rows` rows but the last."""
+def cut(offsets: Ints, rows: int | None = None) -> list[tuple[int, int]]:
+    """Ranges of queries, each of at least `rows` rows but the last; None is SHARD_ROWS."""
+    rows = SHARD_ROWS if rows is None else rows
     ranges, first = [], 0
     for query in range(1, offsets.size):
         if offsets[query] - offsets[first] >= rows or query == offsets.size - 1:

@@ -23,7 +23,7 @@ PART = 1 << 11
 
 
 def parts_of(offsets: Ints, rows: int = PART) -> Ints:
-    """Bounds of parts of whole queries, given as rows: each of at least `rows` rows but the last."""
+    """Bounds of parts of whole queries, given as rows: each of `rows` rows, give or take a query, but the last."""
     marks = np.arange(rows, offsets[-1], rows)
     bounds = np.unique(offsets[np.searchsorted(offsets, marks)])
     return np.unique(np.concatenate([[0], bounds, offsets[-1:]]))

@@ -4,6 +4,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.argmax.stable_sort import sort_falling
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
 
 __all__ = ["count_violations"]
@@ -32,30 +33,35 @@ def _below(tree: Ints, level: int) -> int:
     return total
 
 
-@compiled(nb.void(READ_FLOATS, READ_INTS, READ_INTS, READ_INTS, INTS, INTS))
-def count_violations(scores: Floats, level: Ints, rows: Ints, offsets: Ints, above: Ints, below: Ints) -> None:
-    """For document j, above[j] counts the documents i of its query with level_i > level_j and s_i - s_j < 1, and
-    below[j] those with level_i < level_j and s_j - s_i < 1. `rows` lists the rows by query, then by rising score."""
-    for q in range(offsets.size - 1):
-        low, high = offsets[q], offsets[q + 1]
+@compiled(nb.void(READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, INTS, INTS))
+def count_violations(
+    scores: Floats, level: Ints, offsets: Ints, first: int, last: int, above: Ints, below: Ints
+) -> None:
+    """For document j of the queries first <= q < last, above[j] counts the documents i of its query with
+    level_i > level_j and s_i - s_j < 1, and below[j] those with level_i < level_j and s_j - s_i < 1."""
+    for q in range(first, last):
+        low, count = offsets[q], offsets[q + 1] - offsets[q]
+        own, grade = scores[low : low + count], level[low : low + count]
+        rising = np.arange(count)
+        sort_falling(rising, -own, np.empty(count, np.int64))
         levels = 1
-        for row in range(low, high):
-            levels = max(levels, level[row] + 1)
+        for j in range(count):
+            levels = max(levels, grade[j] + 1)
         near, far, total = (
             np.zeros(levels + 1, np.int64),
             np.zeros(levels + 1, np.int64),
             np.zeros(levels + 1, np.int64),
         )
-        for row in range(low, high):
-            _insert(total, level[row])
-        reached, passed = low, low
-        for place in range(low, high):
-            j = rows[place]
-            while reached < high and scores[rows[reached]] - scores[j] < 1.0:
-                _insert(near, level[rows[reached]])
+        for j in range(count):
+            _insert(total, grade[j])
+        reached, passed = 0, 0
+        for place in range(count):
+            j = rising[place]
+            while reached < count and own[rising[reached]] - own[j] < 1.0:
+                _insert(near, grade[rising[reached]])
                 reached += 1
-            while passed < high and scores[j] - scores[rows[passed]] >= 1.0:
-                _insert(far, level[rows[passed]])
+            while passed < count and own[j] - own[rising[passed]] >= 1.0:
+                _insert(far, grade[rising[passed]])
                 passed += 1
-            above[j] = (reached - low) - _below(near, level[j] + 1)
-            below[j] = _below(total, level[j]) - _below(far, level[j])
+            above[low + j] = reached - _below(near, grade[j] + 1)
+            below[low + j] = _below(total, grade[j]) - _below(far, grade[j])

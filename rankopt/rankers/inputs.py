@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from rankopt.data.queries import Queries
+from rankopt.data.values import lent
 from rankopt.errors import DataError
 from rankopt.rankers.attributes import row_attributes
 
@@ -92,7 +93,7 @@ def read_queries(
     sizes = [features.shape[0]] if ids is None and group is None else group
     names = getattr(ranker, "feature_names_in_", None)
     columns = row_attributes(attributes, features.shape[0])
-    return Queries.from_arrays(features, relevance, qid=ids, group=sizes, attributes=columns, feature_names=names)
+    return Queries.from_arrays(lent(features), relevance, qid=ids, group=sizes, attributes=columns, feature_names=names)
 
 
 def check_queries_named(ranker: "Shown", X: Any, qid: Any, group: Any) -> None:
