@@ -7,10 +7,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from formulations.errors import InvalidProblem
 
-__all__ = ["LARGEST", "Bools", "Floats", "Ints", "finite", "frozen", "offsets_of", "whole"]
+__all__ = ["LARGEST", "Bools", "Bytes", "Floats", "Ints", "Shorts", "finite", "frozen", "offsets_of", "whole"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+Bytes = NDArray[np.int8]
 Bools = NDArray[np.bool_]
 Scalar = TypeVar("Scalar", bound=np.generic)
 

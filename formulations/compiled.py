@@ -7,12 +7,15 @@ from typing import Any, TypeVar, cast
 
 import numba as nb
 
-__all__ = ["FLOATS", "INTS", "READ_FLOATS", "READ_INTS", "compiled"]
+__all__ = ["BYTES", "FLOATS", "INTS", "READ_FLOATS", "READ_INTS", "READ_SHORTS", "SHORTS", "compiled"]
 
 FLOATS = nb.types.Array(nb.float64, 1, "C")
 INTS = nb.types.Array(nb.int64, 1, "C")
 READ_FLOATS = nb.types.Array(nb.float64, 1, "C", readonly=True)
 READ_INTS = nb.types.Array(nb.int64, 1, "C", readonly=True)
+SHORTS = nb.types.Array(nb.int32, 1, "C")
+READ_SHORTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
+BYTES = nb.types.Array(nb.int8, 1, "C")
 """Contiguous vectors that a kernel writes, and ones that it only reads."""
 
 Kernel = TypeVar("Kernel", bound=Callable[..., Any])

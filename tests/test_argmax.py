@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.two_sorts import WAYS
+from formulations.argmax.whole_batch import WAYS
 from formulations.instances import brute_force
 from formulations.solvers.exact import Exact
 
@@ -139,17 +139,23 @@ def test_every_way_is_reached_and_right(way):
     assert way in seen
 
 
-def test_without_room_for_states_few_candidates_are_assigned():
+@pytest.mark.parametrize(("cut", "way"), [(None, "assignment"), (8, "few candidates")])
+def test_without_room_for_states_an_assignment_is_solved(cut, way):
     random = np.random.default_rng(4)
     ways = set()
     for _ in range(30):
-        problems = batch(random, [60], decay="linear", grades=5)
+        scores, gain = query(random, 60, 5, ties=False)
+        weights = [DECAYS["linear"](60, 70) / 20, DISCOUNTS["nDCG"](60, 60)]
+        discount, decay = weights[1][:cut], weights[0][:cut]
+        problems = ranking(scores, gain, discount=discount, decay=decay, offsets=[0, 60])
         small, large = solve_batch(problems, Exact(room=2)), solve_batch(problems, Exact())
         ways.update(small.way)
         np.testing.assert_allclose(small.value, large.value, atol=problems[0].rounding)
+        assert small.value <= small.bound <= small.value + problems[0].rounding * 60
         assert sorted(small.order) == list(range(60))
-    assert "few candidates" in ways
-    assert ways <= {*WAYS[:-1], "few candidates"}
+        assert large.way[0] not in ("assignment", "few candidates")
+    assert way in ways
+    assert ways <= {*WAYS[:-2], way}
 
 
 @pytest.mark.parametrize(("decay", "ties"), list(product(DECAYS, [False, True])))

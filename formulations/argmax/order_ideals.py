@@ -1,179 +1,175 @@
-"""The best order of a part that two sorts cannot split: dynamic programming over order ideals.
+"""The best order of chains of documents: a merge where one document must be next, dynamic programming where not.
 
-Documents of equal gain stay in order of score, so each distinct gain is a chain; a state says how many of each chain
-are placed, which also tells the next position. A document may be placed once no document that dominates it (ahead of
-it in both extreme sorts) waits: the states are the down-sets of the dominance order. With two gains this is the merge
-of two lists in O(n₊ n₋). From position `stop` on all steps of the weights have one direction, so one sort, `tail`,
-finishes every state.
+Documents of one gain stay in order of score, so each distinct gain is a chain; a state says how many of each chain are
+placed, which also tells the next position. The next document may be the head of any chain that no other head dominates,
+that is, is no worse than in both extreme directions of the steps from this position on. Later positions have narrower
+cones, so mostly one head remains and nothing is stored. Between two positions that have one state only, states are
+kept layer by layer, each in order of its keys: one more document of a chain adds the same to every key, so each chain
+gives a sorted list of new states, and the next layer is the merge of these lists, the best way to a state staying.
+With two gains this is the merge of two lists in O(n₊ n₋).
 """
 
 import numba as nb
 import numpy as np
 
-from formulations.argmax.stable_sort import sort_falling
-from formulations.arrays import Floats, Ints
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, compiled
+from formulations.arrays import Bytes, Floats, Ints, Shorts
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
 
-__all__ = ["CHAINS", "best_order", "chains_of"]
+__all__ = ["CHAINS", "best_labels"]
 
-CHAINS = 12
-"""Most distinct gains of one part; with more, states are too many anyway."""
+CHAINS = 16
+"""Most distinct gains that are merged; with more, states are too many anyway."""
 
+LAST = (1 << 63) - 1
 
-@compiled(nb.int64(READ_FLOATS, INTS, INTS))
-def chains_of(gain: Floats, by_gain: Ints, start: Ints) -> int:
-    """The number of runs of equal gain in `by_gain`, their bounds in `start`; -1 if there are more than CHAINS."""
-    chains = 0
-    start[0] = 0
-    for i in range(1, by_gain.size):
-        if gain[by_gain[i]] != gain[by_gain[i - 1]]:
-            chains += 1
-            if chains == CHAINS:
-                return -1
-            start[chains] = i
-    start[chains + 1] = by_gain.size
-    return chains + 1
-
-
-@compiled(nb.void(nb.int64, INTS, nb.int64, INTS))
-def _decode(key: int, stride: Ints, chains: int, placed: Ints) -> None:
-    for g in range(chains):
-        placed[g] = (key % stride[g + 1]) // stride[g]
-
-
-@compiled(nb.boolean(nb.int64, nb.int64, INTS, INTS, INTS, INTS, INTS, nb.int64))
-def _dominated(
-    x: int, g: int, by_gain: Ints, start: Ints, placed: Ints, first: Ints, second: Ints, chains: int
-) -> bool:
-    """Whether the head of some other chain is ahead of document x, head of chain g, in both sorts."""
-    for h in range(chains):
-        head = start[h] + placed[h]
-        if h != g and head < start[h + 1]:
-            y = by_gain[head]
-            if first[y] < first[x] and second[y] < second[x]:
-                return True
-    return False
+TABLE = nb.types.Array(nb.int64, 2, "C")
+NUMBERS = nb.types.Array(nb.float64, 2, "C")
+PLACES = nb.types.Array(nb.int32, 2, "C")
 
 
 @compiled(
     nb.int64(
-        READ_FLOATS,
-        READ_FLOATS,
-        READ_FLOATS,
-        READ_FLOATS,
-        INTS,
-        INTS,
-        INTS,
-        INTS,
-        nb.int64,
-        nb.int64,
-        INTS,
-        INTS,
-        INTS,
-        FLOATS,
-        INTS,
+        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
+        TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES,
     )
-)
-def best_order(
-    scores: Floats,
-    gain: Floats,
+)  # fmt: skip
+def best_labels(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
     discount: Floats,
     decay: Floats,
-    documents: Ints,
-    first: Ints,
-    second: Ints,
-    tail: Ints,
-    low: int,
+    low: Shorts,
+    high: Shorts,
     stop: int,
-    table: Ints,
-    state_key: Ints,
-    state_slot: Ints,
-    state_value: Floats,
-    state_from: Ints,
+    next_key: Ints,
+    next_value: Floats,
+    next_from: Shorts,
+    key: Ints,
+    value: Floats,
+    origin: Shorts,
+    chain: Bytes,
+    label: Bytes,
 ) -> int:
-    """Put `documents` (given by rank in the first sort) into their best order from position `low` on.
+    """label[p] = the chain whose next document is best at position p < stop; the most states a position has, -1 if
+    they or their keys outgrow their room.
 
-    first, second: the rank of each document in either sort. tail: `documents` in the order best from `stop` on.
-    table: slots of an open-addressing hash table, a power of two, at least twice the room for states; its content does
-    not matter, a slot counts only if the state it names points back to it. state_*: room for states.
-    Returns the number of chains, or -1 (documents untouched) where the room does not suffice.
+    Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]].
+    low, high: see `cones`. Room: rows of next_* a chain, key and value a state of one layer, origin and chain a state.
     """
-    count = documents.size
-    layers = min(stop - low, count)
-    by_gain, worth = documents.copy(), np.empty(gain.size)
-    for x in documents:
-        worth[x] = gain[x]
-    sort_falling(by_gain, worth, np.empty(count, np.int64))
-    start = np.zeros(CHAINS + 1, np.int64)
-    chains = chains_of(gain, by_gain, start)
-    if chains < 0:
-        return -1
-    stride = np.ones(CHAINS + 1, np.int64)
+    chains = worth.size
+    placed, shift, mask = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
+    count, taken = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
+    one, two = np.empty(CHAINS), np.empty(CHAINS)
+    bits = 0
     for g in range(chains):
-        reach = min(start[g + 1] - start[g], layers) + 1
-        if stride[g] > (1 << 61) // reach:
+        shift[g] = bits
+        while size[g] >= 1 << (bits - shift[g]):
+            bits += 1
+        mask[g] = (1 << (bits - shift[g])) - 1
+    # Weights count above those of the last position, so that what is still to come counts nothing.
+    floor_c, floor_a = decay[stop], discount[stop]
+    widest, spent, p = 1, 0, 0
+    while p < stop:
+        # One state: the head that is best in either extreme direction is next, if that is one head.
+        dc, da = decay[low[p]] - decay[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
+        ec, ea = decay[high[p]] - decay[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
+        first, second = -1, -1
+        first_one, first_two, second_one, second_two = -np.inf, -np.inf, -np.inf, -np.inf
+        for g in range(chains):
+            if placed[g] < size[g]:
+                s = height[start[g] + placed[g]]
+                x, y = dc * s - da * worth[g], ec * s - ea * worth[g]
+                if x > first_one or (x == first_one and y > first_two):
+                    first, first_one, first_two = g, x, y
+                if y > second_two or (y == second_two and x > second_one):
+                    second, second_one, second_two = g, x, y
+        if first == second:
+            label[p] = first
+            placed[first] += 1
+            p += 1
+            continue
+        # More than one: layers of states from here to the next position that has a single one.
+        if bits > 62:
             return -1
-        stride[g + 1] = stride[g] * reach
-    mask = table.size - 1
-    placed = np.zeros(CHAINS, np.int64)
-    state_key[0], state_slot[0], state_value[0], state_from[0] = 0, -1, 0.0, -1
-    begin, end = 0, 1
-    for position in range(low, low + layers):
-        c, a = decay[position], discount[position]
-        grown = end
-        for state in range(begin, end):
-            key = state_key[state]
-            _decode(key, stride, chains, placed)
+        key[0], value[0], origin[0] = 0, 0.0, -1
+        for g in range(chains):
+            key[0] += placed[g] << shift[g]
+        begin, width, begun = 0, 1, p
+        while True:
+            if begin + width + chains * width > origin.size or chains * width > key.size:
+                return -1
+            dc, da = decay[low[p]] - decay[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
+            ec, ea = decay[high[p]] - decay[high[p] + 1], discount[high[p]] - discount[high[p] + 1]
+            c, a = decay[p] - floor_c, discount[p] - floor_a
             for g in range(chains):
-                head = start[g] + placed[g]
-                if head >= start[g + 1]:
-                    continue
-                x = by_gain[head]
-                if _dominated(x, g, by_gain, start, placed, first, second, chains):
-                    continue
-                value = state_value[state] + c * scores[x] - a * gain[x]
-                next_key = key + stride[g]
-                slot = ((next_key * -7046029254386353131) >> 40) & mask
-                known = -1
-                while 0 <= table[slot] < grown and state_slot[table[slot]] == slot:
-                    if state_key[table[slot]] == next_key:
-                        known = table[slot]
-                        break
-                    slot = (slot + 1) & mask
-                if known < 0:
-                    if grown == state_key.size:
-                        return -1
-                    table[slot] = grown
-                    state_key[grown], state_slot[grown] = next_key, slot
-                    known, grown = grown, grown + 1
-                elif value <= state_value[known]:
-                    continue
-                state_value[known] = value
-                state_from[known] = state * CHAINS + g
-        begin, end = end, grown
-    chain_of, rank = np.empty(gain.size, np.int64), np.empty(gain.size, np.int64)
-    for g in range(chains):
-        for i in range(start[g], start[g + 1]):
-            chain_of[by_gain[i]], rank[by_gain[i]] = g, i - start[g]
-    best, best_value = begin, -np.inf
-    for state in range(begin, end):
-        _decode(state_key[state], stride, chains, placed)
-        value, position = state_value[state], low + layers
-        for x in tail:
-            if rank[x] >= placed[chain_of[x]]:
-                value += decay[position] * scores[x] - discount[position] * gain[x]
-                position += 1
-        if value > best_value:
-            best, best_value = state, value
-    _decode(state_key[best], stride, chains, placed)
-    position = layers
-    for x in tail:
-        if rank[x] >= placed[chain_of[x]]:
-            documents[position] = x
-            position += 1
-    for position in range(layers - 1, -1, -1):
-        g = state_from[best] % CHAINS
-        best = state_from[best] // CHAINS
-        placed[g] -= 1
-        documents[position] = by_gain[start[g] + placed[g]]
-    return chains
+                count[g] = 0
+            for t in range(width):
+                here = key[t]
+                first, second = -1, -1
+                first_one, first_two, second_one, second_two = -np.inf, -np.inf, -np.inf, -np.inf
+                for g in range(chains):
+                    done = (here >> shift[g]) & mask[g]
+                    if done < size[g]:
+                        s = height[start[g] + done]
+                        x, y = dc * s - da * worth[g], ec * s - ea * worth[g]
+                        one[g], two[g] = x, y
+                        if x > first_one or (x == first_one and y > first_two):
+                            first, first_one, first_two = g, x, y
+                        if y > second_two or (y == second_two and x > second_one):
+                            second, second_one, second_two = g, x, y
+                    else:
+                        one[g], two[g] = -np.inf, -np.inf
+                for g in range(chains):
+                    x, y = one[g], two[g]
+                    if g != first and g != second:
+                        # Nothing dominates the first and the second; between them in both directions others may stay.
+                        if first == second or x <= second_one or y <= first_two:
+                            continue
+                        dominated = False
+                        for h in range(chains):
+                            if one[h] >= x and two[h] >= y and (one[h] > x or two[h] > y or h < g):
+                                dominated = True
+                                break
+                        if dominated:
+                            continue
+                    i = count[g]
+                    next_key[g, i] = here + (1 << shift[g])
+                    next_value[g, i] = value[t] + (c * height[start[g] + ((here >> shift[g]) & mask[g])] - a * worth[g])
+                    next_from[g, i] = begin + t
+                    count[g] = i + 1
+            for g in range(chains):
+                next_key[g, count[g]] = LAST
+                taken[g] = 0
+            begin, new = begin + width, 0
+            while True:
+                least = LAST
+                for g in range(chains):
+                    least = min(least, next_key[g, taken[g]])
+                if least == LAST:
+                    break
+                best = -np.inf
+                for g in range(chains):
+                    i = taken[g]
+                    if next_key[g, i] == least:
+                        if next_value[g, i] > best:
+                            best = next_value[g, i]
+                            origin[begin + new], chain[begin + new] = next_from[g, i], g
+                        taken[g] = i + 1
+                key[new], value[new] = least, best
+                new += 1
+            width, p = new, p + 1
+            widest, spent = max(widest, width), spent + width
+            if spent > origin.size:
+                return -1
+            if width == 1 or p == stop:
+                break
+        last = int(value[:width].argmax())
+        for g in range(chains):
+            placed[g] = (key[last] >> shift[g]) & mask[g]
+        state = begin + last
+        for q in range(p - 1, begun - 1, -1):
+            label[q] = chain[state]
+            state = origin[state]
+    return widest

@@ -31,19 +31,23 @@ class BatchSolution:
     order: Ints
     value: Floats
     bound: Floats
-    way: NDArray[Any]
+    ways: NDArray[np.int8]
+    names: tuple[str, ...]
     solver: str
     seconds: float = 0.0
 
-    @classmethod
-    def judged(cls, batch: RankTwoBatch, order: Ints, way: NDArray[Any], solver: str) -> BatchSolution:
-        """The answer with these orders, values recomputed from the data, the bound a rounding error above."""
-        placed = order + np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
-        decayed, discounted = batch.decay * batch.scores[placed], batch.discount * batch.gain[placed]
-        value = np.add.reduceat(decayed - discounted, batch.offsets[:-1])
-        size = np.add.reduceat(np.abs(decayed) + np.abs(discounted), batch.offsets[:-1])
-        rounding = EPSILON * (8.0 + np.diff(batch.offsets) / 2.0) * size
-        return cls(batch, order, value, value + rounding, way, solver)
+    @property
+    def way(self) -> NDArray[Any]:
+        """How each query was solved, in words."""
+        return np.array(self.names, dtype=object)[self.ways]
+
+    def recomputed(self, query: int) -> tuple[float, float]:
+        """Value of the query's order from the data, and a bound a rounding error above, if the order is optimal."""
+        batch, rows = self.problems, slice(int(self.problems.offsets[query]), int(self.problems.offsets[query + 1]))
+        decayed = batch.decay[rows] * batch.scores[rows][self.order[rows]]
+        discounted = batch.discount[rows] * batch.gain[rows][self.order[rows]]
+        value, size = float((decayed - discounted).sum()), float((np.abs(decayed) + np.abs(discounted)).sum())
+        return value, value + EPSILON * (8.0 + 2.0 * decayed.size) * size
 
     @property
     def position(self) -> Ints:
@@ -73,7 +77,7 @@ class BatchSolution:
         problem = self.problems[query]
         low = int(self.problems.offsets[query])
         solution = problem.solution(self.order[low : low + problem.positions])
-        return solution.told_by(solver=self.solver, message=str(self.way[query]))
+        return solution.told_by(solver=self.solver, message=self.names[self.ways[query]])
 
 
 @runtime_checkable
@@ -101,5 +105,5 @@ def _one_by_one(batch: RankTwoBatch, solver: Solver) -> BatchSolution:
         left = np.setdiff1d(np.arange(high - low), solution.order, assume_unique=True)
         order[low:high] = np.concatenate([solution.order, left])
         value[query], bound[query] = solution.value, solution.bound
-    way = np.full(len(batch), solver.spec, dtype=object)
-    return BatchSolution(batch, order, value, bound, way, solver.spec)
+    ways = np.zeros(len(batch), dtype=np.int8)
+    return BatchSolution(batch, order, value, bound, ways, (solver.spec,), solver.spec)

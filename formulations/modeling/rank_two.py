@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from formulations.modeling.position_weights import non_increasing
 
 __all__ = ["RankTwoAssignment", "RankTwoBatch"]
 
+Kept = TypeVar("Kept")
+
 
 def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
     """Raise `InvalidProblem` where a profit could overflow."""
@@ -28,8 +31,11 @@ def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
 
 
 def _scale(problem: RankTwoAssignment | RankTwoBatch) -> float:
-    decayed = np.abs(problem.decay).max() * np.abs(problem.scores).max()
-    return float(decayed + np.abs(problem.discount).max() * np.abs(problem.gain).max())
+    return _largest(problem.decay) * _largest(problem.scores) + _largest(problem.discount) * _largest(problem.gain)
+
+
+def _largest(values: Floats) -> float:
+    return float(max(values.max(), -values.min()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,6 +140,7 @@ class RankTwoBatch:
     discount: Floats
     decay: Floats
     offsets: Ints
+    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name in ("scores", "gain", "discount", "decay"):
@@ -171,10 +178,16 @@ class RankTwoBatch:
     def with_scores(self, scores: Floats) -> RankTwoBatch:
         """The same batch at other scores; only these are checked again."""
         batch = object.__new__(RankTwoBatch)
-        for name in ("gain", "discount", "decay", "offsets"):
+        for name in ("gain", "discount", "decay", "offsets", "_kept"):
             object.__setattr__(batch, name, getattr(self, name))
         object.__setattr__(batch, "scores", finite("scores", scores, 1))
         if batch.scores.shape != self.scores.shape:
             raise InvalidProblem(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
         _fits(batch)
         return batch
+
+    def kept(self, name: str, make: Callable[[], Kept]) -> Kept:
+        """What `make` makes of gain, weights and offsets alone: made once for this batch at all scores."""
+        if name not in self._kept:
+            self._kept[name] = make()
+        return cast(Kept, self._kept[name])

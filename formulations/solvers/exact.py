@@ -13,6 +13,7 @@ from formulations.modeling.form import Form
 from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch
 from formulations.modeling.solution import Solution
 from formulations.modeling.solve import Answer
+from formulations.threads import share
 
 __all__ = ["Exact"]
 
@@ -21,10 +22,11 @@ __all__ = ["Exact"]
 class Exact:
     """The loss-augmented argmax by its structure (see `formulations.argmax`); exact on every input.
 
-    room: states that the dynamic program may hold; a query that needs more is solved as an assignment.
+    room: states that the dynamic program may hold for a query, by default as many as cost less than an assignment of
+    all its documents; a query that needs more is solved as an assignment.
     """
 
-    room: int = 20_000
+    room: int | None = None
 
     accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment,)
     package: ClassVar[str] = "rankopt"
@@ -36,28 +38,40 @@ class Exact:
     def solve(self, problem: RankTwoAssignment, start: Solution | None = None) -> Answer:
         padded = _padded(problem)
         if padded is None:  # a negative weight at the last position: left-out documents are worth more than placed ones
-            order, way = _few_candidates(problem), "few candidates"
+            order, way = _few_candidates(problem)
         else:
             answer = self.solve_batch(padded)
             order, way = answer.order[: problem.positions], answer.way[0]
         return Answer(order, message=way, details={"way": way})
 
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution:
-        """All queries at once; the way taken is reported for each."""
-        from formulations.argmax.two_sorts import WAYS, argmax_batch
+        """All queries at once, on all threads; the way taken is reported for each."""
+        from formulations.argmax.layout import Layout
+        from formulations.argmax.whole_batch import UNSOLVED, WAYS, argmax_range
 
+        layout = batch.kept("layout", lambda: Layout.of(batch.gain, batch.discount, batch.decay, batch.offsets))
         order = np.empty(batch.scores.size, dtype=np.int64)
-        ways = np.empty(len(batch), dtype=np.int8)
-        argmax_batch(
-            batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, max(self.room, 2), order, ways
-        )
-        names = np.array([*WAYS[:-1], "few candidates"], dtype=object)[ways]
-        for query in np.flatnonzero(ways == len(WAYS) - 1).tolist():
-            problem, low = batch[query], batch.offsets[query]
-            placed = _few_candidates(problem)
-            rest = np.setdiff1d(np.arange(problem.documents), placed)
-            order[low : batch.offsets[query + 1]] = np.concatenate([placed, rest])
-        return BatchSolution.judged(batch, order, way=names, solver=self.spec)
+        value, bound, ways = np.empty(len(batch)), np.empty(len(batch)), np.empty(len(batch), dtype=np.int8)
+        room = 0 if self.room is None else max(self.room, 2)
+
+        def solve_part(part: int) -> None:
+            argmax_range(
+                batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, layout.by_gain,
+                layout.chain_start, layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
+                layout.parts[part], layout.parts[part + 1], room, order, value, bound, ways,
+            )  # fmt: skip
+
+        share(layout.parts.size - 1, solve_part)
+        answer = BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
+        for query in np.flatnonzero(ways == UNSOLVED).tolist():
+            problem, rows = batch[query], slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
+            placed, way = _few_candidates(problem)
+            left = np.ones(problem.documents, dtype=bool)
+            left[placed] = False
+            order[rows] = np.concatenate([placed, np.flatnonzero(left)])
+            ways[query] = WAYS.index(way)
+            value[query], bound[query] = answer.recomputed(query)
+        return answer
 
 
 def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
@@ -69,9 +83,12 @@ def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
     return RankTwoBatch(problem.scores, problem.gain, discount, decay, np.array([0, problem.documents]))
 
 
-def _few_candidates(problem: RankTwoAssignment) -> Ints:
-    """Of documents with one gain only the best-scored can be needed at positions of decay >= 0, only the worst-scored
-    at positions of decay < 0, and no more of them than there are such positions: an assignment of those."""
+def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:
+    """The document at each position, and what was solved: an assignment, of few candidates if that is possible.
+
+    Of documents with one gain only the best-scored can be needed at positions of decay >= 0, only the worst-scored at
+    positions of decay < 0, and no more of them than there are such positions.
+    """
     from scipy.optimize import linear_sum_assignment
 
     by_score = np.lexsort((-problem.scores, problem.gain))
@@ -84,4 +101,5 @@ def _few_candidates(problem: RankTwoAssignment) -> Ints:
     candidates = np.sort(by_score[needed])
     profit = np.outer(problem.decay, problem.scores[candidates]) - np.outer(problem.discount, problem.gain[candidates])
     _, chosen = linear_sum_assignment(profit, maximize=True)
-    return np.asarray(candidates[chosen], dtype=np.int64)
+    way = "few candidates" if candidates.size < problem.documents else "assignment"
+    return np.asarray(candidates[chosen], dtype=np.int64), way

@@ -1,0 +1,75 @@
+"""The documents of one gain by falling score: all of them, or as many as can be needed."""
+
+import numba as nb
+
+from formulations.arrays import Floats, Shorts
+from formulations.compiled import FLOATS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
+
+__all__ = ["sort_chain"]
+
+RUN = 16
+"""Length of the runs that insertion sort makes before merging begins."""
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS))
+def _few(scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts) -> None:
+    """height, document: the `reach` best scores and whose they are, first come first of equal ones."""
+    held = 0
+    for x in members:
+        s = scores[x]
+        if held == reach:
+            if s <= height[held - 1]:
+                continue
+            i = held - 1
+        else:
+            i = held
+            held += 1
+        while i > 0 and height[i - 1] < s:
+            height[i], document[i] = height[i - 1], document[i - 1]
+            i -= 1
+        height[i], document[i] = s, x
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS))
+def sort_chain(
+    scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts, other: Floats, spare: Shorts
+) -> None:
+    """Put the members by falling score, equal ones as they come, into document, their scores into height.
+
+    Only the first `reach` need be right. other, spare: as much room again.
+    """
+    count = members.size
+    if 4 * reach <= count:
+        _few(scores, members, reach, height, document)
+        return
+    for begin in range(0, count, RUN):
+        for i in range(begin, min(begin + RUN, count)):
+            x = members[i]
+            s = scores[x]
+            j = i
+            while j > begin and height[j - 1] < s:
+                height[j], document[j] = height[j - 1], document[j - 1]
+                j -= 1
+            height[j], document[j] = s, x
+    width = RUN
+    while width < count:
+        for begin in range(0, count - width, 2 * width):
+            middle, end = begin + width, min(begin + 2 * width, count)
+            if height[middle - 1] >= height[middle]:
+                continue
+            for i in range(begin, middle):
+                other[i], spare[i] = height[i], document[i]
+            left, right, place = begin, middle, begin
+            while left < middle and right < end:
+                if other[left] >= height[right]:
+                    height[place], document[place] = other[left], spare[left]
+                    left += 1
+                else:
+                    height[place], document[place] = height[right], document[right]
+                    right += 1
+                place += 1
+            while left < middle:
+                height[place], document[place] = other[left], spare[left]
+                left += 1
+                place += 1
+        width *= 2

@@ -1,0 +1,40 @@
+"""Which exchanges can pay: the extreme directions among the steps of the position weights from each position on.
+
+For positions p < q and documents x, y, x at p and y at q is no worse than the reverse when
+(c_p - c_q)(s_x - s_y) >= (a_p - a_q)(b_x - b_y). All (c_p - c_q, a_p - a_q) lie in the cone spanned by the steps
+(c_i - c_{i+1}, a_i - a_{i+1}), p <= i < q, so a document that is no worse in both extreme directions goes first.
+Later positions see fewer steps, hence a cone that is no wider.
+"""
+
+import numba as nb
+
+from formulations.arrays import Floats, Shorts
+from formulations.compiled import READ_FLOATS, SHORTS, compiled
+
+__all__ = ["find_cones"]
+
+
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS))
+def find_cones(discount: Floats, decay: Floats, low: Shorts, high: Shorts) -> int:
+    """low[p], high[p]: the i >= p whose steps are extreme, most in score and most in gain; equal if all are parallel.
+
+    Returns the first position from which on no weight changes; what stands there and after is all one, and low and high
+    are not set. Products decide the order of angles, so equal weights compare exactly.
+    """
+    n = decay.size
+    stop = n - 1
+    while stop > 0 and decay[stop - 1] == decay[stop] and discount[stop - 1] == discount[stop]:
+        stop -= 1
+    if stop == 0:
+        return 0
+    one, two = stop - 1, stop - 1
+    one_c, one_a = decay[one] - decay[stop], discount[one] - discount[stop]
+    two_c, two_a = one_c, one_a
+    for p in range(stop - 1, -1, -1):
+        dc, da = decay[p] - decay[p + 1], discount[p] - discount[p + 1]
+        if one_c * da - one_a * dc < 0.0:
+            one, one_c, one_a = p, dc, da
+        elif two_c * da - two_a * dc > 0.0:
+            two, two_c, two_a = p, dc, da
+        low[p], high[p] = one, two
+    return stop

@@ -1,0 +1,64 @@
+"""What the argmax knows of a batch before the scores: chains of equal gain, cones of steps, where weights end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+
+from formulations.argmax.cones import find_cones
+from formulations.arrays import Floats, Ints, Shorts
+from formulations.compiled import INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
+
+__all__ = ["PART_ROWS", "Layout"]
+
+PART_ROWS = 1 << 13
+"""Rows of the queries that one thread takes at a time."""
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, SHORTS, SHORTS, INTS))
+def _cones(discount: Floats, decay: Floats, offsets: Ints, low: Shorts, high: Shorts, stop: Ints) -> None:
+    for q in range(offsets.size - 1):
+        rows = slice(offsets[q], offsets[q + 1])
+        stop[q] = find_cones(discount[rows], decay[rows], low[rows], high[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """by_gain: the documents of each query, counted within it, by rising gain and then as they come.
+
+    chain_start: places in by_gain where a chain of one gain begins, worth its gain, those of query q being entries
+    first_chain[q] : first_chain[q + 1]. low, high, stop: see `cones`. parts: queries cut into about equal parts.
+    """
+
+    by_gain: Shorts
+    chain_start: Ints
+    worth: Floats
+    first_chain: Ints
+    low: Shorts
+    high: Shorts
+    stop: Ints
+    parts: Ints
+
+    @classmethod
+    def of(cls, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Layout:
+        lengths = np.diff(offsets)
+        query = np.repeat(np.arange(lengths.size), lengths)
+        by_gain = np.lexsort((gain, query))
+        sorted_gain = gain[by_gain]
+        begins = np.append(True, sorted_gain[1:] != sorted_gain[:-1])
+        begins[offsets[:-1]] = True
+        chain_start = np.append(np.flatnonzero(begins), gain.size)
+        low, high = np.zeros(gain.size, dtype=np.int32), np.zeros(gain.size, dtype=np.int32)
+        stop = np.empty(lengths.size, dtype=np.int64)
+        _cones(discount, decay, offsets, low, high, stop)
+        within = (by_gain - np.repeat(offsets[:-1], lengths)).astype(np.int32)
+        first_chain = np.searchsorted(chain_start, offsets)
+        return cls(within, chain_start, sorted_gain[chain_start[:-1]], first_chain, low, high, stop, _parts(offsets))
+
+
+def _parts(offsets: Ints) -> Ints:
+    """Bounds of ranges of whole queries, cut by the data alone."""
+    marks = np.append(np.arange(0, offsets[-1], PART_ROWS), offsets[-1])
+    return np.unique(np.searchsorted(offsets, marks))
