@@ -10,7 +10,9 @@ from sklearn.linear_model import LinearRegression, Ridge
 from rankopt.data import Queries, read_svmlight
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import RegressionRanker
-from rankopt.rankers.least_squares import least_squares
+from rankopt.rankers.centred_blocks import Centred
+from rankopt.rankers.least_squares import _by_singular_values, least_squares
+from rankopt.rankers.normal_equations import by_normal_equations
 
 N, D, M = 60, 6, 7
 
@@ -53,6 +55,31 @@ def test_constant_features_get_no_weight_and_copies_share_it(rows, form):
     coef = RegressionRanker().fit(form(wide), grades, qid=qid).coef_
     assert_array_equal(coef[D : D + 2], 0.0)
     assert_allclose([coef[0], coef[-1]], alone[0] / 2, rtol=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("form", [np.asarray, csr_array])
+def test_normal_equations_and_singular_values_agree_to_full_precision(form, alpha):
+    """Columns of any unit, correlations up to .99999; many jobs of blocks."""
+    rng = np.random.default_rng(5)
+    features = rng.normal(size=(150_000, 7)) * 10.0 ** np.array([-9, 9, 0, -5, 3, 1, 0]) + 3.0
+    features[:, 6] = features[:, 2] + 0.005 * features[:, 6]
+    targets, root = rng.normal(size=150_000), np.sqrt(rng.random(150_000))
+    mean = root**2 @ features / (root**2).sum()
+    matrix = Centred(form(features), np.arange(150_000), root, mean)
+    right, rounding = root * targets, np.zeros(7)
+    fast, safe = (
+        by_normal_equations(matrix, right, rounding, alpha),
+        _by_singular_values(matrix, right, rounding, alpha),
+    )
+    assert_allclose(fast, safe, rtol=1e-9)
+
+
+def test_normal_equations_decline_what_is_nearly_singular(rows):
+    features, grades, _ = rows
+    double = np.column_stack([features, features[:, 0] + 1e-7 * features[:, 1]])
+    matrix = Centred(double, np.arange(N), np.ones(N), double.mean(axis=0))
+    assert by_normal_equations(matrix, grades - grades.mean(), np.zeros(D + 1), 0.0) is None
 
 
 def test_wide_sparse_data_is_solved_as_the_same_data_made_dense():

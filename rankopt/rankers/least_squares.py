@@ -1,6 +1,7 @@
 """Weighted least squares with an intercept that is thrown away, dense or sparse."""
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,8 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.losses.products import PART, row_sums
+from rankopt.rankers.centred_blocks import Centred
+from rankopt.rankers.normal_equations import by_normal_equations
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -15,18 +18,15 @@ Ints = NDArray[np.int64]
 WIDE = 512
 """Features above which sparse data is solved by iteration, without any dense part of it."""
 
-ROWS = 4096
-"""Rows that are made dense and centred at a time."""
-
 
 def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float, rows: Ints | None = None) -> Floats:
     """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`.
 
     features dense or CSR, targets (N,), weights (N,) >= 0, not all 0; x_j is row j of the features, or row rows[j].
     Columns are centred and scaled to norm 1, so features of 1e-9 and 1e9 side by side lose no digits; where w is not
-    unique, the scaled one of least norm is taken, and constant features get 0. Blocks of rows are reduced to a
-    triangle, which is solved by singular values. Sparse data of more than WIDE features is solved by LSMR; a
-    ConvergenceWarning says where that did not settle.
+    unique, the scaled one of least norm is taken, and constant features get 0. Solved by refined normal equations;
+    where these are nearly singular, blocks of rows are reduced to a triangle, which is solved by singular values.
+    Sparse data of more than WIDE features is solved by LSMR; a ConvergenceWarning says where that did not settle.
     """
     total = weights.sum()
     root = np.sqrt(weights)
@@ -39,26 +39,31 @@ def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float,
     if hasattr(features, "tocsr") and features.shape[1] > WIDE:
         chosen = features.tocsr()[rows].astype(np.float64, copy=False)
         return _by_iteration(chosen, residual, root, mean, rounding, alpha)
-    triangle, right = _triangle(features, rows, residual, root, mean)
+    matrix = Centred(features, rows, root, mean)
+    solved = by_normal_equations(matrix, residual, rounding, alpha)
+    return _by_singular_values(matrix, residual, rounding, alpha) if solved is None else solved
+
+
+def _by_singular_values(matrix: Centred, residual: Floats, rounding: Floats, alpha: float) -> Floats:
+    """The same w by R and Qᵀ residual of a QR factorisation, which keeps all digits."""
+
+    def reduced(kept: Floats, blocks: Iterator[Floats]) -> Floats:
+        for block in blocks:
+            kept = np.asarray(np.linalg.qr(np.vstack([kept, block]), mode="r"))
+        return kept
+
+    none = np.empty((0, rounding.size + 1))
+    triangles = matrix.reduced(
+        lambda blocks: reduced(none, (np.column_stack([block, residual[part]]) for part, block in blocks))
+    )
+    whole = reduced(none, iter(triangles))
+    triangle, right = whole[:, :-1], whole[:, -1]
     scale = _scale(np.sqrt(np.einsum("ij,ij->j", triangle, triangle)), rounding)
     system = triangle * scale
     if alpha:
         system = np.vstack([system, np.diag(np.sqrt(alpha) * scale)])
-        right = np.concatenate([right, np.zeros_like(mean)])
+        right = np.concatenate([right, np.zeros_like(rounding)])
     return np.asarray(np.linalg.lstsq(system, right, rcond=None)[0] * scale)
-
-
-def _triangle(features: Any, rows: Ints, residual: Floats, root: Floats, mean: Floats) -> tuple[Floats, Floats]:
-    """R and Qᵀ residual of the QR factorisation of the centred, weighted features."""
-    kept = np.empty((0, len(mean) + 1))
-    for start in range(0, len(root), ROWS):
-        part = slice(start, start + ROWS)
-        block = features[rows[part]]
-        block = block.toarray() if hasattr(block, "toarray") else block
-        centred = root[part, None] * (block - mean)
-        stacked = np.vstack([kept, np.column_stack([centred, residual[part]])])
-        kept = np.asarray(np.linalg.qr(stacked, mode="r"))
-    return kept[:, :-1], kept[:, -1]
 
 
 def _scale(norms: Floats, rounding: Floats) -> Floats:
