@@ -58,7 +58,8 @@ def _by_singular_values(matrix: Centred, residual: Floats, rounding: Floats, alp
     )
     whole = reduced(none, iter(triangles))
     triangle, right = whole[:, :-1], whole[:, -1]
-    scale = _scale(np.sqrt(np.einsum("ij,ij->j", triangle, triangle)), rounding)
+    norms = np.sqrt(np.einsum("ij,ij->j", triangle, triangle))
+    scale = _scale(np.where(norms > rounding, np.hypot(norms, np.sqrt(alpha)), 0.0), rounding)
     system = triangle * scale
     if alpha:
         system = np.vstack([system, np.diag(np.sqrt(alpha) * scale)])
