@@ -15,9 +15,9 @@ __all__ = ["Centred"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-ROWS = 4096
+ROWS = 1024
 """Rows that are made dense and centred at a time."""
-BLOCKS = 16
+BLOCKS = 32
 """Blocks that are reduced by one thread, one after the other; the data says how many such jobs there are."""
 
 
