@@ -31,6 +31,7 @@ SOLVERS = {
     "cvxpy": "formulations.solvers.cvxpy:Cvxpy",
     "qpsolvers": "formulations.solvers.qpsolvers:QpSolvers",
     "active_set": "formulations.solvers.active_set:ActiveSet",
+    "block_ascent": "formulations.solvers.block_ascent:BlockAscent",
 }
 
 AUTOMATIC = {
@@ -39,7 +40,7 @@ AUTOMATIC = {
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),
     "LinearProgram": ("highs", "cvxpy:CLARABEL"),
-    "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
+    "GroupedSimplexQP": ("active_set", "block_ascent", "qpsolvers:piqp", "qpsolvers:clarabel"),
     "CvxpyProblem": ("cvxpy",),
     "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),
 }
