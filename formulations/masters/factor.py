@@ -67,12 +67,18 @@ def project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats
     return math.sqrt(inner(fresh, fresh)) > ROUNDING * noise
 
 
-@compiled(nb.void(MATRIX, nb.int64, FLOATS, nb.float64))
-def join(factor: Floats, count: int, products: Floats, length: float) -> None:
-    """Append a row with these inner products with the others, whose part orthogonal to them has this length."""
+@compiled(nb.boolean(MATRIX, MATRIX, nb.int64))
+def join(rows: Floats, factor: Floats, count: int) -> bool:
+    """Append rows[count] to the factor; whether enough of it is orthogonal to the others for the digits at hand."""
+    row = rows[count]
     for i in range(count):
-        factor[count, i] = (products[i] - inner(factor[i, :i], factor[count, :i])) / factor[i, i]
-    factor[count, count] = length
+        factor[count, i] = (inner(rows[i], row) - inner(factor[i, :i], factor[count, :i])) / factor[i, i]
+    square = inner(row, row)
+    left = square - inner(factor[count, :count], factor[count, :count])
+    if left > 1e-4 * square:
+        factor[count, count] = math.sqrt(left)
+        return True
+    return False
 
 
 @compiled(nb.void(MATRIX, nb.int64, nb.int64))
@@ -94,16 +100,9 @@ def drop(factor: Floats, count: int, gone: int) -> None:
 @compiled(nb.void(MATRIX, MATRIX, nb.int64))
 def refresh(rows: Floats, factor: Floats, count: int) -> None:
     """Factor anew: what rotations round adds up."""
-    products, mix = np.empty(count), np.empty(count)
+    mix = np.empty(count)
     for place in range(count):
-        row = rows[place]
-        for i in range(place):
-            products[i] = inner(rows[i], row)
-        join(factor, place, products, 0.0)
-        square = inner(row, row)
-        left = square - inner(factor[place, :place], factor[place, :place])
-        if left < 1e-4 * square:
-            fresh = row.copy()
+        if not join(rows, factor, place):
+            fresh = rows[place].copy()
             project(rows, factor, place, fresh, mix)
-            left = inner(fresh, fresh)
-        factor[place, place] = math.sqrt(left)
+            factor[place, place] = math.sqrt(inner(fresh, fresh))

@@ -197,15 +197,20 @@ def admit(program: Program, working: Working, plane: int, flat: float) -> None:
         if plane == base:
             return
         count = working.counts[0]
-        difference(program, plane, base, working.fresh)
-        free = project(working.rows, working.factor, count, working.fresh, working.mix)
-        square = inner(working.fresh, working.fresh)
-        if free and count < working.rows.shape[0] and square * program.capacity[g] ** 2 > program.lam * flat:
+        curved = program.lam * flat / program.capacity[g] ** 2
+        if count < working.rows.shape[0]:
             difference(program, plane, base, working.rows[count])
-            products = np.empty(count)
-            for i in range(count):
-                products[i] = inner(working.rows[i], working.rows[count])
-            join(working.factor, count, products, math.sqrt(square))
+            free = join(working.rows, working.factor, count) and working.factor[count, count] ** 2 > curved
+        else:
+            free = False
+        if not free:
+            difference(program, plane, base, working.fresh)
+            free = project(working.rows, working.factor, count, working.fresh, working.mix)
+            square = inner(working.fresh, working.fresh)
+            free = free and count < working.rows.shape[0] and square > curved
+            if free:
+                working.factor[count, count] = math.sqrt(square)
+        if free:
             working.open[count] = plane
             working.counts[0] = count + 1
             working.counts[2] += 1

@@ -87,11 +87,15 @@ class GroupedSimplexQP(Form):
         """The objective if the highest plane took all capacity, curvature left out."""
         return float(self.capacity.sum()) * float(np.abs(self.values).max())
 
+    @cached_property
+    def _rounding(self) -> float:
+        steepest = float(np.einsum("ij,ij->i", self.slopes, self.slopes).max(initial=0.0))
+        return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
+
     @property
     def rounding(self) -> float:
         """Curvature counts here: a steep plane's step is the difference of large numbers."""
-        steepest = float(np.einsum("ij,ij->i", self.slopes, self.slopes).max(initial=0.0))
-        return 64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam)
+        return self._rounding
 
     @property
     def tolerance(self) -> float:
@@ -123,8 +127,12 @@ class GroupedSimplexQP(Form):
         return max(float(np.max(-x, initial=0.0)), float(np.max(over, initial=0.0)))
 
     def bound(self, y: Floats) -> float:
-        heights = np.zeros(self.capacity.size)
-        np.maximum.at(heights, self.group, self.values + self.slopes @ y)
+        there = self.values + self.slopes @ y
+        if self.capacity.size == 1:
+            heights = np.array([max(0.0, float(there.max()))])
+        else:
+            heights = np.zeros(self.capacity.size)
+            np.maximum.at(heights, self.group, there)
         return float(self.lam / 2.0 * (y @ y) + self.capacity @ heights)
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:

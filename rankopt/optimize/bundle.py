@@ -39,7 +39,7 @@ class Bundle:
         here = objective.risk.at(state.trial)
         state = state.seen(objective.upper(state.trial, here), here.seconds)
         planes = state.planes.with_references(here.references)
-        planes = planes.plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64)).with_gram()
+        planes = planes.plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
         answer = objective.solve_master(planes, np.ones(1), np.append(state.alpha, 0.0))
         planes, alpha = planes.without_idle(answer.alpha, self.keep_idle)
         return replace(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.margin_dual import margin_dual
+from formulations.modeling.solution import Solution, Status
 from formulations.modeling.solve import Solver, solve
 from rankopt.losses.risk import Planes, Risk
 from rankopt.optimize.planes import PlaneSet
@@ -16,6 +17,9 @@ from rankopt.optimize.planes import PlaneSet
 __all__ = ["MasterAnswer", "Objective"]
 
 Floats = NDArray[np.float64]
+
+ROUNDING = 8 * 2.0**-52
+"""Rounding of a sum of products, relative to the sum of their magnitudes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +57,8 @@ class Objective:
     ) -> MasterAnswer:
         """Minimise the regulariser and the planes' maxima, from the dual weights alpha.
 
-        The bound is the dual objective of whatever weights the solver returned, made feasible and evaluated by us.
+        The bound is the dual objective of whatever weights the solver returned, made feasible and evaluated by us, less
+        what rounding may have added: masters are solved to the last digit, and a bound must not pass an objective.
 
         precision: the relative gap that suffices, handed to solvers that have a tolerance; None leaves them theirs.
         """
@@ -65,9 +70,15 @@ class Objective:
             groups=planes.group,
             capacity=capacity,
             w0=self.w0,
-            gram=planes.gram,
         )
-        start = program.solution(alpha) if alpha.any() else None
+        start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         solution = solve(program, self.master, start, precision=precision)
-        w = self.w0 + program.step(solution.x)
-        return MasterAnswer(w, solution.value, solution.x, perf_counter() - began)
+        step = program.step(solution.x)
+        used = np.flatnonzero(solution.x)
+        size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))
+        return MasterAnswer(self.w0 + step, solution.value - ROUNDING * size, solution.x, perf_counter() - began)
+
+
+def norms(rows: Floats) -> Floats:
+    """The length of each row."""
+    return np.asarray(np.sqrt(np.einsum("...i,...i->...", rows, rows)))

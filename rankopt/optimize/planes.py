@@ -26,7 +26,6 @@ class PlaneSet:
     group: Ints
     references: Floats
     idle: Ints
-    gram: Floats | None = None
 
     @classmethod
     def empty(cls, groups: int, features: int) -> PlaneSet:
@@ -38,7 +37,9 @@ class PlaneSet:
 
     @property
     def slopes(self) -> Floats:
-        return np.asarray(self.placed - self.references[self.group])
+        slopes: Floats = self.placed - self.references[self.group]
+        slopes.setflags(write=False)  # a form takes what cannot change as it is, and copies the rest
+        return slopes
 
     def heights_at(self, w: Floats) -> Floats:
         """(G,) the model of each group's loss at w: its highest plane, 0 if none is above 0."""
@@ -50,34 +51,17 @@ class PlaneSet:
         """The same planes for another reference."""
         if np.array_equal(references, self.references):
             return self
-        return replace(self, references=references, gram=None)
+        return replace(self, references=references)
 
     def plus(self, placed: Floats, heights: Floats, group: Ints) -> PlaneSet:
         """The set with further planes."""
-        grown = replace(
+        return replace(
             self,
             placed=np.vstack([self.placed, placed]),
             heights=np.append(self.heights, heights),
             group=np.append(self.group, group),
             idle=np.append(self.idle, np.zeros(heights.size, dtype=np.int64)),
-            gram=None,
         )
-        if self.gram is None:
-            return grown
-        slopes = grown.slopes
-        old = len(self)
-        gram = np.empty((len(grown), len(grown)))
-        gram[:old, :old] = self.gram
-        gram[old:] = slopes[old:] @ slopes.T
-        gram[:old, old:] = gram[old:, :old].T
-        return replace(grown, gram=gram)
-
-    def with_gram(self) -> PlaneSet:
-        """The set with the Gram matrix of its slopes at hand."""
-        if self.gram is not None:
-            return self
-        slopes = self.slopes
-        return replace(self, gram=slopes @ slopes.T)
 
     def without_idle(self, alpha: Floats, patience: int) -> tuple[PlaneSet, Floats]:
         """Count idleness by the weights alpha and drop planes idle for more than `patience` solves; alpha of the rest.
@@ -88,13 +72,11 @@ class PlaneSet:
         stays = idle <= patience
         if stays.all():
             return replace(self, idle=idle), alpha
-        gram = None if self.gram is None else self.gram[np.ix_(stays, stays)]
         kept = replace(
             self,
             placed=self.placed[stays],
             heights=self.heights[stays],
             group=self.group[stays],
             idle=idle[stays],
-            gram=gram,
         )
         return kept, alpha[stays]
