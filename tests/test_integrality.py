@@ -22,6 +22,7 @@ from formulations.integrality.determinant import determinant
 from formulations.integrality.evidence import Parts
 from formulations.integrality.laminar import laminar_families, leaf_of_columns, tree_parents
 from formulations.integrality.network import tree_of
+from formulations.integrality.sparse_determinant import entries_of, sparse_determinant
 from formulations.matching import matching
 from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.names import Block
@@ -383,7 +384,8 @@ def test_lies_of_witnesses_are_refuted():
         {"columns": (*truth.columns[1:], 999)},
         {"row_names": ("a",) * len(truth.rows)},
         {"column_names": truth.column_names[::-1]},
-        {"entries": tuple(tuple(1 for _ in row) for row in truth.entries)},
+        {"entries": tuple((i, j, -value) for i, j, value in truth.entries)},
+        {"entries": truth.entries[1:]},
         {"vertex": replace(vertex, numerators=vertex.numerators * 0)},
         {"vertex": replace(vertex, denominator=2 * vertex.denominator)},
         {"vertex": replace(vertex, objective=vertex.objective + 1)},
@@ -396,7 +398,7 @@ def test_a_witness_that_is_not_minimal_must_not_say_so():
     matrix = np.eye(4, dtype=int)
     matrix[:3, :3] = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]
     names = tuple(f"row {i}" for i in range(4)), tuple(f"column {j}" for j in range(4))
-    claim = Witness((0, 1, 2, 3), (0, 1, 2, 3), 2, tuple(map(tuple, matrix.tolist())), *names, minimal=False)
+    claim = Witness((0, 1, 2, 3), (0, 1, 2, 3), 2, entries_of(csr_array(matrix)), *names, minimal=False)
     assert confirm(matrix, claim) == "witness"
     with pytest.raises(Refuted, match="minimal"):
         confirm(matrix, replace(claim, minimal=True))
@@ -521,3 +523,33 @@ def test_one_quota_breaks_integrality_where_it_is_partial_both_ways(positions, d
             matrix = np.vstack([fill, once, quota])
             kind = confirm(matrix, verify_integrality(matrix))
             assert (kind == "witness") == (2 <= places < positions and 2 <= group < documents)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("size", [3, 41, 20_001])
+def test_long_odd_cycles_are_refuted_and_confirmed(size, turned):
+    """Two entries a column are always decided, whatever the size: a cycle is never written out."""
+    random = np.random.default_rng(size)
+    rows, columns = random.permutation(size), random.permutation(size)
+    places = (np.append(rows, np.roll(rows, -1)), np.append(columns, columns))
+    matrix = csr_array((np.ones(2 * size, dtype=np.int64), places), shape=(size, size))
+    matrix = csr_array(matrix.T) if turned else matrix
+    answer = verify_integrality(matrix)
+    assert isinstance(answer, Witness)
+    assert (abs(answer.determinant), len(answer.rows), answer.minimal) == (2, size, True)
+    assert confirm(matrix, answer) == "witness"
+    assert len(str(answer).splitlines()) < 50
+    even = csr_array((np.where(np.arange(2 * size) == 5, -1, 1), places), shape=(size, size))
+    assert isinstance(verify_integrality(csr_array(even.T) if turned else even), Proof)
+
+
+def test_determinants_of_few_entries_are_those_of_elimination():
+    random = np.random.default_rng(0)
+    for trial in range(600):
+        size = int(random.integers(1, 8))
+        matrix = random.integers(-2, 3, (size, size)) * (random.random((size, size)) < random.choice([0.2, 0.5, 1.0]))
+        if trial % 2 and size > 1:  # one cycle
+            matrix[:], rows, columns = 0, random.permutation(size), random.permutation(size)
+            matrix[rows, columns] = random.choice([-1, 1, 2], size)
+            matrix[np.roll(rows, -1), columns] = random.choice([-1, 1], size)
+        assert sparse_determinant(entries_of(csr_array(matrix)), size) == determinant(matrix.tolist())

@@ -90,12 +90,16 @@ def _simple(walk: list[tuple[int, int]], ways: list[list[tuple[int, bool, int]]]
     """The part of a closed walk that is a cycle and satisfied by no two classes."""
     flips = {column: equal for row, _ in walk for _, equal, column in ways[row]}
     kept: list[tuple[int, int]] = []
+    place: dict[int, int] = {}
     for row, column in [*walk, walk[0]]:
-        at = next((place for place, (before, _) in enumerate(kept) if before == row), None)
+        at = place.get(row)
         if at is not None:
             if sum(flips[used] for _, used in kept[at:]) % 2:
                 return kept[at:]
+            for left, _ in kept[at:]:
+                del place[left]
             del kept[at:]
+        place[row] = len(kept)
         kept.append((row, column))
     raise AssertionError("a closed walk that changes sheets contains a cycle that does")
 

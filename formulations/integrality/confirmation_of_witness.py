@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from formulations.errors import Refuted
-from formulations.integrality.determinant import determinant, exactly, rank
+from formulations.integrality.determinant import rank
 from formulations.integrality.evidence import Vertex, Witness
+from formulations.integrality.sparse_determinant import entries_of, sparse_determinant
 from formulations.integrality.statement import Statement
 from formulations.modeling.linear_program import LinearProgram
 
@@ -29,15 +30,15 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
             raise Refuted(f"the witness names a {kind} twice, or one that does not exist")
     if len(rows) != len(columns) or not rows:
         raise Refuted(f"{len(rows)} rows and {len(columns)} columns make no square submatrix")
-    part = matrix[rows][:, columns].toarray()
-    entries = tuple(tuple(exactly(value) for value in row) for row in part)
+    part = matrix[rows][:, columns]
+    entries = entries_of(part)
     if witness.entries != entries:
         raise Refuted("the entries are not those of the matrix")
     if witness.row_names != tuple(map(statement.row_name, rows)):
         raise Refuted("the rows have other names")
     if witness.column_names != tuple(map(statement.column_name, columns)):
         raise Refuted("the columns have other names")
-    found = determinant(entries)
+    found = sparse_determinant(entries, len(rows))
     if found != witness.determinant:
         raise Refuted(f"the determinant is said to be {witness.determinant}, and is {found}")
     if found in (-1, 0, 1):
@@ -49,18 +50,18 @@ def confirm_witness(statement: Statement, witness: Witness) -> None:
         _confirm_vertex(statement.program, witness.vertex)
 
 
-def _confirm_minimal(part: NDArray[np.float64], of_two: bool) -> None:
+def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
     """Either a cycle (two entries ±1 a row and column, determinant ±2: less of it is a forest), or every set of rows
     but the whole has signs as Ghouila-Houri asks."""
-    size = len(part)
-    held = part != 0
-    if (np.abs(part[held]) != 1).any():
+    size = submatrix.shape[0]
+    if (np.abs(submatrix.data[submatrix.data != 0]) != 1).any():
         raise Refuted("an entry of the witness refutes alone: it is not minimal")
+    held = submatrix != 0
     if of_two and (held.sum(axis=0) == 2).all() and (held.sum(axis=1) == 2).all():
         return
     if size > LARGEST_ENUMERATED:
         raise Refuted(f"that no part of {size} rows is smaller cannot be confirmed")
-    half = size // 2
+    part, half = submatrix.toarray(), size // 2
     first, second = (np.array(list(product((-1, 0, 1), repeat=width))) for width in (half, size - half))
     sums = second @ part[half:]
     place = (second != 0) @ (1 << np.arange(half, size))

@@ -184,17 +184,22 @@ class Vertex:
         )
 
 
+WRITTEN_OUT = 40
+"""Rows up to which a witness prints its submatrix."""
+
+
 @dataclass(frozen=True, eq=False)
 class Witness:
     """A square submatrix whose determinant is none of -1, 0 and 1: the matrix is not totally unimodular.
 
-    `minimal`: every smaller square submatrix of it has determinant -1, 0 or 1. `entries` is the submatrix as numbers.
+    `minimal`: every smaller square submatrix of it has determinant -1, 0 or 1. `entries`: those of the submatrix that
+    are not 0, as (place of the row, place of the column, value), row by row.
     """
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]
     determinant: int | Fraction
-    entries: tuple[tuple[int | Fraction, ...], ...]
+    entries: tuple[tuple[int, int, int | Fraction], ...]
     row_names: tuple[str, ...]
     column_names: tuple[str, ...]
     minimal: bool
@@ -204,18 +209,31 @@ class Witness:
         size, value = len(self.rows), shown(self.determinant)
         shrunk = ", and every smaller square part of it has determinant -1, 0 or 1" if self.minimal and size > 1 else ""
         lines = [f"Witness: not totally unimodular; this {size} × {size} part has determinant {value}{shrunk}"]
-        width = max(len(name) for name in self.row_names)
-        cells = [[shown(entry) if entry else "." for entry in row] for row in self.entries]
-        across = max(len(cell) for row in cells for cell in row)
-        for name, row in zip(self.row_names, cells, strict=True):
-            lines.append(f"  {name:<{width}} | {' '.join(f'{cell:>{across}}' for cell in row)}")
-        lines.append(f"  columns: {', '.join(self.column_names)}")
+        if size <= WRITTEN_OUT:
+            lines += self._written_out()
+        else:
+            some = [", ".join(names[:3]) for names in (self.row_names, self.column_names)]
+            lines.append(f"  of rows {some[0]}, ... and columns {some[1]}, ...")
         if self.vertex is None:
             lines.append("  no fractional vertex of the problem itself is known")
         else:
             part = np.flatnonzero(self.vertex.numerators % self.vertex.denominator)
             lines.append(f"  the problem has a fractional vertex: {part.size} variables are not whole at it")
         return "\n".join(lines)
+
+
+    def _written_out(self) -> list[str]:
+        """A line a row, and the names of the columns."""
+        width = max(len(name) for name in self.row_names)
+        cells = [["."] * len(self.columns) for _ in self.rows]
+        for i, j, value in self.entries:
+            cells[i][j] = shown(value)
+        across = max(len(cell) for row in cells for cell in row)
+        lines = [
+            f"  {name:<{width}} | {' '.join(f'{cell:>{across}}' for cell in row)}"
+            for name, row in zip(self.row_names, cells, strict=True)
+        ]
+        return [*lines, f"  columns: {', '.join(self.column_names)}"]
 
 
 def shown(value: int | Fraction) -> str:

@@ -24,7 +24,7 @@ OBJECTIVES = 24
 POLYHEDRA = 12
 NARROWINGS = 4
 
-Way: TypeAlias = Callable[[Signs, np.random.Generator, int], Found | None]
+Way: TypeAlias = Callable[[csr_array, np.random.Generator, int], Found | None]
 
 
 def searched(
@@ -51,23 +51,23 @@ def searched(
 def _in_blocks(
     statement: Statement, blocks: Remainder, ways: tuple[Way, ...], rng: np.random.Generator, effort: int
 ) -> Found | None:
-    dense = [(np.array(rows), np.array(columns)) for rows, columns in blocks]
-    parts = [statement.matrix[rows][:, columns].toarray().astype(np.int8) for rows, columns in dense]
+    lines = [(np.array(rows), np.array(columns)) for rows, columns in blocks]
+    parts = [statement.matrix[rows][:, columns] for rows, columns in lines]
     for way in ways:
-        for (rows, columns), part in zip(dense, parts, strict=True):
+        for (rows, columns), part in zip(lines, parts, strict=True):
             found = way(part, rng, effort)
             if found is not None:
                 return Found(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
     return None
 
 
-def _exactly(part: Signs, rng: np.random.Generator, effort: int) -> Found | None:
+def _exactly(part: csr_array, rng: np.random.Generator, effort: int) -> Found | None:
     """Blocks of which every one is decided: no quick proof holds, so they have a witness."""
     for turned in (False, True):
-        matrix = part.T if turned else part
-        found = odd_cycle(csr_array(matrix))
+        matrix = csr_array(part.T) if turned else part
+        found = odd_cycle(matrix)
         if found is None and matrix.shape[0] <= MOST_ROWS:
-            listed = enumerated(matrix)
+            listed = enumerated(_signs(matrix))
             found = None if isinstance(listed, Signings) else listed
         if found is not None:
             rows, columns = found[::-1] if turned else found
@@ -75,23 +75,29 @@ def _exactly(part: Signs, rng: np.random.Generator, effort: int) -> Found | None
     return None
 
 
-def _by_vertices(part: Signs, rng: np.random.Generator, effort: int) -> Found | None:
-    matrix = csr_array(part, dtype=np.float64)
+def _by_vertices(part: csr_array, rng: np.random.Generator, effort: int) -> Found | None:
+    matrix = part.astype(np.float64)
     for _ in range(POLYHEDRA * effort):
         polyhedron = random_polyhedron(matrix, rng)
         for cost in costs(part.shape[1], OBJECTIVES, rng):
             x = polyhedron.vertex(cost)
             square = None if x is None else polyhedron.square(x)
             if square is not None:
-                return Found(*shrunk(part, square.rows, square.columns))
+                return Found(*shrunk(_signs(part), square.rows, square.columns))
     return None
 
 
-def _by_narrowing(part: Signs, rng: np.random.Generator, effort: int) -> Found | None:
+def _by_narrowing(part: csr_array, rng: np.random.Generator, effort: int) -> Found | None:
+    signs = _signs(part)
     for _ in range(NARROWINGS * effort):
-        rows, columns = narrowed(part, rng)
-        smaller = part[np.ix_(rows, columns)]
+        rows, columns = narrowed(signs, rng)
+        smaller = csr_array(signs[np.ix_(rows, columns)])
         found = _exactly(smaller, rng, effort) or _by_vertices(smaller, rng, effort)
         if found is not None:
             return Found(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
     return None
+
+
+def _signs(part: csr_array) -> Signs:
+    """The matrix written out."""
+    return np.asarray(part.toarray(), dtype=np.int8)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.integrality.determinant import determinant, exactly
 from formulations.integrality.evidence import Vertex, Witness
+from formulations.integrality.sparse_determinant import entries_of, sparse_determinant
 from formulations.integrality.statement import Statement
 
 __all__ = ["Found", "broken_entry", "witness"]
@@ -39,12 +39,11 @@ def witness(statement: Statement, found: Found, vertex: Vertex | None) -> Witnes
         tuple(int(line) for line in np.array(part)[by])
         for part, by in zip((found.rows, found.columns), order, strict=True)
     )
-    part = statement.matrix[list(rows)][:, list(columns)].toarray()
-    entries = tuple(tuple(exactly(value) for value in row) for row in part)
+    entries = entries_of(statement.matrix[list(rows)][:, list(columns)])
     return Witness(
         rows=rows,
         columns=columns,
-        determinant=determinant(entries),
+        determinant=sparse_determinant(entries, len(rows)),
         entries=entries,
         row_names=tuple(map(statement.row_name, rows)),
         column_names=tuple(map(statement.column_name, columns)),

@@ -83,7 +83,7 @@ def _details(found: Proof | Witness | Undecided) -> dict[str, Any]:
     if isinstance(found, Witness):
         return {
             "determinant": str(found.determinant),
-            "submatrix": [[str(entry) for entry in row] for row in found.entries],
+            "entries": [[i, j, str(value)] for i, j, value in found.entries],
             "row_names": list(found.row_names),
             "column_names": list(found.column_names),
             "fractional_vertex": None if found.vertex is None else found.vertex.x.tolist(),
