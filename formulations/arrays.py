@@ -36,8 +36,8 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
         raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
     if np.ndim(values) != dimensions:
         raise InvalidProblem(f"{name} has shape {np.shape(values)}, but needs {dimensions} dimension(s)")
-    wrong = ~(np.abs(array) <= LARGEST)
-    if wrong.any():
+    if array.size and not (array.min() >= -LARGEST and array.max() <= LARGEST):
+        wrong = ~(np.abs(array) <= LARGEST)
         place = tuple(int(i) for i in np.argwhere(wrong)[0])
         raise InvalidProblem(
             f"{name}{list(place)} is {array[place]}, but must be finite and at most {LARGEST:g} in magnitude; "

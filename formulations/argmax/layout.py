@@ -11,10 +11,7 @@ from formulations.argmax.cones import find_cones
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
 
-__all__ = ["PART_ROWS", "Layout"]
-
-PART_ROWS = 1 << 13
-"""Rows of the queries that one thread takes at a time."""
+__all__ = ["Layout"]
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, SHORTS, SHORTS, INTS))
@@ -29,7 +26,7 @@ class Layout:
     """by_gain: the documents of each query, counted within it, by rising gain and then as they come.
 
     chain_start: places in by_gain where a chain of one gain begins, worth its gain, those of query q being entries
-    first_chain[q] : first_chain[q + 1]. low, high, stop: see `cones`. parts: queries cut into about equal parts.
+    first_chain[q] : first_chain[q + 1]. low, high, stop: see `cones`.
     """
 
     by_gain: Shorts
@@ -39,7 +36,6 @@ class Layout:
     low: Shorts
     high: Shorts
     stop: Ints
-    parts: Ints
 
     @classmethod
     def of(cls, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Layout:
@@ -55,10 +51,4 @@ class Layout:
         _cones(discount, decay, offsets, low, high, stop)
         within = (by_gain - np.repeat(offsets[:-1], lengths)).astype(np.int32)
         first_chain = np.searchsorted(chain_start, offsets)
-        return cls(within, chain_start, sorted_gain[chain_start[:-1]], first_chain, low, high, stop, _parts(offsets))
-
-
-def _parts(offsets: Ints) -> Ints:
-    """Bounds of ranges of whole queries, cut by the data alone."""
-    marks = np.append(np.arange(0, offsets[-1], PART_ROWS), offsets[-1])
-    return np.unique(np.searchsorted(offsets, marks))
+        return cls(within, chain_start, sorted_gain[chain_start[:-1]], first_chain, low, high, stop)

@@ -12,13 +12,16 @@ With two gains this is the merge of two lists in O(n₊ n₋).
 import numba as nb
 import numpy as np
 
+from formulations.argmax.beam import best_of
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
 
-__all__ = ["CHAINS", "best_labels"]
+__all__ = ["CHAINS", "NO_BEAM", "best_labels"]
 
 CHAINS = 16
 """Most distinct gains that are merged; with more, states are too many anyway."""
+
+NO_BEAM = 1 << 60
 
 LAST = (1 << 63) - 1
 
@@ -30,7 +33,7 @@ PLACES = nb.types.Array(nb.int32, 2, "C")
 @compiled(
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
-        TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES,
+        FLOATS, FLOATS, nb.float64, nb.int64, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES,
     )
 )  # fmt: skip
 def best_labels(
@@ -43,6 +46,10 @@ def best_labels(
     low: Shorts,
     high: Shorts,
     stop: int,
+    price: Floats,
+    most: Floats,
+    slack: float,
+    beam: int,
     next_key: Ints,
     next_value: Floats,
     next_from: Shorts,
@@ -56,7 +63,9 @@ def best_labels(
     they or their keys outgrow their room.
 
     Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]].
-    low, high: see `cones`. Room: rows of next_* a chain, key and value a state of one layer, origin and chain a state.
+    low, high: see `cones`. price a document, most a position, slack: see `pruning`; what leaves more than `slack` open
+    is dropped. beam: of a position only so many states are kept, the best at these prices: a good answer.
+    Room: next_* a row a chain, key and value a state of one layer, origin and chain a state.
     """
     chains = worth.size
     placed, shift, mask = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64)
@@ -70,7 +79,7 @@ def best_labels(
         mask[g] = (1 << (bits - shift[g])) - 1
     # Weights count above those of the last position, so that what is still to come counts nothing.
     floor_c, floor_a = decay[stop], discount[stop]
-    widest, spent, p = 1, 0, 0
+    widest, spent, p, base = 1, 0, 0, 0.0
     while p < stop:
         # One state: the head that is best in either extreme direction is next, if that is one head.
         dc, da = decay[low[p]] - decay[low[p] + 1], discount[low[p]] - discount[low[p] + 1]
@@ -86,6 +95,10 @@ def best_labels(
                 if y > second_two or (y == second_two and x > second_one):
                     second, second_one, second_two = g, x, y
         if first == second:
+            if slack < np.inf:
+                slot = start[first] + placed[first]
+                base += (decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[first]
+                base -= price[slot] + most[p]
             label[p] = first
             placed[first] += 1
             p += 1
@@ -93,7 +106,7 @@ def best_labels(
         # More than one: layers of states from here to the next position that has a single one.
         if bits > 62:
             return -1
-        key[0], value[0], origin[0] = 0, 0.0, -1
+        key[0], value[0], origin[0] = 0, base, -1
         for g in range(chains):
             key[0] += placed[g] << shift[g]
         begin, width, begun = 0, 1, p
@@ -134,9 +147,12 @@ def best_labels(
                                 break
                         if dominated:
                             continue
-                    i = count[g]
+                    i, slot = count[g], start[g] + ((here >> shift[g]) & mask[g])
+                    reached = value[t] + (c * height[slot] - a * worth[g] - price[slot] - most[p])
+                    if reached < -slack:
+                        continue
                     next_key[g, i] = here + (1 << shift[g])
-                    next_value[g, i] = value[t] + (c * height[start[g] + ((here >> shift[g]) & mask[g])] - a * worth[g])
+                    next_value[g, i] = reached
                     next_from[g, i] = begin + t
                     count[g] = i + 1
             for g in range(chains):
@@ -159,15 +175,24 @@ def best_labels(
                         taken[g] = i + 1
                 key[new], value[new] = least, best
                 new += 1
+            if new > beam:
+                new = best_of(key, value, origin[begin:], chain[begin:], new, beam)
             width, p = new, p + 1
             widest, spent = max(widest, width), spent + width
             if spent > origin.size:
                 return -1
             if width == 1 or p == stop:
                 break
+        if width > 1 and (slack < np.inf or beam < NO_BEAM):  # what is left out is worth no price any more
+            for state in range(width):
+                for g in range(chains):
+                    for slot in range(start[g], start[g] + ((key[state] >> shift[g]) & mask[g])):
+                        value[state] += price[slot]
         last = int(value[:width].argmax())
         for g in range(chains):
             placed[g] = (key[last] >> shift[g]) & mask[g]
+        if slack < np.inf:
+            base = value[last]
         state = begin + last
         for q in range(p - 1, begun - 1, -1):
             label[q] = chain[state]

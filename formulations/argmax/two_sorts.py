@@ -9,7 +9,7 @@ import numba as nb
 import numpy as np
 
 from formulations.argmax.cones import find_cones
-from formulations.argmax.order_ideals import CHAINS, best_labels
+from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
 from formulations.argmax.stable_sort import sort_falling
 from formulations.arrays import Floats, Ints
 from formulations.compiled import INTS, READ_FLOATS, compiled
@@ -51,6 +51,7 @@ def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, docum
     label = np.empty(count, np.int8)
     widest = best_labels(
         ordered, level[:chains], start, size, discount, decay, low, high, stop,
+        np.zeros(count), np.zeros(count), np.inf, NO_BEAM,
         np.empty((CHAINS, columns + 1), np.int64), np.empty((CHAINS, columns + 1)),
         np.empty((CHAINS, columns + 1), np.int32), np.empty(columns, np.int64), np.empty(columns),
         np.empty(room, np.int32), np.empty(room, np.int8), label,

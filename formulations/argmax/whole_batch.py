@@ -4,7 +4,8 @@ import numba as nb
 import numpy as np
 
 from formulations.argmax.chains import sort_chain
-from formulations.argmax.order_ideals import CHAINS, best_labels
+from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
+from formulations.argmax.pruned_search import pruned_labels
 from formulations.argmax.two_sorts import split
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
@@ -18,6 +19,9 @@ COLUMNS = 1 << 14
 """Most states that one position may have times chains."""
 
 EPSILON = 2.0**-52
+
+FEW_STATES = 16
+"""States a position, on the mean, below which nothing is pruned."""
 
 
 @compiled(nb.int64(nb.int64, nb.int64))
@@ -58,19 +62,22 @@ def argmax_range(
 
     room: most states of a query, 0 for as many as cost less than an assignment. Who needs more is left UNSOLVED.
     """
-    n = 0
+    n, rows = 0, 1
     for q in range(begin, end):
         n = max(n, offsets[q + 1] - offsets[q])
-    most = _states(room, n)
-    columns = min(COLUMNS, most)
+        rows = max(rows, first_chain[q + 1] - first_chain[q])
+    rows = min(rows, CHAINS)
+    largest = _states(room, n)
+    columns = min(COLUMNS, largest)
     height, other = np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
     label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
+    price, most, nothing, hull = np.empty(n), np.empty(n), np.zeros(n), np.empty(n, np.int64)
     start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
-    next_key, next_value = np.empty((CHAINS, columns + 1), np.int64), np.empty((CHAINS, columns + 1))
-    next_from = np.empty((CHAINS, columns + 1), np.int32)
+    next_key, next_value = np.empty((rows, columns + 1), np.int64), np.empty((rows, columns + 1))
+    next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
-    origin, chain = np.empty(most, np.int32), np.empty(most, np.int8)
+    origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
@@ -91,15 +98,21 @@ def argmax_range(
             first = first_chain[q]
             for g in range(chains):
                 from_, to = chain_start[first + g] - top, chain_start[first + g + 1] - top
-                start[g], size[g] = from_, min(to - from_, last)
-                sort_chain(
-                    s, members[from_:to], last, height[from_:to], document[from_:to], other[from_:to], spare[from_:to]
-                )
-            limit = _states(room, n)
+                start[g], size[g] = from_, min(to - from_, last + 1)
+                part = slice(from_, to)
+                sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
+            limit = min(_states(room, n), FEW_STATES * last + 64)
             widest = best_labels(
                 height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-                next_key, next_value, next_from, key, states, origin[:limit], chain, label,
+                nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from, key, states,
+                origin[:limit], chain, label,
             )  # fmt: skip
+            if widest < 0 and limit < _states(room, n):
+                widest = pruned_labels(
+                    height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+                    price, most, nothing, hull, next_key, next_value, next_from, key, states,
+                    origin[: _states(room, n)], chain, label,
+                )  # fmt: skip
             if widest < 0:
                 way[q] = UNSOLVED
                 continue
@@ -121,11 +134,11 @@ def argmax_range(
                 way[q] = ONE_SORT if low[top] == high[top] else TWO_SORTS
         if way[q] == UNSOLVED:
             continue
-        earned, size_ = 0.0, 0.0
+        earned, magnitude = 0.0, 0.0
         for i in range(n):
             x = top + result[i]
             up, down = c[i] * scores[x], a[i] * gain[x]
             earned += up - down
-            size_ += abs(up) + abs(down)
+            magnitude += abs(up) + abs(down)
         value[q] = earned
-        bound[q] = earned + EPSILON * (8.0 + 2.0 * n) * size_
+        bound[q] = earned + EPSILON * (8.0 + 2.0 * n) * magnitude

@@ -10,12 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
+from formulations.errors import Refuted
+from formulations.modeling.certify import certify
 from formulations.modeling.form import EPSILON
 from formulations.modeling.rank_two import RankTwoBatch
 from formulations.modeling.solution import Solution
 from formulations.modeling.solve import Solver, solve
+from formulations.parts import share_ranges
 
 __all__ = ["BatchSolution", "solve_batch"]
+
+PROVED_ROWS = 1 << 11
+"""Rows of the queries that a thread proves at a time."""
+
+RATIONAL_DOCUMENTS = 400
+"""Longest query that is proved in rational numbers, which takes a second or so."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +61,7 @@ class BatchSolution:
     @property
     def position(self) -> Ints:
         """The position (counted within its query) of each document: the inverse of `order`."""
-        start = np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
+        start = self._first_rows()
         position = np.empty_like(self.order)
         position[start + self.order] = np.arange(self.order.size) - start
         return position
@@ -60,17 +69,34 @@ class BatchSolution:
     @property
     def placed_decay(self) -> Floats:
         """The decay of the position where each document stands, c[π]."""
-        start = np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
-        weights = np.empty_like(self.problems.decay)
-        weights[start + self.order] = self.problems.decay
-        return weights
+        return np.asarray(self.problems.decay[self._first_rows() + self.position])
+
+    def _first_rows(self) -> Ints:
+        """The first row of its query, for each row."""
+        return np.repeat(self.problems.offsets[:-1], np.diff(self.problems.offsets))
 
     def __len__(self) -> int:
         return len(self.problems)
 
-    def proved(self) -> BatchSolution:
-        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof."""
-        return replace(self, bound=np.array([self[query].bound for query in range(len(self))]))
+    def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
+        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof.
+
+        exactly: so many queries, drawn by `seed` from those of at most 400 documents, are also proved optimal in
+        rational arithmetic, up to the rounding of their values; raises `Refuted` where that fails.
+        """
+        from formulations.modeling.rank_two_prices import prove_range
+
+        batch, bound = self.problems, np.empty(len(self))
+        given = (batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order)
+        share_ranges(batch.offsets, PROVED_ROWS, lambda begin, end: prove_range(*given, begin, end, bound))
+        answer = replace(self, bound=bound)
+        short = np.flatnonzero(np.diff(batch.offsets) <= RATIONAL_DOCUMENTS)
+        for query in np.random.default_rng(seed).permutation(short)[:exactly].tolist():
+            solution = answer[query]
+            gap = certify(solution.problem, solution, exact=True).gap
+            if gap > solution.problem.rounding:
+                raise Refuted(f"query {query} is not optimal: in rational numbers {float(gap):g} stay open")
+        return answer
 
     def __getitem__(self, query: int) -> Solution:
         """The solution of one query, with dual prices that prove it."""

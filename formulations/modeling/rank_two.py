@@ -22,7 +22,6 @@ Kept = TypeVar("Kept")
 
 
 def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
-    """Raise `InvalidProblem` where a profit could overflow."""
     if not problem.scale <= LARGEST:
         raise InvalidProblem(
             f"profits decay · score - discount · gain reach {problem.scale:g}, but must stay below {LARGEST:g}; "
@@ -30,12 +29,9 @@ def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
         )
 
 
-def _scale(problem: RankTwoAssignment | RankTwoBatch) -> float:
-    return _largest(problem.decay) * _largest(problem.scores) + _largest(problem.discount) * _largest(problem.gain)
-
-
-def _largest(values: Floats) -> float:
-    return float(max(values.max(), -values.min()))
+def _largest(*factors: Floats) -> float:
+    """The largest product of one entry of each factor, in magnitude."""
+    return float(np.prod([max(values.max(), -values.min()) for values in factors]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +79,7 @@ class RankTwoAssignment(Form):
     @property
     def scale(self) -> float:
         """A bound on the largest profit in magnitude."""
-        return _scale(self)
+        return _largest(self.decay, self.scores) + _largest(self.discount, self.gain)
 
     @property
     def extent(self) -> str:
@@ -112,10 +108,17 @@ class RankTwoAssignment(Form):
         return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
 
     def bound(self, y: Floats) -> float:
-        return self.assignment().bound(y)
+        from formulations.modeling.rank_two_prices import bound_by
+
+        if np.shape(y) != (self.documents,):
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = np.maximum(y, 0.0) if self.documents > self.positions else np.asarray(y, dtype=np.float64)
+        return float(bound_by(self.scores, self.gain, self.discount, self.decay, np.ascontiguousarray(prices)))
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
-        return self.assignment().recovered_dual(x)
+        from formulations.modeling.rank_two_prices import prices_of
+
+        return prices_of(self.scores, self.gain, self.discount, self.decay, np.asarray(x, dtype=np.int64))
 
     def order_of(self, x: NDArray[Any]) -> Ints:
         return np.asarray(x, dtype=np.int64)
@@ -162,7 +165,8 @@ class RankTwoBatch:
     @property
     def scale(self) -> float:
         """A bound on the largest profit in magnitude."""
-        return _scale(self)
+        decay, discounted = self.kept("scale", lambda: (_largest(self.decay), _largest(self.discount, self.gain)))
+        return decay * _largest(self.scores) + discounted
 
     def __len__(self) -> int:
         return int(self.offsets.size) - 1

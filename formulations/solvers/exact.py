@@ -13,9 +13,12 @@ from formulations.modeling.form import Form
 from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch
 from formulations.modeling.solution import Solution
 from formulations.modeling.solve import Answer
-from formulations.threads import share
+from formulations.parts import share_ranges
 
 __all__ = ["Exact"]
+
+RANGE_ROWS = 1 << 13
+"""Rows of the queries that a thread takes at a time."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +57,14 @@ class Exact:
         value, bound, ways = np.empty(len(batch)), np.empty(len(batch)), np.empty(len(batch), dtype=np.int8)
         room = 0 if self.room is None else max(self.room, 2)
 
-        def solve_part(part: int) -> None:
+        def solve_range(begin: int, end: int) -> None:
             argmax_range(
                 batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, layout.by_gain,
                 layout.chain_start, layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
-                layout.parts[part], layout.parts[part + 1], room, order, value, bound, ways,
+                begin, end, room, order, value, bound, ways,
             )  # fmt: skip
 
-        share(layout.parts.size - 1, solve_part)
+        share_ranges(batch.offsets, RANGE_ROWS, solve_range)
         answer = BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
         for query in np.flatnonzero(ways == UNSOLVED).tolist():
             problem, rows = batch[query], slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
