@@ -35,7 +35,7 @@ def nasty(seed, groups=1):
         slopes, heights = slopes[which], heights[which]
     elif kind == "zero planes":
         slopes[::2] = 0.0
-        heights[::4] = 0.0
+        heights[::4] *= random.choice([0.0, -1.0])
     elif kind == "opposite":
         slopes, heights = np.vstack([slopes, -slopes]), np.append(heights, -heights)
     elif kind == "below zero":

@@ -64,6 +64,8 @@ def started(program: Program, working: Working) -> float:
     for i in range(planes):
         curvature = inner(program.slopes[i], program.slopes[i]) / program.lam
         share = program.capacity[program.group[i]]
+        if program.values[i] <= 0.0:
+            continue
         if program.values[i] < curvature * share:
             share = program.values[i] / curvature
         best = max(best, share * (program.values[i] - 0.5 * share * curvature))

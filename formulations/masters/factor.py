@@ -105,4 +105,4 @@ def refresh(rows: Floats, factor: Floats, count: int) -> None:
         if not join(rows, factor, place):
             fresh = rows[place].copy()
             project(rows, factor, place, fresh, mix)
-            factor[place, place] = math.sqrt(inner(fresh, fresh))
+            factor[place, place] = max(math.sqrt(inner(fresh, fresh)), 1e-300)

@@ -1,0 +1,108 @@
+"""Masters: how many each solver solves to a gap of 1e-6 of the objective, and its median milliseconds.
+
+    RANKOPT_DATA=folder PYTHONPATH=tests python benchmarks/masters.py
+
+The corpus is that of the tests (360 of one group, 360 of 12 groups: duplicates, zero planes, steep and nearly parallel
+ones, numbers of 1e±9, lam 1e±6). The tapes are masters of real runs on MQ2008 and OHSUMED at λ = 1, 1e-2, 1e-4, every
+so manieth of them: "bundle" of one group and up to several hundred planes, "cutting planes" of a group a query and up
+to several thousand. Solvers take turns on each master; gaps are recomputed from the problem's data. Solvers that use
+a start get the weights of the run's step before; statement and judging are counted in.
+"""
+
+import os
+import sys
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import ClassVar
+
+import numpy as np
+from master_corpus import nasty, solved
+
+from formulations import FormulationError, accepting, solve
+from formulations.modeling.grouped_simplex import GroupedSimplexQP
+from formulations.solvers.block_ascent import BlockAscent
+from rankopt.data import concatenate, read_svmlight
+from rankopt.rankers import LargeMarginRanker
+
+SLOW = ("cvxpy", "qpsolvers:highs", "qpsolvers:osqp", "qpsolvers:scs")
+"""Solvers that see every seventh master only."""
+
+
+@dataclass(frozen=True)
+class Recorder:
+    """A master that keeps what it is asked."""
+
+    tape: list = field(default_factory=list)
+
+    accepts: ClassVar = (GroupedSimplexQP,)
+    package: ClassVar = "rankopt"
+    spec: ClassVar = "recorder"
+
+    def declines(self, problem):
+        return None
+
+    def solve(self, problem, start=None):
+        self.tape.append((problem, start))
+        return BlockAscent().solve(problem, start)
+
+
+def tapes(method, **limits):
+    """Masters of runs by this method, 12 of each run."""
+    folder = Path(os.environ["RANKOPT_DATA"])
+    places = ("letor4-mq2008/S{}.txt.gz", "letor3-ohsumed/Feature-min/S{}.txt.gz")
+    for place in places:
+        queries = concatenate([read_svmlight(folder / place.format(part)) for part in (1, 2, 3)])
+        for bound in ("convex", "nonconvex"):
+            for lam in (1.0, 1e-2, 1e-4):
+                recorder = Recorder()
+                LargeMarginRanker(bound=bound, decay="linear", lam=lam, method=method, master=recorder, **limits).fit(
+                    queries
+                )
+                chosen = np.unique(np.linspace(0, len(recorder.tape) - 1, 12).astype(int))
+                yield from (recorder.tape[at] for at in chosen)
+
+
+def table(name, masters):
+    specs = [spec for spec in accepting(GroupedSimplexQP) if not (name != "bundle" and spec.startswith("cvxpy:S"))]
+    groups = max(problem.capacity.size for problem, _ in masters)
+    specs = [spec for spec in specs if groups == 1 or spec != "active_set"]
+    seconds, failures, seen = defaultdict(list), defaultdict(int), defaultdict(int)
+    for at, (problem, start) in enumerate(masters):
+        for spec in specs:
+            if at % 7 and spec.startswith(SLOW):
+                continue
+            began = perf_counter()
+            try:
+                solution = solve(problem, spec, start)
+                fine = solved(problem, solution)
+            except FormulationError:
+                fine = False
+            seconds[spec].append(perf_counter() - began)
+            seen[spec] += 1
+            failures[spec] += not fine
+    print(
+        f"\n{name}: {len(masters)} masters\n\n| master | solved | failures | median ms | slowest ms |\n"
+        + 5 * "|---"
+        + "|"
+    )
+    for spec in sorted(specs, key=lambda spec: np.median(seconds[spec])):
+        median, slowest = 1e3 * np.median(seconds[spec]), 1e3 * max(seconds[spec])
+        done = f"{seen[spec] - failures[spec]} of {seen[spec]}"
+        print(f"| `{spec}` | {done} | {failures[spec]} | {median:.3g} | {slowest:.3g} |")
+    sys.stdout.flush()
+
+
+def main():
+    warnings.simplefilter("ignore")
+    solve(nasty(0), "active_set")  # compiles what is compiled once, off the clock
+    table("corpus, one group", [(nasty(seed), None) for seed in range(360)])
+    table("corpus, 12 groups", [(nasty(seed, 12), None) for seed in range(360)])
+    table("bundle", list(tapes("bundle", max_iter=400)))
+    table("cutting planes", list(tapes("cutting_planes", max_iter=12)))
+
+
+if __name__ == "__main__":
+    main()
