@@ -86,9 +86,11 @@ def ascend(program: Program, working: Working, tolerance: float, limit: int) -> 
     steepest = np.sqrt(steepest)
     found, least, highest, value, small = weights.copy(), np.inf, -np.inf, 0.0, 0.0
     idle, steps = 0, 0
+    settled = False
     while True:
         combined(program, working)
-        settle(program, working, 0.01 * small, flat, 3)
+        if settled:
+            settle(program, working, 0.01 * small, flat, 3)
         gap = 0.0
         for g in range(groups):
             gap += price_group(program, working, g, barred, best, excess)
@@ -110,6 +112,9 @@ def ascend(program: Program, working: Working, tolerance: float, limit: int) -> 
         if gap <= small or steps >= limit or idle > 10 + working.counts[0]:
             weights[:] = found
             return least, float(steps)
+        if not settled:  # the start does not suffice as it is
+            settled = True
+            continue
         order = np.argsort(-excess)
         for turn in range(groups):
             g = order[turn]

@@ -43,7 +43,8 @@ def climbed(problem: GroupedSimplexQP, start: Solution | None, tolerance: float,
     if start is not None and 0 < start.x.size <= planes:
         hot = problem.feasible(np.pad(start.x, (0, planes - start.x.size)))
         working, gap, taken = _climb(program, hot, tolerance, steps)
-    if working is None or (taken < steps and gap > LOST * abs(problem.value(working.weights[:planes]))):
+    lost = max(LOST, 2.0 * tolerance)
+    if working is None or (taken < steps and gap > lost * abs(problem.value(working.weights[:planes]))):
         cold, left, more = _climb(program, np.zeros(planes), tolerance, steps - taken)
         taken += more
         if working is None or left < gap:
