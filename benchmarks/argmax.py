@@ -7,7 +7,7 @@ For each data set, measure and decay a short run of the ranker with its defaults
 on one thread, orders, values and bounds included; scipy is given the n × n profit matrix of each query, the writing of
 the matrix left out. Times are processor time of the thread, the least of several calls. A cell is the geometric mean of
 the quotients at its points. Scipy takes at most 60 queries (all of MQ2008), and so do we, and of the queries of more
-than 400 documents one a point, w = 0 apart. Every value is compared, to 1e-9 of the largest profit.
+than 400 documents one a cell, in turn, at the start. Every value is compared, to 1e-9 of the largest profit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,6 @@ from rankopt.rankers import LargeMarginRanker
 
 MEASURES = ("nDCG", "nDCG@10", "P@5", "ERU")
 DECAYS = ("linear", "power(0.25)", "power(0.5)", "power(1)", "log")
-SIZES = (100, 100, 200, 200, 400, 700, 1000, 2000)
 STEPS = 24
 TERMS = ("decay", "scores", "discount", "gain")
 
@@ -61,17 +60,27 @@ def films(folder: Path) -> Queries:
     return film_queries(known, asked, folder / "ml-100k")
 
 
-def generated(folder: Path) -> Queries:
+def drawn(sizes: tuple[int, ...]) -> Queries:
     """Grades 0 to 4, each as frequent as on MSLR-WEB30K, from a noisy linear score."""
-    random = np.random.default_rng(7)
-    features = random.normal(size=(sum(SIZES), 20))
-    height = features @ random.normal(size=20) / np.sqrt(20) + 0.7 * random.normal(size=sum(SIZES))
+    random, total = np.random.default_rng(7), sum(sizes)
+    features = random.normal(size=(total, 20))
+    height = features @ random.normal(size=20) / np.sqrt(20) + 0.7 * random.normal(size=total)
     grades = np.searchsorted(np.quantile(height, [0.52, 0.84, 0.97, 0.99]), height)
-    return Queries.from_arrays(features, grades.astype(float), qid=np.repeat(np.arange(len(SIZES)), SIZES))
+    return Queries.from_arrays(features, grades.astype(float), qid=np.repeat(np.arange(len(sizes)), sizes))
+
+
+def generated(folder: Path) -> Queries:
+    return drawn((100, 100, 200, 200, 400, 700, 1000, 2000))
+
+
+def thousand(folder: Path) -> Queries:
+    """One such query of 1,000 documents is solved, learned with another."""
+    return drawn((1000, 1000))
 
 
 SETS: dict[str, Callable[[Path], Queries]] = {
     "MQ2008": mq2008, "OHSUMED": ohsumed, "MSLR": mslr, "MovieLens": films, "generated": generated,
+    "generated, one": thousand,
 }  # fmt: skip
 
 
@@ -79,14 +88,14 @@ def lengths(queries: Queries) -> np.ndarray:
     return np.diff(queries.offsets)
 
 
-def sampled(queries: Queries, point: int) -> Queries:
-    """At most 60 queries of up to 400 documents (all, if they are short), and one that is longer, by the point."""
+def sampled(queries: Queries, turn: int | None) -> Queries:
+    """At most 60 queries of up to 400 documents (all, if they are short), and the one whose turn it is of the longer."""
     n = lengths(queries)
     kept, long = np.flatnonzero(n <= 400), np.flatnonzero(n > 400)
     if kept.size > 60 and n.mean() > 50:
         kept = np.random.default_rng(0).choice(kept, 60, replace=False)
-    if point and long.size:
-        kept = np.append(kept, long[np.argsort(n[long])[::-1][(point - 1) % long.size]])
+    if long.size and (turn is not None or not kept.size):
+        kept = np.append(kept, long[(turn or 0) % long.size])
     return queries.select(np.sort(kept))
 
 
@@ -103,7 +112,7 @@ def batches(queries: Queries, measure: str, decay: str) -> Iterator[RankTwoBatch
     """The problems of the queries with something to order at each point of a run."""
     named, weights = parse(measure), parse_decay(decay)
     for point, w in enumerate(trials(queries, measure, decay)):
-        part = sampled(queries, point)
+        part = sampled(queries, DECAYS.index(decay) if point == 1 else None)
         gain = named.gain(part.relevance, part.offsets)
         starts = part.offsets[:-1]
         part = part.select(np.flatnonzero(np.maximum.reduceat(gain, starts) > np.minimum.reduceat(gain, starts)))

@@ -20,7 +20,7 @@ COLUMNS = 1 << 14
 
 EPSILON = 2.0**-52
 
-FEW_STATES = 16
+FEW_STATES = 8
 """States a position, on the mean, below which nothing is pruned."""
 
 
