@@ -152,10 +152,10 @@ def test_ctrl_c_saves_the_best_weights(files, monkeypatch, capsys):
     model = files / "interrupted.rankopt"
     record = Clock.record
 
-    def interrupted(clock, state, round):
+    def interrupted(clock, state):
         if len(clock.steps) == 5:
             raise KeyboardInterrupt
-        return record(clock, state, round)
+        return record(clock, state)
 
     monkeypatch.setattr(Clock, "record", interrupted)
     monkeypatch.setattr(sys, "argv", ["rankopt", "train", str(files / "train.txt"), "--model", str(model)])

@@ -58,7 +58,8 @@ def test_the_certificate_is_true(bound, lam):
     "method",
     [
         Bundle(),
-        Bundle(damping=1.0),
+        Bundle(groups=3, damping=1.0),
+        Bundle(groups=1, damping=1.0),
         CuttingPlanes(),
         CuttingPlanes(master_every="plane"),
         CuttingPlanes(master_every=5),
@@ -78,7 +79,8 @@ def test_methods_and_argmax_solvers_agree(method, argmax):
 @pytest.mark.parametrize(
     ("method", "master"),
     [
-        *(("bundle", master) for master in ("active_set", "qpsolvers:clarabel", "cvxpy:CLARABEL")),
+        *((Bundle(groups=1), master) for master in ("active_set", "qpsolvers:clarabel", "cvxpy:CLARABEL")),
+        *((Bundle(groups=3), master) for master in ("qpsolvers:piqp", "qpsolvers:clarabel")),
         *(("cutting_planes", master) for master in ("qpsolvers:piqp", "qpsolvers:clarabel", "cvxpy:CLARABEL")),
     ],
 )

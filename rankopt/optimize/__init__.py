@@ -10,12 +10,26 @@ from rankopt.errors import OptionError
 if TYPE_CHECKING:
     from rankopt.optimize.loop import Method
 
-__all__ = ["METHODS", "method_named"]
+__all__ = ["METHODS", "STATES", "method_named"]
 
 METHODS = {
+    "block_frank_wolfe": "rankopt.optimize.frank_wolfe:BlockFrankWolfe",
     "bundle": "rankopt.optimize.bundle:Bundle",
     "cutting_planes": "rankopt.optimize.cutting_planes:CuttingPlanes",
+    "steepest_subgradient": "rankopt.optimize.steepest_subgradient:SteepestSubgradient",
+    "stochastic_subgradient": "rankopt.optimize.stochastic_subgradient:StochasticSubgradient",
 }
+
+STATES = {
+    "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
+    "PlaneSet": "rankopt.optimize.planes:PlaneSet",
+    "Standing": "rankopt.optimize.standing:Standing",
+    "State": "rankopt.optimize.state:State",
+    "SteepestState": "rankopt.optimize.steepest_subgradient:SteepestState",
+    "StochasticState": "rankopt.optimize.stochastic_subgradient:StochasticState",
+}
+"""Every dataclass that a run is made of between two steps, `name: "module:object"`: what a checkpoint may hold. Their
+fields are arrays, numbers, words, mappings and such dataclasses; a random generator is kept as its `state`."""
 
 
 def method_named(spec: str | Method) -> Method:

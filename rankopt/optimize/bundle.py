@@ -1,4 +1,4 @@
-"""The bundle method: one slack for all queries [ORM, Algorithm 3, with its misprint mended]."""
+"""The bundle method [ORM, Algorithm 3, with its misprint mended], with a slack for each group of queries."""
 
 from __future__ import annotations
 
@@ -8,46 +8,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
+from rankopt.optimize.grouping import at_groups, groups_of
+from rankopt.optimize.model import grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
 from rankopt.optimize.state import State
 
 __all__ = ["Bundle"]
 
+Floats = NDArray[np.float64]
+
 
 @dataclass(frozen=True)
 class Bundle:
-    """Minimise (lam/2)‖w - w₀‖² + R(w): R is replaced by the maximum of its planes, the master program minimises that
-    model, and the next plane is taken on the way from the best point so far to the model's minimiser.
+    """Minimise (lam/2)‖w - w₀‖² + Σ_g R_g(w): each R_g is replaced by the maximum of its planes, the master program
+    minimises that model, and the next planes are taken on the way from the best point so far to where it is least.
 
-    damping: which part of that way is gone, 0 < damping <= 1; 1 is the plain method, which for small lam swings far
-        beyond the minimum and needs several times as many steps (see benchmarks). The bound is the model's either way.
+    groups: how many groups the queries make at most; `Bundle(groups=1, damping=1)` is the plain method, which needs
+        many times as many passes (see benchmarks).
+    damping: which part of that way is gone, 0 < damping <= 1. The bound is the model's either way.
     keep_idle: master solves that a plane may lie idle before it is dropped.
     """
 
-    damping: float = 0.1
-    keep_idle: int = 200
+    groups: int = 256
+    damping: float = 0.7
+    keep_idle: int = 10
 
     def __post_init__(self) -> None:
         if not 0 < self.damping <= 1:
             raise OptionError(f"damping = {self.damping} is no part of a way; give more than 0 and at most 1")
+        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 1:
+            raise OptionError(f"groups = {self.groups!r} is no number of groups; give 1 or more")
 
-    def start(self, objective: Objective, w: NDArray[np.float64]) -> State:
-        return State(PlaneSet.empty(1, w.size), np.zeros(0), trial=w, w=w)
+    def start(self, objective: Objective, w: Floats) -> State:
+        groups = groups_of(objective.risk, self.groups)
+        return State(PlaneSet.empty(groups, w.size), np.zeros(0), trial=w, w=w)
 
     def step(self, state: State, objective: Objective) -> State:
-        here = objective.risk.at(state.trial)
-        state = state.seen(objective.upper(state.trial, here), here.seconds)
-        planes = state.planes.with_references(here.references)
-        planes = planes.plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
-        answer = objective.solve_master(planes, np.ones(1), np.append(state.alpha, 0.0))
-        planes, alpha = planes.without_idle(answer.alpha, self.keep_idle)
-        return replace(
-            state,
-            planes=planes,
-            alpha=alpha,
-            trial=state.w + self.damping * (answer.w - state.w),
-            bound=max(state.bound, answer.bound),
-            steps=state.steps + 1,
-            seconds_master=state.seconds_master + answer.seconds,
-        )
+        here = at_groups(objective.risk, state.trial, state.planes.references.shape[0])
+        state = state.seen(objective.upper(state.trial, here), here, objective.risk.convex)
+        return self.aimed(replace(grown(state, here), steps=state.steps + 1), objective)
+
+    def aimed(self, state: State, objective: Objective) -> State:
+        """The state with the model minimised, and where to look next."""
+        state, least = solved(state, objective, self.keep_idle)
+        return replace(state, trial=state.w + self.damping * (least - state.w))

@@ -1,21 +1,21 @@
-"""Training: one convex problem, or the concave-convex procedure around it [ORM, Algorithms 1 and 2]."""
+"""Training: one convex problem, or the concave-convex procedure [ORM, Algorithms 1 and 2] one step at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.optimize.certificate import Certificate, Stop
-from rankopt.optimize.history import History
+from rankopt.optimize.history import History, Step
 from rankopt.optimize.loop import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.standing import Passed, Standing
+from rankopt.optimize.standing import STALLED_AFTER, Standing
 from rankopt.optimize.state import State
 
-__all__ = ["Training", "train"]
+__all__ = ["Judge", "Keep", "Training", "train"]
 
 Floats = NDArray[np.float64]
 
@@ -35,8 +35,8 @@ class Training:
 Judge = Callable[[Floats], float]
 """How good weights are on data of its own; of what a run passes through, the best judged is returned."""
 
-Keep = Callable[[Standing], None]
-"""Called after every step, and when the run is over, with where it stands."""
+Keep = Callable[[Standing, Sequence[Step]], None]
+"""Called after every step, and when the run is over, with where it stands and the steps so far."""
 
 
 def train(
@@ -51,21 +51,25 @@ def train(
 ) -> Training:
     """Minimise J from `start`, or from where a run that had `begun` stood, to a relative gap of `tol`.
 
-    A convex risk is minimised at once. Otherwise the reference is fixed at the current w, which gives a convex majorant
-    that touches J there; that is minimised, and so on. A round ends early once its best point has gained most of what
-    its proven bound still leaves; the procedure ends when no more than tol of J can be gained at w. At the end J(w) is
-    evaluated once more, with every ranking in it proved by dual prices.
+    A nonconvex risk has at each w a convex majorant that touches it there: the reference is fixed at w. The method
+    improves on the majorant, the reference follows to the better point, and so on; training ends when no more than tol
+    of J can be gained by the majorant at w. At the end J(w) is evaluated once more, with every ranking in it proved by
+    dual prices.
 
     An interruption from the keyboard ends the run with the best point so far.
     """
     convex = objective.risk.convex
-    now = begun or Standing(method.start(objective.majorant(start), start), start, round=0 if convex else 1)
-    now = _followed(now, objective, method, tol, clock, judge is not None, keep)
-    passed, stop = _passed(now, objective, method, tol)
+    if begun is None:
+        now = Standing(method.start(objective, start))
+    else:  # what ended it may have been a limit that is another now
+        now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit())
+    now = _finished(_followed(now, objective, method, tol, clock, judge is not None, keep), objective, method, tol)
+    assert now.stop is not None
+    # What is proven last holds for all points where J is convex.
+    passed = [replace(point, bound=now.state.bound) for point in now.passed] if convex else now.passed
     if not passed:
         raise KeyboardInterrupt("interrupted before the first step was done")
-    judged = None
-    chosen = passed[-1]
+    judged, chosen, stop = None, passed[-1], now.stop
     if judge is not None:
         ratings = [judge(point.w) for point in passed]
         best = max(range(len(passed)), key=ratings.__getitem__)  # the first of equals: the least trained
@@ -83,69 +87,32 @@ def train(
 def _followed(
     now: Standing, objective: Objective, method: Method, tol: float, clock: Clock, every: bool, keep: Keep | None
 ) -> Standing:
-    """Where the run stands when it is over."""
-    touch, majorant = now.touch, objective.majorant(now.touch)
+    """Where the run stands when it is over; `every`: each point that w moved to is wanted, not the last alone."""
+    patience = getattr(method, "patience", STALLED_AFTER)
     try:
         while now.stop is None:
-            if now.touch is not touch:
-                touch, majorant = now.touch, objective.majorant(now.touch)
-            state = method.step(now.state, majorant)
-            reason = clock.record(state, now.round)
-            now = _after(now, state, reason, objective.risk.convex, tol, every)
+            state = method.step(now.state, objective)
+            reason = clock.record(state)
+            now = now.after(state, tol, every)
+            if now.stop is None:
+                now = replace(now, stop=reason) if reason is not None else now.watched(patience)
             if keep is not None and now.stop is None:
-                keep(now)
+                keep(now, clock.steps)
     except KeyboardInterrupt:
         del clock.steps[now.taken :]  # a step that was not finished did not take place
         now = replace(now, stop=Stop.INTERRUPTED)
     if keep is not None:
-        keep(now)
+        keep(now, clock.steps)
     return now
 
 
-def _after(now: Standing, state: State, reason: Stop | None, convex: bool, tol: float, every: bool) -> Standing:
-    """Where the run stands after a step that led to `state`; `reason` is the clock's to stop.
-
-    every: of a convex run each point that was the best so far is wanted, not the last alone.
-    """
-    at_touch = state.latest if now.at_touch is None else now.at_touch  # the first step of a round is at its touch
-    now = replace(now, state=state, at_touch=at_touch, taken=now.taken + 1)
-    if convex:
-        if not now.passed or state.primal < now.passed[-1].primal:
-            best = Passed(state.w, state.primal, 0.0)
-            now = replace(now, passed=(*now.passed, best) if every else (best,))
-        over = state.gap <= tol * abs(state.primal)
-    else:
-        over = _critical(at_touch, state.bound, tol)
-        if not over and state.gap <= 0.1 * (at_touch - state.primal):
-            return replace(now.next_round(), stop=reason)
-    if over or reason is not None:
-        return replace(now, stop=Stop.GAP if over else reason)
-    return now.watched()
-
-
-def _critical(value: float, bound: float, tol: float) -> bool:
-    """Whether no step of the procedure can gain more than tol of J at a point where J is `value`, proven by `bound`."""
-    return value - bound <= tol * abs(value)
-
-
-def _passed(now: Standing, objective: Objective, method: Method, tol: float) -> tuple[list[Passed], Stop]:
-    """The points that the result is taken from, each with what is proven of it, and why the run is over."""
-    assert now.stop is not None
-    state = now.state
-    if objective.risk.convex:  # the bound that was proven last holds for all
-        return [replace(point, bound=state.bound) for point in now.passed], now.stop
-    if not now.taken:
-        return [], now.stop
-    points = list(now.passed)
-    if now.at_touch is not None:
-        points.append(Passed(now.touch, now.at_touch, state.bound))
+def _finished(now: Standing, objective: Objective, method: Method, tol: float) -> Standing:
+    """Where the run stands once what the method had put off is proven."""
+    finish = getattr(method, "finish", None)
+    if finish is None or now.stop is Stop.GAP or not now.taken:
+        return now
     try:
-        # The round's best point is better than its touch. The planes hold for the majorant there too, so that one more
-        # step tells what they prove of it. At the end of the procedure it is taken if it is proved critical as well.
-        after = method.step(state.restarted(state.w), objective.majorant(state.w))
+        last = now.after(finish(now.state, objective), tol, every=True)
     except KeyboardInterrupt:
-        return points, Stop.INTERRUPTED
-    better = now.at_touch is None or after.latest < now.at_touch
-    if now.stop is not Stop.GAP or (better and _critical(after.latest, after.bound, tol)):
-        points.append(Passed(state.w, after.latest, after.bound))
-    return points, now.stop
+        return replace(now, stop=Stop.INTERRUPTED)
+    return replace(last, taken=now.taken, stop=last.stop or now.stop)

@@ -20,9 +20,9 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Step:
-    """One step: its number, the round of the concave-convex procedure (0 for a convex bound), the best proven objective
-    and the best proven lower bound of that round, the objective at the step's own w, planes kept, seconds since the
-    start, and of these in the argmax and in the master so far."""
+    """One step: its number, how many majorants there were (0 for a convex bound), the best proven objective and the
+    best proven lower bound of that majorant, the objective at the step's own w, planes kept, seconds since the start,
+    and of these in the argmax and in the master so far."""
 
     step: int
     round: int

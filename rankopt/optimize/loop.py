@@ -23,7 +23,15 @@ Callback = Callable[[Step, State], bool | None]
 
 
 class Method(Protocol):
-    """Frozen settings of a way to minimise; the state is apart."""
+    """Frozen settings of a way to minimise; the state is apart.
+
+    `objective` may be nonconvex: then the planes that it gives lie below it only with the reference of `state.planes`,
+    which `State.seen` moves along with w, and the bound of the state is that of the majorant that touches J at w.
+
+    A method may also have `aimed(state, objective)`, the state with its model minimised and the next trial chosen: a
+    path of lam then goes on without a pass; `finish(state, objective)`, what is left to prove when the run ends; and
+    `patience`, the steps without progress after which there is no hope, where they are not the usual number.
+    """
 
     def start(self, objective: Objective, w: Floats) -> State: ...
 
@@ -52,12 +60,12 @@ class Clock:
         used = steps[-1].seconds if steps else 0.0
         return cls(max_iter, time_limit, callbacks, list(steps), perf_counter() - used)
 
-    def record(self, state: State, round: int) -> Stop | None:
+    def record(self, state: State) -> Stop | None:
         """Record a step; the reason to stop, if callbacks or limits give one."""
         self.steps.append(
             Step(
                 step=len(self.steps) + 1,
-                round=round,
+                round=state.round,
                 primal=state.primal,
                 bound=state.bound,
                 latest=state.latest,

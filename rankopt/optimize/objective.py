@@ -14,7 +14,7 @@ from formulations.modeling.solve import Solver, solve
 from rankopt.losses.risk import Planes, Risk
 from rankopt.optimize.planes import PlaneSet
 
-__all__ = ["MasterAnswer", "Objective"]
+__all__ = ["ROUNDING", "MasterAnswer", "Objective", "norms"]
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import State
 
-__all__ = ["Passed", "Standing"]
+__all__ = ["STALLED_AFTER", "Passed", "Standing"]
 
 Floats = NDArray[np.float64]
 
@@ -29,14 +29,11 @@ class Passed:
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """state: the method's. touch: where the majorant of this round touches J (a convex J is its own majorant).
-    at_touch: J there, known after the first step of the round. passed: the points from which the result is taken.
-    taken: steps so far. round: 0 for a convex J. idle, least: steps since the gap was last narrowed, and that gap.
-    stop: why the run is over, None while it is not."""
+    """state: the method's. passed: the points from which the result is taken. taken: steps so far. round, idle, least:
+    the state's round, steps since the gap was last narrowed in it, and that gap. stop: why the run is over, None while
+    it is not."""
 
     state: State
-    touch: Floats
-    at_touch: float | None = None
     passed: tuple[Passed, ...] = ()
     taken: int = 0
     round: int = 0
@@ -44,17 +41,23 @@ class Standing:
     least: float = np.inf
     stop: Stop | None = None
 
-    def watched(self) -> Standing:
-        """The same, with a look at whether the last step narrowed the gap: the run is over after many that did not."""
-        gap = self.state.gap
-        if gap < self.least - 1e-15 * abs(self.state.primal):
-            return replace(self, idle=0, least=gap)
-        idle = self.idle + 1
-        return replace(self, idle=idle, stop=Stop.STALLED if idle >= STALLED_AFTER else None)
+    def after(self, state: State, tol: float, every: bool) -> Standing:
+        """Where the run stands after a step that led to `state`.
 
-    def next_round(self) -> Standing:
-        """The standing before the first step of another round, whose majorant touches J at the best point of this."""
-        assert self.at_touch is not None
-        done = Passed(self.touch, self.at_touch, self.state.bound)
-        state = self.state.restarted(self.state.w)
-        return Standing(state, state.w, passed=(*self.passed, done), taken=self.taken, round=self.round + 1)
+        every: each point that w moved to is wanted, not the last alone.
+        """
+        passed = self.passed
+        if np.isfinite(state.primal):
+            moved = not passed or state.primal < passed[-1].primal
+            kept = passed if every and moved else passed[:-1] if every else ()
+            passed = (*kept, Passed(state.w, state.primal, state.bound))
+        over = Stop.GAP if state.gap <= tol * abs(state.primal) else None
+        return replace(self, state=state, passed=passed, taken=self.taken + 1, stop=over)
+
+    def watched(self, patience: float) -> Standing:
+        """The same, with a look at whether the last step narrowed the gap: the run is over after many that did not."""
+        gap, round = self.state.gap, self.state.round
+        if round > self.round or not gap >= self.least - 1e-15 * abs(self.state.primal):
+            return replace(self, round=round, idle=0, least=gap)
+        idle = self.idle + 1
+        return replace(self, idle=idle, stop=Stop.STALLED if idle >= patience else None)

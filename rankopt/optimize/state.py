@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.losses.risk import Planes
 from rankopt.optimize.planes import PlaneSet
 
 __all__ = ["State"]
 
 Floats = NDArray[np.float64]
 
+SERIOUS = 0.1
+"""Under a nonconvex bound the reference moves to a new point that gains at least this part of what the proven bound
+leaves. Points that gain less only give planes: so the model grows until it is either believed or right."""
+
 
 @dataclass(frozen=True, eq=False)
 class State:
     """planes and alpha: the model and the last dual weights. trial: where to evaluate next. w, primal: the best point
-    evaluated and its proven objective. bound: the best proven lower bound. latest: the objective at the last trial.
-    model: what the model promises at `trial`. Seconds are totals."""
+    evaluated and its proven objective. bound: proven from below, for J if convex, else for the majorant that touches J
+    at w. latest: the objective at the last trial. round: how many majorants there were, 0 if J is convex. steps: how
+    many were taken. Seconds are totals."""
 
     planes: PlaneSet
     alpha: Floats
@@ -27,7 +34,9 @@ class State:
     primal: float = np.inf
     bound: float = 0.0
     latest: float = np.inf
+    round: int = 0
     steps: int = 0
+    precision: float = np.inf
     seconds_argmax: float = 0.0
     seconds_master: float = 0.0
 
@@ -35,11 +44,22 @@ class State:
     def gap(self) -> float:
         return self.primal - self.bound
 
-    def seen(self, objective: float, seconds: float) -> State:
-        """The state after all queries were evaluated at `trial`, where the objective is proven to be `objective`."""
-        state = replace(self, latest=objective, seconds_argmax=self.seconds_argmax + seconds)
-        return replace(state, w=self.trial, primal=objective) if objective < self.primal else state
+    def seen(self, value: float, here: Planes, convex: bool, enough: float | None = None) -> Self:
+        """The state after all queries were evaluated at `trial`, where J is proven to be `value`.
 
-    def restarted(self, w: Floats) -> State:
-        """The state for another objective over the same planes: nothing is proven yet, the next trial is w."""
-        return replace(self, trial=w, w=w, primal=np.inf, bound=0.0, latest=np.inf)
+        If that is better by more than `enough`, w moves there. Under a nonconvex bound so does the reference: the
+        planes found so far hold for it as well, and of the new majorant nothing is proven yet [ORM, Algorithm 1, each
+        convex problem solved only as far as it helps].
+        """
+        state = replace(self, latest=value, seconds_argmax=self.seconds_argmax + here.seconds)
+        first = not np.isfinite(self.primal)
+        if enough is None:
+            enough = 0.0 if convex or first else SERIOUS * self.gap
+        if not value < self.primal - enough:
+            return state
+        state = replace(state, w=self.trial, primal=value, planes=self.planes.with_references(here.references))
+        return state if convex else replace(state, bound=0.0, round=self.round + 1)
+
+    def bounded(self, bound: float) -> Self:
+        """The state once `bound` is proven too."""
+        return replace(self, bound=max(self.bound, bound))

@@ -1,0 +1,115 @@
+"""Online learning: stochastic subgradient steps of length 1/t, averaged [ORM, section 4.4, eq. 33]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import OptionError
+from rankopt.optimize.draws import generator_of, permuted
+from rankopt.optimize.grouping import at_groups, cuts, groups_of
+from rankopt.optimize.model import grown, solved
+from rankopt.optimize.objective import Objective
+from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.state import State
+
+__all__ = ["StochasticState", "StochasticSubgradient"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class StochasticState(State):
+    """iterate: where the next mini-batch is evaluated; its average is `trial`. updates: how many there were.
+    radius: no better point lies farther from w₀. certified: the step after which all queries were evaluated last.
+    generator: of the order of the queries."""
+
+    iterate: Floats = field(default_factory=lambda: np.zeros(0))
+    updates: int = 0
+    radius: float = np.inf
+    certified: int = 0
+    generator: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StochasticSubgradient:
+    """w ← w - η_t (lam (w - w₀) + p Σ_{q in B} v_q g_q),  η_t = 1 / (lam (t + shift)), B the t-th of p mini-batches.
+
+    g_q is a subgradient of loss_q at w, the reference of a nonconvex bound being that at w. A step is a pass over all p
+    mini-batches, neighbours in the canonical order of the queries, in an order that the seed says. w is kept within
+    √(2 R(w₀) / lam) of w₀, outside of which J exceeds J(w₀). The result is a mean of the w, late ones weighing more.
+
+    batch: queries in a mini-batch. A mini-batch costs some 0.2 ms beside its rankings, so small ones are dear.
+    shift: that of η_t, in passes: larger is calmer at first.
+    averaging: the t-th w weighs about t ** averaging; 0 is the plain mean.
+    certify_every: after so many passes all queries are evaluated at the mean, which proves J there, and the master
+        program over the planes of all mini-batches gives the bound; 0: at the start and at the end only. In between w,
+        primal and bound stay what was proven last.
+    keep_idle: master solves that a plane may lie idle before it is dropped.
+    seed: of the order, an integer; a ranker's `random_state` sets it.
+    """
+
+    batch: int = 8
+    shift: float = 1.0
+    averaging: float = 3.0
+    certify_every: int = 5
+    keep_idle: int = 5
+    seed: int = 0
+
+    patience: ClassVar[float] = np.inf  # chance may help at any time
+
+    def __post_init__(self) -> None:
+        if self.batch < 1:
+            raise OptionError(f"batch = {self.batch} is no number of queries; give 1 or more")
+        if self.certify_every < 0 or self.averaging < 0 or not self.shift > 0:
+            raise OptionError("certify_every and averaging must not be negative, and shift must be positive")
+
+    def start(self, objective: Objective, w: Floats) -> StochasticState:
+        planes = PlaneSet.empty(groups_of(objective.risk, -(-objective.risk.weights.size // self.batch)), w.size)
+        return StochasticState(planes, np.zeros(0), trial=w, w=w, iterate=w, generator=generator_of(self.seed))
+
+    def step(self, state: StochasticState, objective: Objective) -> StochasticState:
+        if not state.steps:
+            state = self._certified(replace(state, steps=1), objective)
+            risk = state.primal - objective.regulariser(state.w)
+            far = np.sqrt(2.0 * risk / objective.lam) + np.linalg.norm(state.w - objective.w0)
+            return replace(state, radius=float(far))
+        state = self._passed(replace(state, steps=state.steps + 1), objective)
+        due = self.certify_every and (state.steps - 1) % self.certify_every == 0
+        return self._certified(state, objective) if due else state
+
+    def finish(self, state: StochasticState, objective: Objective) -> StochasticState:
+        """The state with all queries evaluated at the mean."""
+        return state if state.certified == state.steps else self._certified(state, objective)
+
+    def _passed(self, state: StochasticState, objective: Objective) -> StochasticState:
+        """The state after a pass of mini-batches, with the plane that each of them gave."""
+        risk, parts = objective.risk, state.planes.references.shape[0]
+        order, generator = permuted(parts, state.generator)
+        first = cuts(risk, parts)
+        w, mean, updates, seconds = state.iterate, state.trial, state.updates, state.seconds_argmax
+        heights, slopes = np.zeros(parts), np.zeros((parts, w.size))
+        for turn, part in enumerate(order):
+            here = risk.at(w, queries=(int(first[part]), int(first[part + 1])))
+            heights[turn], slopes[turn], seconds = here.heights[0], here.slopes[0], seconds + here.seconds
+            updates += 1
+            length = 1.0 / (updates + self.shift * parts)  # η_t lam
+            away = (1.0 - length) * (w - objective.w0)
+            away -= length * parts / objective.lam * (here.slopes - here.references)[0]
+            size = float(np.linalg.norm(away))
+            w = objective.w0 + away * (min(1.0, state.radius / size) if size else 1.0)
+            mean = mean + (self.averaging + 1.0) / (self.averaging + updates) * (w - mean)
+        planes = state.planes.plus(slopes, heights, order)
+        alpha = np.append(state.alpha, np.zeros(parts))
+        state = replace(state, planes=planes, alpha=alpha, seconds_argmax=seconds)
+        return replace(state, iterate=w, trial=mean, updates=updates, generator=generator)
+
+    def _certified(self, state: StochasticState, objective: Objective) -> StochasticState:
+        """The state with all queries evaluated at `trial`, and the bound of the planes found there and before."""
+        here = at_groups(objective.risk, state.trial, state.planes.references.shape[0])
+        state = state.seen(objective.upper(state.trial, here), here, objective.risk.convex)
+        state, _ = solved(grown(state, here), objective, self.keep_idle)
+        return replace(state, certified=state.steps)
