@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from formulations.modeling.batch import solve_batch
 from formulations.modeling.rank_two import RankTwoBatch
 from formulations.modeling.solve import Solver
+from formulations.parts import share_ranges
 from rankopt.losses.admissible import AdmissibleBatch
 from rankopt.losses.loss import LossAt
 from rankopt.losses.margin_kernel import judged
-from rankopt.losses.within import query_of_row, share_queries, sorted_rows
+from rankopt.losses.within import QUERY_ROWS, query_of_row, sorted_rows
 
 __all__ = ["MarginLoss", "Reference"]
 
@@ -31,6 +32,10 @@ class Reference(Protocol):
     def weights(self, problem: RankTwoBatch, scores: Floats) -> Floats: ...
 
     def admissible(self, batch: AdmissibleBatch, scores: Floats) -> Ints: ...
+
+
+EXACTLY = 3
+"""Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,11 +88,13 @@ class MarginLoss:
     def at(self, scores: Floats, prove: bool = False) -> LossAt:
         """Values, bounds and planes at `scores`, (N,)."""
         answer = solve_batch(self.problem.with_scores(scores), self.solver)
-        answer = answer.proved() if prove else answer
+        answer = answer.proved(exactly=EXACTLY) if prove else answer
         reference = self.reference_weights(scores)
         problem, queries = answer.problems, len(answer)
         placed, height, value = np.empty(scores.size), np.empty(queries), np.empty(queries)
         weights = (problem.scores, problem.gain, problem.discount, problem.decay)
         given = (*weights, problem.offsets, answer.order, self.best, reference)
-        share_queries(problem.offsets, lambda first, last: judged(*given, first, last, placed, height, value))
+        share_ranges(
+            problem.offsets, QUERY_ROWS, lambda first, last: judged(*given, first, last, placed, height, value)
+        )
         return LossAt(value, value + (answer.bound - answer.value), height, placed, reference, answer.seconds)

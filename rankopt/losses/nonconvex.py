@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.modeling.rank_two import RankTwoBatch
+from formulations.parts import share_ranges
 from rankopt.losses.admissible import AdmissibleBatch
-from rankopt.losses.within import share_queries
+from rankopt.losses.within import QUERY_ROWS
 
 __all__ = ["Nonconvex"]
 
@@ -27,7 +28,7 @@ class Nonconvex:
 
         weights = np.empty_like(problem.decay)
         given = (scores, problem.decay, problem.offsets)
-        share_queries(problem.offsets, lambda first, last: by_score(*given, first, last, weights))
+        share_ranges(problem.offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
         return weights
 
     def admissible(self, batch: AdmissibleBatch, scores: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -9,8 +9,9 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.parts import share_ranges
 from rankopt.losses.loss import LossAt
-from rankopt.losses.within import query_of_row, share_queries, sorted_rows
+from rankopt.losses.within import QUERY_ROWS, query_of_row, sorted_rows
 
 __all__ = ["PairwiseHinge"]
 
@@ -59,7 +60,7 @@ class PairwiseHinge:
         began = perf_counter()
         above, below = np.empty(scores.size, dtype=np.int64), np.empty(scores.size, dtype=np.int64)
         given = (scores, self.level, self.offsets)
-        share_queries(self.offsets, lambda first, last: count_violations(*given, first, last, above, below))
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: count_violations(*given, first, last, above, below))
         share = 1.0 / self.pairs
         height = np.add.reduceat(below.astype(np.float64), self.offsets[:-1]) * share
         slope = np.repeat(share, np.diff(self.offsets)) * (above - below)

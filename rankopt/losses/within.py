@@ -1,13 +1,9 @@
 """Sorting and averaging inside queries, for all queries at once."""
 
-from collections.abc import Callable
-
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.threads import share
-
-__all__ = ["mean_of_runs", "query_of_row", "share_queries", "sorted_rows"]
+__all__ = ["QUERY_ROWS", "mean_of_runs", "query_of_row", "sorted_rows"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,8 +30,5 @@ def mean_of_runs(values: Floats, *keys: NDArray[np.generic]) -> Floats:
     return np.repeat(np.add.reduceat(values, first) / lengths, lengths)
 
 
-def share_queries(offsets: Ints, compute: Callable[[int, int], object], rows: int = 1 << 12) -> None:
-    """compute(first, last) for ranges of queries of about `rows` rows, on all threads; it releases the interpreter."""
-    marks = np.append(np.arange(0, offsets[-1], rows), offsets[-1])
-    cuts = np.unique(np.searchsorted(offsets, marks))
-    share(cuts.size - 1, lambda part: compute(cuts[part], cuts[part + 1]))
+QUERY_ROWS = 1 << 12
+"""Rows of whole queries that one thread takes at a time."""
