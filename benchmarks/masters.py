@@ -50,7 +50,7 @@ class Recorder:
 
 
 def tapes(method, **limits):
-    """Masters of runs by this method, 12 of each run."""
+    """Masters of runs by this method, 8 of each run."""
     folder = Path(os.environ["RANKOPT_DATA"])
     places = ("letor4-mq2008/S{}.txt.gz", "letor3-ohsumed/Feature-min/S{}.txt.gz")
     for place in places:
@@ -61,7 +61,7 @@ def tapes(method, **limits):
                 LargeMarginRanker(bound=bound, decay="linear", lam=lam, method=method, master=recorder, **limits).fit(
                     queries
                 )
-                chosen = np.unique(np.linspace(0, len(recorder.tape) - 1, 12).astype(int))
+                chosen = np.unique(np.linspace(0, len(recorder.tape) - 1, 8).astype(int))
                 yield from (recorder.tape[at] for at in chosen)
 
 

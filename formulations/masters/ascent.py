@@ -94,13 +94,14 @@ def ascend(program: Program, working: Working, tolerance: float, limit: int) -> 
         gap = 0.0
         for g in range(groups):
             gap += price_group(program, working, g, barred, best, excess)
-        linear = rough = along = 0.0
+        linear = rough = 0.0
         for i in range(planes):
             linear += weights[i] * program.values[i]
             rough += weights[i] * abs(program.values[i])
-            along += weights[i]
         value = linear - 0.5 * inner(working.v, working.v) / program.lam
-        rounding = EPSILON * (rough + along * steepest * steepest / program.lam * program.capacity.sum())
+        # v is kept, not formed from the weights, so rounding of the weights counts in the objective only
+        lengths = steepest * np.sqrt(inner(working.v, working.v)) / program.lam
+        rounding = 2.0 * EPSILON * (rough + lengths * program.capacity.sum())
         small = max(tolerance * abs(value), rounding)
         if gap < least:
             found[:] = weights
