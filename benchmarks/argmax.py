@@ -89,7 +89,7 @@ def lengths(queries: Queries) -> np.ndarray:
 
 
 def sampled(queries: Queries, turn: int | None) -> Queries:
-    """At most 60 queries of up to 400 documents (all, if they are short), and the one whose turn it is of the longer."""
+    """At most 60 queries of up to 400 documents (all, if these are short), and of the longer that whose turn it is."""
     n = lengths(queries)
     kept, long = np.flatnonzero(n <= 400), np.flatnonzero(n > 400)
     if kept.size > 60 and n.mean() > 50:

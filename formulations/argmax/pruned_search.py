@@ -60,7 +60,10 @@ def pruned_labels(
         return found
     earned = price_between(height, worth, start, size, discount, decay, stop, label, placed, price)
     slack = open_slack(height, worth, start, size, discount, decay, stop, price, earned, spare, most)
-    largest = np.abs(height).max() * (decay[0] - decay[stop]) + np.abs(worth).max() * (discount[0] - discount[stop])
+    largest = 0.0
+    for g in range(worth.size):
+        reach = max(abs(height[start[g]]), abs(height[start[g] + size[g] - 1]))
+        largest = max(largest, reach * (decay[0] - decay[stop]) + abs(worth[g]) * (discount[0] - discount[stop]))
     return best_labels(
         height, worth, start, size, discount, decay, low, high, stop, price, most,
         max(slack, 0.0) + 16.0 * EPSILON * stop * largest, NO_BEAM,
