@@ -6,7 +6,8 @@ import numpy as np
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, compiled
 from formulations.masters.factor import inner
-from formulations.masters.working import PROGRAM, WORKING, Program, Working, admit, combined, newton, opened
+from formulations.masters.moves import admit, newton, opened
+from formulations.masters.working import PROGRAM, WORKING, Program, Working, combined
 
 __all__ = ["ascend"]
 
