@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import numbers
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
 
 from formulations.tables import load
 from rankopt.errors import OptionError
@@ -32,8 +34,20 @@ STATES = {
 fields are arrays, numbers, words, mappings and such dataclasses; a random generator is kept as its `state`."""
 
 
-def method_named(spec: str | Method) -> Method:
-    """The method of this name with its default settings, or the one that is given."""
+def method_named(spec: str | Method, random_state: Any = None) -> Method:
+    """The method of this name with its default settings, or the one that is given; `random_state`, a number of 0 or
+    more or a generator, is its seed if it draws."""
+    method: Any = _method(spec)
+    if random_state is None or not hasattr(method, "seed"):
+        return cast("Method", method)
+    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
+    seed = random_state if draw is None else int(draw(2**31 - 1))
+    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or int(seed) < 0:
+        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+    return cast("Method", replace(method, seed=int(seed)))
+
+
+def _method(spec: str | Method) -> Method:
     if not isinstance(spec, str):
         if not (hasattr(spec, "start") and hasattr(spec, "step")):
             raise OptionError(f"method = {spec!r} is no method; give a name of {', '.join(METHODS)}, or such an object")

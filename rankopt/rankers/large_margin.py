@@ -50,7 +50,8 @@ class LargeMarginRanker(OptimizedRanker):
             such as "power(0.5)@10" if wanted, or an array.
         w0: what the regulariser pulls to and training starts from: "zeros", "regression" (least squares on the gains),
             or an array (d,). By default zeros for the convex bound and regression for the others [ORM, section 6.3].
-        method: "bundle", "cutting_planes", or such an object with settings of its own.
+        method: "bundle", "cutting_planes", "block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient", or
+            such an object of `rankopt.optimize` with settings of its own.
         argmax: the solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
         master: the solver of the master program, "auto" or any of `formulations.solvers`.
         lam, C: the weight λ of the regulariser; or C = 1 / (λ m), with lam=None. What a λ means depends on the scale of
@@ -58,7 +59,8 @@ class LargeMarginRanker(OptimizedRanker):
         tol: the relative gap at which training ends.
         max_iter, time_limit: steps and seconds after which it ends anyway, with a ConvergenceWarning.
         engine, n_jobs: who computes the shards of the data, and with how many workers.
-        random_state: for methods that draw; those at hand are deterministic.
+        random_state: of methods that draw: the order of the queries; a number gives the same weights each time, None
+            does too.
         warm_start: start from the previous `coef_` instead of w₀.
         callbacks: functions (step, state) called after each step; one that returns True ends training.
         verbose: 1 shows progress on a terminal.

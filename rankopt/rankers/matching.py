@@ -101,9 +101,8 @@ class MatchingRanker(OptimizedRanker):
         self.callbacks = callbacks
         self.verbose = verbose
 
-    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+    def _before(self, queries: Queries) -> None:
         self.slot_weight_ = slot_weights(self.slots, self.slot_weight, queries)
-        super()._fit(queries, weights, evaluation)
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
         if self.bound not in BOUNDS:

@@ -31,6 +31,7 @@ from rankopt.optimize.loop import Clock
 from rankopt.optimize.objective import Objective
 from rankopt.rankers.base import LinearRanker
 from rankopt.rankers.options import check_options
+from rankopt.rankers.path import Pathed
 from rankopt.rankers.progress import shown
 from rankopt.rankers.regression import least_squares
 
@@ -42,7 +43,7 @@ __all__ = ["OptimizedRanker"]
 Floats = NDArray[np.float64]
 
 
-class OptimizedRanker(LinearRanker):
+class OptimizedRanker(Pathed, LinearRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
 
     A subclass has the parameters read here and says in `_shards` which loss it minimises.
@@ -95,14 +96,16 @@ class OptimizedRanker(LinearRanker):
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
+        self._before(queries)
         objective = self.objective(queries, weights)
+        method = method_named(self.method, getattr(self, "random_state", None))
         start = objective.w0
         if self.warm_start and hasattr(self, "coef_") and self.coef_.size == start.size:
             start = self.coef_.ravel()
         with shown(self.verbose) as progress:
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
             judge = None if evaluation is None else self._judge(evaluation)
-            outcome = train(objective, method_named(self.method), start, self.tol, clock, judge)
+            outcome = train(objective, method, start, self.tol, clock, judge)
         self._keep(outcome, objective)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt("training was interrupted; the ranker holds the best weights so far")
