@@ -224,6 +224,17 @@ def test_an_order_that_is_not_optimal_is_refuted(decay):
         wrong.proved(exactly=1)
 
 
+def test_an_honest_answer_that_is_not_optimal_keeps_its_gap():
+    problems = drawn(np.random.default_rng(10), 40, 3, "power")
+    answer = solve_batch(problems)
+    swapped = answer.order.copy()
+    swapped[[0, 6]] = swapped[[6, 0]]
+    value = replace(answer, order=swapped).recomputed(0)[0]
+    honest = replace(answer, order=swapped, value=np.where(np.arange(len(answer)) == 0, value, answer.value))
+    proved = honest.proved(exactly=len(answer))
+    assert proved.bound[0] >= answer.value[0] - problems[0].rounding
+
+
 def test_weak_duality_holds_for_any_prices_without_the_matrix():
     random = np.random.default_rng(12)
     for n, k in ((9, 9), (9, 4)):
