@@ -13,6 +13,7 @@ __all__ = ["COMMANDS", "main", "rankopt"]
 COMMANDS = {
     "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),
     "store": ("rankopt.commands.store:store", "Store files of any size as a folder that is mapped into memory."),
+    "resume": ("rankopt.commands.resume:resume", "Go on with a training that kept checkpoints."),
     "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),
     "rank": ("rankopt.commands.rank:rank", "Rank documents, under quotas if wanted: the best admissible ranking."),
     "evaluate": ("rankopt.commands.evaluate:evaluate", "Measure rankings; compare several with a paired test."),
@@ -46,7 +47,7 @@ class Table(click.Group):
 @click.command(
     cls=Table,
     epilog="Exit codes: 0 done, 1 a check failed, 2 wrong usage, 3 unusable data or file, 4 unusable model, "
-    "5 unusable option or measure, 6 a solver failed, 130 interrupted.",
+    "5 unusable option or measure, 6 a solver or the workers failed, 130 interrupted.",
 )
 @click.version_option(package_name="rankopt")
 def rankopt() -> None:
@@ -56,7 +57,7 @@ def rankopt() -> None:
 def main() -> None:
     """Run the command line; errors of ours become one line on standard error and an exit code."""
     from formulations.errors import FormulationError, Infeasible, InvalidProblem, UnknownSolver, Unsupported
-    from rankopt.errors import DataError, ModelError, RankoptError
+    from rankopt.errors import DataError, EngineError, ModelError, RankoptError
 
     try:
         code = rankopt.main(standalone_mode=False)
@@ -74,6 +75,6 @@ def main() -> None:
         code = 3 if isinstance(error, DataError | OSError) else 4 if isinstance(error, ModelError) else 5
         if isinstance(error, InvalidProblem | Infeasible):
             code = 3
-        elif isinstance(error, FormulationError) and not isinstance(error, UnknownSolver | Unsupported):
+        elif isinstance(error, EngineError | FormulationError) and not isinstance(error, UnknownSolver | Unsupported):
             code = 6
     sys.exit(code if isinstance(code, int) else 0)

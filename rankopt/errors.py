@@ -2,6 +2,7 @@
 
     RankoptError
     ├── DataError (ValueError)        a file, a row or a value cannot be used; names the file, line, query or row
+    ├── EngineError (RuntimeError)    the workers of an engine cannot be started, or die again and again
     ├── MeasureError (ValueError)     a measure cannot be parsed, or is undefined for these grades
     ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
     └── OptionError (ValueError)      an option has a value that cannot work
@@ -11,7 +12,7 @@ Errors of problems and solvers live in `formulations.errors`. One warning is our
     OptimumAtStart (UserWarning)      training found nothing better than its start w₀
 """
 
-__all__ = ["DataError", "MeasureError", "ModelError", "OptimumAtStart", "OptionError", "RankoptError"]
+__all__ = ["DataError", "EngineError", "MeasureError", "ModelError", "OptimumAtStart", "OptionError", "RankoptError"]
 
 
 class RankoptError(Exception):
@@ -20,6 +21,10 @@ class RankoptError(Exception):
 
 class DataError(RankoptError, ValueError):
     """Data that cannot be used as it is: names where (file and line, query, row) and the cure."""
+
+
+class EngineError(RankoptError, RuntimeError):
+    """Workers that cannot be started, or that die again and again."""
 
 
 class MeasureError(RankoptError, ValueError):

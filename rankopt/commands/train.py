@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option, table
-from rankopt.commands.reading import queries_at
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
-    from rankopt.rankers.large_margin import LargeMarginRanker
+from rankopt.commands.output import json_option
+from rankopt.commands.training import Training
+from rankopt.engines import ENGINES
 
 
 @click.command()
@@ -39,6 +35,18 @@ if TYPE_CHECKING:
 @click.option("--tol", default=1e-3, show_default=True, help="Relative gap at which training ends.")
 @click.option("--max-iter", default=2000, show_default=True, help="Steps after which it ends anyway.")
 @click.option("--time-limit", type=float, help="Seconds after which it ends anyway, for each λ.")
+@click.option(
+    "--engine", type=click.Choice([*ENGINES]), default="threads", show_default=True,
+    help="Who computes; every engine gives the same bits.",
+)  # fmt: skip
+@click.option("--jobs", "n_jobs", type=int, help="Threads or workers [one a core].")
+@click.option(
+    "--checkpoint", type=click.Path(file_okay=False),
+    help="A folder that keeps where training stands: `rankopt resume` goes on from there.",
+)  # fmt: skip
+@click.option(
+    "--checkpoint-every", "every", default=10.0, show_default=True, help="Seconds, at least, between two checkpoints."
+)
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
 @json_option
 def train(
@@ -47,98 +55,20 @@ def train(
     validate: str | None,
     lam: tuple[float, ...],
     unjudged: float | None,
+    checkpoint: str | None,
+    every: float,
     json_: bool,
     **options: Any,
 ) -> None:
-    """Train on the LETOR / SVMlight file TRAIN and save the model.
+    """Train on the LETOR / SVMlight file TRAIN, or a folder that `rankopt store` wrote, and save the model.
 
     Prints for each λ the objective J, the proven bound below it, and the gap: to the optimum for the convex bound, to
-    what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far.
+    what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
+    --checkpoint, a run that was interrupted or killed goes on to the same model.
     """
     if len(lam) > 1 and validate is None:
         raise click.UsageError("several --lam need --validate FILE to choose on")
-
-    folder = Path(model).resolve().parent
-    if not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise click.UsageError(f"--model {model}: the folder {folder} does not exist or cannot be written to")
-    queries = queries_at(train_file, unjudged=unjudged)
-    validation = None if validate is None else queries_at(validate, unjudged=unjudged, n_features=queries.n_features)
-    rows, best, interrupted = [], None, False
-    for value in lam or (0.1,):
-        ranker, row, interrupted = _fitted(queries, validation, value, not json_, options)
-        rows.append(row)
-        if best is None or (row["validation"] or 0.0) > (best[1]["validation"] or 0.0):
-            best = (ranker, row)
-        if interrupted:
-            break
-    assert best is not None
-    best[0].save(model)
-    if json_:
-        as_json({"model": model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
-    else:
-        _report(rows, best[1], str(options["measure"]))
-        click.echo(f"wrote {model}")
-    if interrupted:
-        raise KeyboardInterrupt
-
-
-def _fitted(
-    queries: Queries, validation: Queries | None, lam: float, talk: bool, options: dict[str, Any]
-) -> tuple[LargeMarginRanker, dict[str, Any], bool]:
-    """The ranker fitted with this λ, its line of the report, and whether it was interrupted."""
-    import warnings
-
-    from rankopt.rankers import LargeMarginRanker
-
-    ranker = LargeMarginRanker(lam=lam, verbose=int(talk), **options)
-    began, interrupted = perf_counter(), False
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the report says how each run stopped
-        try:
-            ranker.fit(queries, eval_set=validation)
-        except KeyboardInterrupt:
-            interrupted = True
-            if not hasattr(ranker, "coef_"):
-                raise
-    proved = ranker.certificate_
-    row = {
-        "lam": lam,
-        "kind": proved.kind,
-        "objective": proved.primal,
-        "bound": proved.bound,
-        "gap": proved.gap,
-        "relative_gap": proved.relative_gap,
-        "stop": str(proved.stop),
-        "at_start": proved.at_start,
-        "steps": ranker.n_iter_,
-        "seconds": perf_counter() - began,
-        "validation": getattr(ranker, "eval_score_", None),
-    }
-    return ranker, row, interrupted
-
-
-def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str) -> None:
-    table(
-        ["lam", "objective", "bound", "gap", "kind", "steps", "seconds", f"{measure} on validation", ""],
-        [
-            [
-                f"{row['lam']:g}",
-                f"{row['objective']:.6f}",
-                f"{row['bound']:.6f}",
-                f"{row['gap']:.1e}",
-                row["kind"],
-                row["steps"],
-                f"{row['seconds']:.1f}",
-                "-" if row["validation"] is None else f"{row['validation']:.4f}",
-                "chosen" if row is chosen and len(rows) > 1 else "",
-            ]
-            for row in rows
-        ],
-    )
-    if chosen["at_start"]:
-        click.echo(
-            "Nothing better than w0 was found: try a smaller --lam, --bound nonconvex, "
-            "or a --decay cut at the measure's k."
-        )
-    if chosen["stop"] != "the gap is within the tolerance":
-        click.echo(f"Training ended because {chosen['stop']}.")
+    whole = None if validate is None else os.path.abspath(validate)
+    files = (os.path.abspath(train_file), os.path.abspath(model), whole)
+    training = Training(*files, lam=lam or (0.1,), unjudged=unjudged, every=every, options=options)
+    training.run(json_, None if checkpoint is None else Path(checkpoint))

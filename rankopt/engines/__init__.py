@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from formulations.tables import load
@@ -10,9 +12,11 @@ from rankopt.errors import OptionError
 if TYPE_CHECKING:
     from rankopt.losses.risk import Engine
 
-__all__ = ["ENGINES", "engine_named"]
+__all__ = ["ENGINES", "ended", "engine_named"]
 
 ENGINES = {
+    "dask": "rankopt.engines.dask:Dask",
+    "processes": "rankopt.engines.processes:Processes",
     "serial": "rankopt.engines.serial:Serial",
     "threads": "rankopt.engines.threads:Threads",
 }
@@ -27,3 +31,13 @@ def engine_named(spec: str | Engine, workers: int | None = None) -> Engine:
     kind = load(ENGINES[spec])
     engine: Engine = kind() if workers is None or spec == "serial" else kind(workers)
     return engine
+
+
+@contextmanager
+def ended(engine: Engine, ours: bool) -> Iterator[None]:
+    """After this block an engine of ours has no workers left; one that somebody gave us keeps them."""
+    try:
+        yield
+    finally:
+        if ours and hasattr(engine, "close"):
+            engine.close()

@@ -16,6 +16,7 @@ RANKERS = {
 """Every ranker, `name: "module:object"`. The closed list of what a saved model may be."""
 
 _PARTS = {
+    "Checkpoint": "rankopt.rankers.checkpoint:Checkpoint",
     "Explanation": "rankopt.rankers.explanation:Explanation",
     "LinearRanker": "rankopt.rankers.base:LinearRanker",
     "load_model": "rankopt.rankers.saved:load_model",

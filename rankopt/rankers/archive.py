@@ -52,6 +52,11 @@ def write_archive(path: str | PathLike[str], members: Mapping[str, bytes]) -> No
     content = buffer.getvalue()
     if len(content) > LIMIT:
         raise ModelError(f"{path} cannot be written because it would have {len(content)} bytes, more than {LIMIT}.")
+    write_whole(path, content)
+
+
+def write_whole(path: str | PathLike[str], content: bytes) -> None:
+    """Write a file in one step: after any failure, of the machine too, it is the old one or the new one."""
     target = Path(os.path.realpath(path))
     part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
@@ -63,6 +68,12 @@ def write_archive(path: str | PathLike[str], members: Mapping[str, bytes]) -> No
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+    if os.name == "posix":
+        folder = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the new name, not the content alone
+        finally:
+            os.close(folder)
 
 
 def read_archive(path: str | PathLike[str]) -> dict[str, bytes]:

@@ -58,11 +58,14 @@ class LargeMarginRanker(OptimizedRanker):
             the features and of w₀.
         tol: the relative gap at which training ends.
         max_iter, time_limit: steps and seconds after which it ends anyway, with a ConvergenceWarning.
-        engine, n_jobs: who computes the shards of the data, and with how many workers.
+        engine, n_jobs: who computes the shards of the data ("serial", "threads", "processes", "dask", or such an
+            object), and with how many workers; the bits are the same.
         random_state: of methods that draw: the order of the queries; a number gives the same weights each time, None
             does too.
         warm_start: start from the previous `coef_` instead of w₀.
         callbacks: functions (step, state) called after each step; one that returns True ends training.
+        checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that keeps where the run stands. A fit of the same
+            problem with the same folder goes on from there, to the same bits; limits may be others.
         verbose: 1 shows progress on a terminal.
         constraints: the rankings that are admissible, an `Admissible` over attributes that `fit`, `score` and `rank`
             take as attributes=. Argmax and reference both live in the set, regret is measured from its best ranking
@@ -96,6 +99,7 @@ class LargeMarginRanker(OptimizedRanker):
         random_state: Any = None,
         warm_start: bool = False,
         callbacks: Sequence[Callable[..., bool | None]] = (),
+        checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
     ) -> None:
@@ -117,6 +121,7 @@ class LargeMarginRanker(OptimizedRanker):
         self.random_state = random_state
         self.warm_start = warm_start
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
         self.verbose = verbose
         self.constraints = constraints
 

@@ -49,8 +49,8 @@ class MatchingRanker(OptimizedRanker):
         w0: "zeros", "regression" (least squares on belonging in the slot), or an array (k, d); by default zeros for the
             convex bound and regression for the others.
         argmax: the solver of the matchings, "auto" or any of `formulations.solvers`.
-        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, verbose: as in
-            `LargeMarginRanker`.
+        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
+            verbose: as in `LargeMarginRanker`.
 
     `score` is the mean part of the best benefit that the matchings by score earn, over the queries where a document
     belongs in some slot.
@@ -81,6 +81,7 @@ class MatchingRanker(OptimizedRanker):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callbacks: Sequence[Callable[..., bool | None]] = (),
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.slots = slots
@@ -99,6 +100,7 @@ class MatchingRanker(OptimizedRanker):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def _before(self, queries: Queries) -> None:

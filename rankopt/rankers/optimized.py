@@ -16,7 +16,7 @@ from formulations.modeling.solve import Solver, suits
 from formulations.solvers import accepting, named
 from rankopt.data.arrangement import Arrangement
 from rankopt.data.canonical import canonical
-from rankopt.engines import engine_named
+from rankopt.engines import ended, engine_named
 from rankopt.errors import DataError, ModelError, OptimumAtStart, OptionError
 from rankopt.losses.risk import Risk
 from rankopt.losses.scores import linear_scores
@@ -25,11 +25,14 @@ from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Certificate, Stop
-from rankopt.optimize.concave_convex import Training, train
-from rankopt.optimize.history import History
+from rankopt.optimize.concave_convex import Keep, Training, train
+from rankopt.optimize.history import History, Step
 from rankopt.optimize.loop import Clock
 from rankopt.optimize.objective import Objective
+from rankopt.optimize.standing import Standing
 from rankopt.rankers.base import LinearRanker
+from rankopt.rankers.checkpoint import Checkpoint
+from rankopt.rankers.identity import identity
 from rankopt.rankers.options import check_options
 from rankopt.rankers.path import Pathed
 from rankopt.rankers.progress import shown
@@ -52,7 +55,7 @@ class OptimizedRanker(Pathed, LinearRanker):
     _saved: ClassVar[tuple[str, ...]] = (
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "eval_score_",
     )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "engine", "n_jobs", "verbose")
+    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
     certificate_: Certificate
     history_: History
@@ -67,6 +70,7 @@ class OptimizedRanker(Pathed, LinearRanker):
     n_jobs: int | None
     warm_start: bool
     callbacks: Sequence[Callable[..., bool | None]]
+    checkpoint: Any
     verbose: int
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
@@ -102,13 +106,24 @@ class OptimizedRanker(Pathed, LinearRanker):
         start = objective.w0
         if self.warm_start and hasattr(self, "coef_") and self.coef_.size == start.size:
             start = self.coef_.ravel()
-        with shown(self.verbose) as progress:
-            clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
+        with ended(objective.risk.engine, isinstance(self.engine, str)), shown(self.verbose) as progress:
+            begun, steps, keep = self._checkpointed(queries, weights, start)
+            clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
             judge = None if evaluation is None else self._judge(evaluation)
-            outcome = train(objective, method, start, self.tol, clock, judge)
+            outcome = train(objective, method, start, self.tol, clock, judge, begun, keep)
         self._keep(outcome, objective)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise KeyboardInterrupt("training was interrupted; the ranker holds the best weights so far")
+
+    def _checkpointed(
+        self, queries: Queries, weights: Floats, start: Floats
+    ) -> tuple[Standing | None, Sequence[Step], Keep | None]:
+        """Where an earlier run of the same problem stands, its steps, and what keeps this one."""
+        if self.checkpoint is None:
+            return None, (), None
+        checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
+        begun, steps = checkpoint.opened(identity(self, queries, weights, start))
+        return begun, steps, checkpoint.keep
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         self.coef_ = outcome.w

@@ -29,8 +29,8 @@ class PairwiseRanker(OptimizedRanker):
 
     Args:
         measure: what `score` means and an eval_set is judged by; training does not use it.
-        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, verbose: as in
-            `LargeMarginRanker`.
+        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
+            verbose: as in `LargeMarginRanker`.
 
     Fitted: `coef_`, `certificate_` (global), `history_`, `n_iter_`, `lam_`; with eval_set `eval_score_`.
     """
@@ -50,6 +50,7 @@ class PairwiseRanker(OptimizedRanker):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callbacks: Sequence[Callable[..., bool | None]] = (),
+        checkpoint: Any = None,
         verbose: int = 0,
     ) -> None:
         self.measure = measure
@@ -64,6 +65,7 @@ class PairwiseRanker(OptimizedRanker):
         self.n_jobs = n_jobs
         self.warm_start = warm_start
         self.callbacks = callbacks
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:

@@ -1,4 +1,4 @@
-"""The closed list of dataclasses and enumerations that a saved model may hold, by name.
+"""The closed list of dataclasses and enumerations that a saved model or a checkpoint may hold, by name.
 
 A name is `table:entry`, such as `solver:highs` or `record:Certificate`. What stands in a file is looked up here and
 built from its fields; nothing else can be named.
@@ -29,6 +29,7 @@ TABLES = {
     "method": "rankopt.optimize:METHODS",
     "record": "rankopt.rankers.records:RECORDS",
     "solver": "formulations.solvers:SOLVERS",
+    "state": "rankopt.optimize:STATES",
 }
 """Tables of such names: `table: "module:object"`."""
 

@@ -82,8 +82,9 @@ class Encoder:
 class Decoder:
     """Turns JSON back into values, with the arrays of `members`. Raises ModelError on anything it would not write."""
 
-    def __init__(self, members: Mapping[str, bytes]) -> None:
+    def __init__(self, members: Mapping[str, bytes], writeable: bool = False) -> None:
         self.members = members
+        self.writeable = writeable
 
     def decode(self, stored: Any, depth: int = 0) -> Any:
         """The value of parsed JSON."""
@@ -101,7 +102,8 @@ class Decoder:
             case {"dict": list(pairs), **rest} if not rest:
                 return self._dict(pairs, depth)
             case {"array": str(name), **rest} if not rest and name in self.members:
-                return array_of(self.members[name])
+                array = array_of(self.members[name])
+                return array.copy() if self.writeable else array
             case {"strings": list(items), **rest} if not rest and all(isinstance(item, str) for item in items):
                 strings = np.empty(len(items), dtype=object)
                 strings[:] = items

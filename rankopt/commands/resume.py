@@ -1,0 +1,30 @@
+"""`rankopt resume`: go on with a training that was killed, interrupted or out of time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rankopt.commands.output import json_option
+from rankopt.commands.training import Training
+from rankopt.engines import ENGINES
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@click.option("--max-iter", type=int, help="Another limit of steps, those before counted.")
+@click.option("--time-limit", type=float, help="Another limit of seconds for each λ, those before counted.")
+@click.option("--engine", type=click.Choice([*ENGINES]), help="Another engine.")
+@click.option("--jobs", "n_jobs", type=int, help="Another number of threads or workers.")
+@json_option
+def resume(
+    folder: str, max_iter: int | None, time_limit: float | None, engine: str | None, n_jobs: int | None, json_: bool
+) -> None:
+    """Go on with the training that `rankopt train --checkpoint DIR` began, to the model that it would have written.
+
+    DIR knows the files and the options. Values of λ that were finished are not trained again.
+    """
+    training = Training.kept(Path(folder))
+    training = training.with_options(max_iter=max_iter, time_limit=time_limit, engine=engine, n_jobs=n_jobs)
+    training.run(json_, Path(folder))

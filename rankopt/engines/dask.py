@@ -1,0 +1,160 @@
+"""Shards on the workers of a Dask cluster: this machine's, or many machines'."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import Any
+
+from formulations.threads import at_most, threads
+from rankopt.engines.cluster import LocalCluster
+from rankopt.engines.stowed import Stowed, stow
+from rankopt.errors import EngineError, OptionError
+from rankopt.losses.question import Question
+from rankopt.losses.shard import Shard, ShardAt
+
+__all__ = ["Dask"]
+
+LOOK, GRACE = 2, 30
+"""Seconds between two looks at whether there are workers, and for which there may be none."""
+
+CURES = "if memory ran out use fewer workers, else see what engine='serial' says"
+
+
+@dataclass
+class Dask:
+    """Computes shards on a Dask cluster.
+
+    workers: of a cluster that is started on this machine; None takes one a core.
+    client: instead, a `distributed.Client`, or the address of a scheduler.
+    folder: where shards are written, and features that are not mapped from a file; all workers must see it, and only
+        those who may run code on them should be able to write there. None is a temporary folder of this machine.
+
+    A shard is a future of its loader, known by its file; w is sent along. A worker that dies loses nothing: its shards
+    are loaded elsewhere and asked again, which changes no bit.
+    """
+
+    workers: int | None = None
+    client: Any = None
+    folder: str | None = None
+    _contact: Contact | None = field(default=None, init=False, repr=False, compare=False)
+
+    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+        if self._contact is None or self._contact.owner != os.getpid():
+            self._contact = Contact(self)
+        try:
+            return self._contact.ask(question, shards)
+        except EngineError:
+            self.close()  # the next `map` starts anew
+            raise
+
+    def close(self) -> None:
+        """Remove files and futures, and the cluster if it was started here; the next `map` starts anew."""
+        contact, self._contact = self._contact, None
+        if contact is not None:
+            contact.end()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Dask:
+        return Dask(self.workers, self.client, self.folder)  # the same client: it is a connection, not data
+
+
+class Contact:
+    """A client and the shards that its workers hold."""
+
+    def __init__(self, engine: Dask) -> None:
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise OptionError(
+                f"engine 'dask' needs the package distributed ({error}); pip install 'rankopt[distributed]'"
+            ) from error
+        self.owner = os.getpid()
+        self.cluster = LocalCluster(engine.workers or threads()) if engine.client is None else None
+        given = engine.client if self.cluster is None else self.cluster.address
+        try:
+            self.client = Client(given, set_as_default=False) if isinstance(given, str) else given
+        except (OSError, ValueError) as error:
+            raise EngineError(
+                f"no Dask scheduler answers at {given!r} ({error}); start one, or give its address"
+            ) from error
+        self.ours = isinstance(given, str)
+        place = self.cluster.folder if self.cluster is not None and engine.folder is None else engine.folder
+        self.folder = tempfile.mkdtemp(prefix="rankopt-", dir=place)  # our cluster's folder goes when its owner is gone
+        self.clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.shards: Sequence[Shard] | None = None
+        self.held: list[Any] = []
+        self.asked = 0
+
+    def ask(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+        """The answers of all shards, in their order."""
+        from distributed import KilledWorker
+        from distributed.client import FutureCancelledError
+
+        if self.shards is not shards:
+            self._take(shards)
+        self.asked += 1
+        keys = [f"{one.key}-{self.asked}" for one in self.held]
+        asked = self.client.map(_answer, self.held, question=question, key=keys, pure=False)
+        try:
+            self._wait(asked)
+            return list(self.client.gather(asked))
+        except KilledWorker as error:
+            raise EngineError(f"Dask workers died again and again on the same shard ({error}); {CURES}") from error
+        except (FutureCancelledError, OSError) as error:
+            raise EngineError(f"the Dask scheduler was lost ({error}); start the cluster again and fit anew") from error
+        finally:
+            late = [one for one in asked if not one.done()]
+            if late:  # an error or an interruption: nobody waits for them
+                self.client.cancel(late)
+
+    def _wait(self, asked: Sequence[Any]) -> None:
+        """Until all is answered. EngineError where a cluster of ours has no workers any more: Dask starts a worker that
+        died again, but not one that died while it started."""
+        from distributed import wait
+
+        without = 0
+        while True:
+            try:
+                with self.client.as_current():
+                    wait(asked, timeout=LOOK)
+                return
+            except TimeoutError:
+                some = self.cluster is None or self.client.scheduler_info(n_workers=-1)["workers"]
+                without = 0 if some else without + 1
+            if without * LOOK > GRACE:
+                raise EngineError(f"all Dask workers died; {CURES}")
+
+    def _take(self, shards: Sequence[Shard]) -> None:
+        """Stow these shards in place of those before; workers load them."""
+        self.shards, self.held = None, []
+        folder = tempfile.mkdtemp(dir=self.folder)
+        paths = [one.path for one in stow(shards, folder)]
+        name = f"rankopt-{token_hex(6)}"
+        # All at once, so that the scheduler spreads them. It is not told where: where restrictions name a worker that
+        # died, Dask never asks another one, even if it may.
+        self.held = self.client.map(_loaded, paths, key=[f"{name}-{i}" for i in range(len(paths))], pure=False)
+        self.shards = shards
+
+    def end(self) -> None:
+        self.held = []
+        if self.ours:
+            self.client.close()
+        if self.cluster is not None:
+            self.cluster.dismiss()
+        self.clean()
+
+
+def _loaded(path: str) -> Stowed:
+    stowed = Stowed(path)
+    assert stowed.shard is not None
+    return stowed
+
+
+def _answer(stowed: Stowed, question: Question) -> ShardAt:
+    with at_most(1):
+        return question(stowed.shard)

@@ -1,0 +1,86 @@
+"""A worker process: answers questions about stowed shards until its parent is gone."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import signal
+import sys
+import threading
+import time
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+
+from formulations.threads import at_most
+from rankopt.engines.stowed import Stowed
+from rankopt.errors import EngineError
+from rankopt.losses.question import Question
+from rankopt.losses.shard import ShardAt
+
+__all__ = ["Failed", "command", "serve"]
+
+WATCH = 0.5
+"""Seconds between two looks at whether the parent lives: it may die while a shard is computed."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An error on its way to the parent."""
+
+    error: Exception
+
+    @classmethod
+    def of(cls, error: Exception) -> Failed:
+        """The error with its traceback as a note; one of ours in its place where it cannot travel."""
+        told = "".join(traceback.format_exception(error))
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            error = EngineError(f"a worker failed with an error that cannot be sent ({type(error).__name__}: {error})")
+        error.add_note(f"In a worker:\n{told}")
+        return cls(error)
+
+
+def command(handle: int, folder: str) -> list[str]:
+    """How a worker is started: a new interpreter that finds the same modules and never looks at the user's script."""
+    code = f"import sys; sys.path[:] = {list(map(str, sys.path))!r}; from rankopt.engines.worker import serve; "
+    return [sys.executable, "-c", f"{code}serve({handle}, {folder!r}, {os.getpid()})"]
+
+
+def serve(handle: int, folder: str, parent: int) -> None:
+    """Answer what comes through the connection `handle`; when the parent has died, remove its folder and leave."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
+    threading.Thread(target=_leave_with, args=(parent, folder), daemon=True).start()
+    held: dict[str, Stowed] = {}
+    try:
+        with Connection(handle) as connection:
+            while True:
+                path, question = connection.recv()
+                if held and os.path.dirname(path) != os.path.dirname(next(iter(held))):
+                    held.clear()  # other data: what was held is not asked for again
+                connection.send(_answer(held.setdefault(path, Stowed(path)), question))
+    except (EOFError, OSError):
+        _left(parent, folder)
+
+
+def _answer(stowed: Stowed, question: Question) -> ShardAt | Failed:
+    try:
+        with at_most(1):
+            return question(stowed.shard)
+    except Exception as error:
+        return Failed.of(error)
+
+
+def _leave_with(parent: int, folder: str) -> None:
+    while os.getppid() == parent:
+        time.sleep(WATCH)
+    _left(parent, folder)
+    os._exit(1)
+
+
+def _left(parent: int, folder: str) -> None:
+    """Nobody else removes the files of a parent that was killed."""
+    if os.getppid() != parent:
+        shutil.rmtree(folder, ignore_errors=True)

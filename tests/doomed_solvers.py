@@ -1,0 +1,55 @@
+"""Solvers that die, fail or cannot travel, in a module that workers can import."""
+
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from formulations.errors import InvalidProblem
+from formulations.solvers.exact import Exact
+
+
+@dataclass(frozen=True)
+class Dying(Exact):
+    """Is killed with SIGKILL while it solves, once for each file in a folder; never in the process `safe`."""
+
+    folder: str = ""
+    safe: int = 0
+
+    def solve_batch(self, batch):
+        for mark in sorted(Path(self.folder).iterdir()):
+            assert os.getpid() != self.safe
+            mark.unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().solve_batch(batch)
+
+
+@dataclass(frozen=True)
+class Fatal(Exact):
+    """Is killed whenever it solves."""
+
+    safe: int = 0
+
+    def solve_batch(self, batch):
+        assert os.getpid() != self.safe
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Failing(Exact):
+    """Raises an error of ours at the query with the most documents."""
+
+    limit: int = 0
+
+    def solve_batch(self, batch):
+        if (batch.offsets[1:] - batch.offsets[:-1]).max() >= self.limit:
+            raise InvalidProblem(f"a query has {self.limit} documents or more")
+        return super().solve_batch(batch)
+
+
+@dataclass(frozen=True)
+class Bound(Exact):
+    """Holds what cannot be sent."""
+
+    held: Callable[[], int] = lambda: 0

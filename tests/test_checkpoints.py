@@ -1,0 +1,328 @@
+"""Checkpoints: a run that dies at any moment goes on to the same bits."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from rankopt.data import load_sample, write_svmlight
+from rankopt.errors import OptionError
+from rankopt.losses import plan
+from rankopt.optimize import METHODS
+from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker, load_model
+
+BOUNDS = ["convex", "tie-aware", "nonconvex"]
+
+
+def made(seed=0, queries=12, documents=8, features=4):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(queries * documents, features)), 1)
+    truth = X @ np.linspace(1, -1, features) + 0.7 * rng.normal(size=len(X))
+    return X, np.digitize(truth, [0.3, 1.2]).astype(float), np.repeat(np.arange(queries), documents)
+
+
+def assert_same(one, other):
+    """Equal bit for bit: weights, certificate and all of the history but the seconds."""
+    assert one.coef_.tobytes() == other.coef_.tobytes()
+    assert one.certificate_ == other.certificate_
+    assert getattr(one, "eval_score_", None) == getattr(other, "eval_score_", None)
+    for field in fields(one.history_):
+        if not field.name.startswith("seconds"):
+            assert getattr(one.history_, field.name).tobytes() == getattr(other.history_, field.name).tobytes()
+
+
+class Killed(Exception):
+    """Stands for an end that training knows nothing of."""
+
+
+def killed_at(*steps, kind=Killed):
+    """A callback that ends the process, as it were, the first time that it sees one of these steps."""
+    left = set(steps)
+
+    def kill(step, state):
+        if step.step in left:
+            left.discard(step.step)
+            raise kind
+
+    return kill
+
+
+def until_done(ranker, *data, kind=Killed, **options):
+    """The ranker fitted, by objects that know nothing of those before, as often as it takes; and how often it took."""
+    for attempt in range(10_000):
+        ranker = clone(ranker)
+        try:
+            return ranker.fit(*data, **options), attempt
+        except kind:
+            continue
+    raise AssertionError("it never ends")
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        *(LargeMarginRanker("nDCG@5", bound=bound, lam=0.03) for bound in BOUNDS),
+        *(LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-2, method=method) for method in METHODS),
+        LargeMarginRanker("nDCG@5", bound="nonconvex", lam=0.1, method="cutting_planes", w0="zeros"),
+        PairwiseRanker(lam=0.03),
+        MatchingRanker(bound="tie-aware", lam=0.1),
+    ],
+    ids=str,
+)
+def test_a_run_that_dies_after_every_step_ends_at_the_same_bits(ranker, tmp_path):
+    X, y, qid = made()
+    whole = clone(ranker).fit(X, y, qid=qid)
+    kill = killed_at(*range(2, whole.n_iter_ + 1))
+    ranker.set_params(checkpoint=Checkpoint(tmp_path / "kept", every=0), callbacks=[Same(kill)])
+    resumed, deaths = until_done(ranker, X, y, qid=qid)
+    assert deaths == whole.n_iter_ - 1
+    assert_same(resumed, whole)
+
+
+class Same:
+    """A callback that is no copy, whatever copies the ranker."""
+
+    def __init__(self, callback):
+        self.callback = callback
+
+    def __call__(self, step, state):
+        return self.callback(step, state)
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("engine", ["threads", "processes"])
+def test_interrupted_runs_go_on_with_a_judge_and_on_any_engine(bound, engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "SHARD_ROWS", 40)
+    X, y, qid = made()
+    judge = {"eval_set": made(seed=5)[:2], "eval_qid": qid}
+    ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=0.01)
+    whole = clone(ranker).fit(X, y, qid=qid, **judge)
+    kill = killed_at(1, 3, 7, kind=KeyboardInterrupt)
+    ranker.set_params(checkpoint=tmp_path, callbacks=[Same(kill)], engine=engine, n_jobs=2)
+    resumed, deaths = until_done(ranker, X, y, qid=qid, kind=KeyboardInterrupt, **judge)
+    assert deaths == 3
+    assert_same(resumed, whole)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_limits_count_over_all_parts_and_may_be_raised(bound, tmp_path):
+    X, y, qid = made()
+    ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=0.01)
+    whole = clone(ranker).fit(X, y, qid=qid)
+    ranker.set_params(checkpoint=tmp_path, max_iter=4)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        first = clone(ranker).fit(X, y, qid=qid)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        again = clone(ranker).fit(X, y, qid=qid)
+    assert first.n_iter_ == 4
+    assert_same(again, first)
+    assert_same(clone(ranker).set_params(max_iter=2000).fit(X, y, qid=qid), whole)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_same(clone(ranker).set_params(max_iter=2000, time_limit=1e-9).fit(X, y, qid=qid), whole)  # it is over
+
+
+@pytest.mark.parametrize("damage", ["cut off", "changed", "empty", "gone"])
+@pytest.mark.parametrize("which", ["newest", "both"])
+def test_a_damaged_file_leaves_the_one_before(damage, which, tmp_path):
+    X, y, qid = made()
+    ranker = LargeMarginRanker("nDCG@5", lam=0.03)
+    whole = clone(ranker).fit(X, y, qid=qid)
+    ranker.set_params(checkpoint=Checkpoint(tmp_path, every=0))
+    with pytest.raises(Killed):
+        clone(ranker).set_params(callbacks=[killed_at(9)]).fit(X, y, qid=qid)
+    kept = sorted(tmp_path.iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    assert [file.name for file in kept] == ["standing1.zip", "standing0.zip"]  # written in turn, eight of them
+    for file in kept if which == "both" else kept[-1:]:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes({"cut off": content[: len(content) // 2], "changed": content}.get(damage, b""))
+        if damage == "gone":
+            file.unlink()
+    seen = []
+    ranker.set_params(callbacks=[Same(lambda step, state: seen.append(step.step))])
+    assert_same(ranker.fit(X, y, qid=qid), whole)
+    assert seen[0] == (8 if which == "newest" else 1)
+
+
+def test_half_written_files_are_swept_away(tmp_path):
+    (tmp_path / ".standing0.zip.1234.part").write_bytes(b"half")
+    X, y, qid = made()
+    LargeMarginRanker(lam=0.1, checkpoint=tmp_path).fit(X, y, qid=qid)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["standing1.zip"]
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "words"),
+    [
+        ({"lam": 0.2}, None, "lam differ"),
+        ({"bound": "convex", "tol": 1e-2}, None, "bound, start, tol differ"),
+        ({}, "X", "data, start differ"),
+        ({}, "order", "data differ"),
+        ({"w0": np.ones(4)}, None, "start, w0 differ"),
+    ],
+)
+def test_another_problem_is_refused(options, change, words, tmp_path):
+    X, y, qid = made()
+    LargeMarginRanker(lam=0.1, checkpoint=tmp_path, bound="nonconvex").fit(X, y, qid=qid)
+    if change == "X":
+        X = X + (np.arange(X.size).reshape(X.shape) == 17)
+    if change == "order":
+        X, y, qid = X[::-1], y[::-1], qid[::-1]
+    with pytest.raises(OptionError, match=words):
+        LargeMarginRanker(**{"lam": 0.1, **options}, checkpoint=tmp_path).fit(X, y, qid=qid)
+
+
+def test_what_cannot_be_kept_or_written_is_said(tmp_path):
+    from formulations.solvers.exact import Exact
+
+    class Nameless(Exact):
+        __repr__ = object.__repr__
+
+    X, y, qid = made()
+    (tmp_path / "file").touch()
+    with pytest.raises(OptionError, match="no folder"):
+        LargeMarginRanker(checkpoint=tmp_path / "file").fit(X, y, qid=qid)
+    with pytest.raises(OptionError, match="argmax"):
+        LargeMarginRanker(checkpoint=tmp_path / "new", argmax=Nameless()).fit(X, y, qid=qid)
+    folder = tmp_path / "lost"
+
+    def lose(step, state):
+        if folder.exists():
+            folder.rmdir()
+
+    ranker = LargeMarginRanker(lam=0.1, checkpoint=folder, callbacks=[lose])
+    with pytest.warns(RuntimeWarning, match="no checkpoint could be written"):
+        ranker.fit(X, y, qid=qid)
+    assert_same(ranker, LargeMarginRanker(lam=0.1).fit(X, y, qid=qid))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """A training of two λ on files, and the model and report that it leads to without any trouble."""
+    folder = tmp_path_factory.mktemp("cli")
+    sample = load_sample("digits")
+    write_svmlight(sample.train, folder / "train.txt")
+    write_svmlight(sample.test, folder / "test.txt")
+    done = subprocess.run(call(folder, folder / "whole"), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    return folder, json.loads(done.stdout)
+
+
+def call(folder, model, *more):
+    options = ["--lam", "0.1", "--lam", "0.01", "--tol", "1e-4", "--validate", folder / "test.txt", "--json"]
+    words = ["train", folder / "train.txt", "--model", model, *options, *more]
+    return [sys.executable, "-m", "rankopt", *map(str, words)]
+
+
+def resumed(kept):
+    return [sys.executable, "-m", "rankopt", "resume", str(kept), "--json"]
+
+
+def without_seconds(report):
+    rows = [{k: v for k, v in row.items() if k != "seconds"} for row in [report["chosen"], *report["tried"]]]
+    return rows, report["interrupted"]
+
+
+def test_a_command_killed_at_any_moment_goes_on_to_the_same_model(files, tmp_path):
+    """SIGKILL at random moments: before the first step, between two, in the midst of writing, at the end."""
+    folder, whole = files
+    kept, model = tmp_path / "kept", tmp_path / "model"
+    rng = np.random.default_rng(0)
+    command, kills = call(folder, model, "--checkpoint", kept, "--checkpoint-every", 0), 0
+    while True:
+        before = newest(kept)
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while process.poll() is None and kills < 6 and newest(kept) == before:
+                time.sleep(0.002)
+            time.sleep(rng.uniform(0, 0.15))
+            if kills < 6 and process.poll() is None:
+                process.kill()
+                kills += 1
+            told, errors = process.communicate(timeout=300)
+        if process.returncode == 0:
+            break
+        assert process.returncode == -signal.SIGKILL, errors
+        command = resumed(kept)
+    assert kills >= 3
+    assert without_seconds(json.loads(told)) == without_seconds(whole)
+    assert_same(load_model(model), load_model(folder / "whole"))
+
+
+def newest(kept):
+    """What tells one checkpoint from the next."""
+    found = []
+    for file in kept.glob("lam*/standing*.zip"):
+        try:
+            found.append(file.stat().st_mtime_ns)
+        except FileNotFoundError:
+            continue
+    return max(found, default=0)
+
+
+def test_ctrl_c_saves_the_model_so_far_and_the_run_goes_on(files, tmp_path):
+    folder, whole = files
+    kept, model = tmp_path / "kept", tmp_path / "model"
+    command = call(folder, model, "--checkpoint", kept, "--checkpoint-every", 0)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while newest(kept) == 0 and process.poll() is None:
+            time.sleep(0.002)
+        process.send_signal(signal.SIGINT)
+        told, errors = process.communicate(timeout=300)
+    assert process.returncode == 130, errors
+    assert f"rankopt resume {kept}" in errors
+    assert json.loads(told)["interrupted"]
+    certificate = load_model(model).certificate_
+    assert certificate.stop == "interrupted from the keyboard"
+    assert certificate.bound <= certificate.primal
+    done = subprocess.run(resumed(kept), capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert without_seconds(json.loads(done.stdout)) == without_seconds(whole)
+    assert_same(load_model(model), load_model(folder / "whole"))
+
+
+def test_limits_of_a_command_may_be_raised(files, tmp_path):
+    folder, whole = files
+    kept, model = tmp_path / "kept", tmp_path / "model"
+    first = subprocess.run(
+        call(folder, model, "--checkpoint", kept, "--max-iter", 3), capture_output=True, text=True, timeout=300
+    )
+    assert [row["steps"] for row in json.loads(first.stdout)["tried"]] == [3, 3]
+    assert all(row["stop"] == "max_iter steps were taken" for row in json.loads(first.stdout)["tried"])
+    more = subprocess.run([*resumed(kept), "--max-iter", "2000"], capture_output=True, text=True, timeout=300)
+    assert without_seconds(json.loads(more.stdout)) == without_seconds(whole)
+    assert_same(load_model(model), load_model(folder / "whole"))
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "words"),
+    [
+        (["resume", "{empty}"], 5, "rankopt train --checkpoint"),
+        (["resume", "{empty}/missing"], 2, "does not exist"),
+        (["train", "{train}", "--model", "{model}", "--lam", "0.5", "--checkpoint", "{other}"], 5, "another training"),
+        (["train", "{train}", "--model", "{model}", "--checkpoint", "{train}/x"], 5, "another folder"),
+    ],
+)
+def test_folders_that_do_not_fit_are_errors_with_codes(command, code, words, files, tmp_path):
+    folder, _ = files
+    other = tmp_path / "other"
+    if "{other}" in command:
+        begun = call(folder, tmp_path / "model", "--checkpoint", other, "--max-iter", 1)
+        assert subprocess.run(begun, capture_output=True, timeout=300).returncode == 0
+    places = {"empty": tmp_path, "train": folder / "train.txt", "model": tmp_path / "model", "other": other}
+    arguments = [word.format(**places) for word in command]
+    done = subprocess.run([sys.executable, "-m", "rankopt", *arguments], capture_output=True, text=True, timeout=300)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert words in done.stderr
+    assert "Traceback" not in done.stderr
