@@ -258,6 +258,18 @@ def test_an_engine_object_stays_open_until_it_is_closed_or_gone(engine, scratch)
     assert copy.deepcopy(engine) == engine
 
 
+@pytest.mark.parametrize("engine", ["processes", Processes(2)], ids=str)
+def test_a_path_leaves_nothing_behind(engine, scratch):
+    X, y, qid = made()
+    before = {process.pid for process in children()}
+    ranker = LargeMarginRanker(bound="convex", engine=engine, n_jobs=2)
+    path = ranker.path(X, y, qid=qid, lams=[1.0, 0.1])
+    assert left_behind(before, scratch) == (set(), [])
+    alone = LargeMarginRanker(bound="convex", engine="serial").path(X, y, qid=qid, lams=[1.0, 0.1])
+    for one, other in zip(path.models, alone.models, strict=True):
+        assert_same(one, other)
+
+
 def test_no_more_workers_than_shards_and_files_stay_where_they_are(scratch, tmp_path):
     X, y, qid = made()
     engine = Processes(64)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from rankopt.engines import ended
 from rankopt.errors import OptionError
 from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Stop
@@ -102,7 +103,8 @@ class Pathed:
         judge = None if evaluation is None else ranker._judge(evaluation)
         method = method_named(self.method, getattr(self, "random_state", None))
         models: list[Any] = []
-        with shown(self.verbose) as progress:
+        engine = objective.risk.engine
+        with ended(engine, engine is not self.engine), shown(self.verbose) as progress:
 
             def clock() -> Clock:
                 return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
