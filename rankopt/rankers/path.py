@@ -82,11 +82,11 @@ class Pathed:
     ) -> Path:
         """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate.
 
-        The data are read once, and each λ begins where the one before ended, with all planes found so far: ten cost
-        about as much as two fits (benchmarks/README.md). Under a nonconvex bound the weights may be another critical
-        point than that of a fit of its own, which begins at w₀. Limits hold for each λ; Ctrl-C ends the path with what
-        it has. `each` is called with every model when it is fitted, the rest is as in `fit`. The ranker itself stays as
-        it is.
+        The data are read once, and each λ begins where the one before ended, with all planes found so far: ten take
+        about as many passes as two fits (benchmarks/README.md). Under a nonconvex bound the weights may be another
+        critical point than that of a fit of its own, which begins at w₀. Limits hold for each λ; Ctrl-C ends the path
+        with what it has. `each` is called with every model when it is fitted, the rest is as in `fit`. The ranker
+        itself stays as it is.
         """
         wanted = sorted({_positive(lam) for lam in lams}, reverse=True)
         if not wanted:
