@@ -21,7 +21,7 @@ from rankopt.losses.shard import ShardAt
 
 __all__ = ["Failed", "command", "serve"]
 
-WATCH = 0.5
+WATCH = 0.25
 """Seconds between two looks at whether the parent lives: it may die while a shard is computed."""
 
 
@@ -52,7 +52,8 @@ def command(handle: int, folder: str) -> list[str]:
 def serve(handle: int, folder: str, parent: int) -> None:
     """Answer what comes through the connection `handle`; when the parent has died, remove its folder and leave."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
-    threading.Thread(target=_leave_with, args=(parent, folder), daemon=True).start()
+    watch = threading.Thread(target=_leave_with, args=(parent, folder), daemon=True)
+    watch.start()
     held: dict[str, Stowed] = {}
     try:
         with Connection(handle) as connection:
@@ -62,7 +63,7 @@ def serve(handle: int, folder: str, parent: int) -> None:
                     held.clear()  # other data: what was held is not asked for again
                 connection.send(_answer(held.setdefault(path, Stowed(path)), question))
     except (EOFError, OSError):
-        _left(parent, folder)
+        watch.join()  # the connection goes a moment before the parent does; one that lives is about to kill us
 
 
 def _answer(stowed: Stowed, question: Question) -> ShardAt | Failed:
@@ -76,11 +77,5 @@ def _answer(stowed: Stowed, question: Question) -> ShardAt | Failed:
 def _leave_with(parent: int, folder: str) -> None:
     while os.getppid() == parent:
         time.sleep(WATCH)
-    _left(parent, folder)
+    shutil.rmtree(folder, ignore_errors=True)  # nobody else removes the files of a parent that was killed
     os._exit(1)
-
-
-def _left(parent: int, folder: str) -> None:
-    """Nobody else removes the files of a parent that was killed."""
-    if os.getppid() != parent:
-        shutil.rmtree(folder, ignore_errors=True)
