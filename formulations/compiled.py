@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
 
 import numba as nb
@@ -30,14 +34,36 @@ def compiled(signature: Any, reassociate: bool = False) -> Callable[[Kernel], Ke
     Where no folder can be written to (a read-only install and home), it is compiled anew in every process.
     """
 
+    signatures = signature if isinstance(signature, list) else [signature]
     fastmath = {"reassoc", "contract", "nsz"} if reassociate else False
 
     def compile_(function: Kernel) -> Kernel:
+        kernel = nb.njit(nogil=True, fastmath=fastmath)(function)
+        kernel.content = content = _content(function)
         try:
-            return cast(Kernel, nb.njit(signature, cache=True, nogil=True, fastmath=fastmath)(function))
+            kernel.enable_caching()
         except RuntimeError as error:
             if "cannot cache" not in str(error):
                 raise
-            return cast(Kernel, nb.njit(signature, nogil=True, fastmath=fastmath)(function))
+        else:
+            # Numba keeps code until the file of the function changes, although what it calls may have changed.
+            kept = kernel._cache._cache_file
+            kept._source_stamp = (kept._source_stamp, content)
+        for one in signatures:
+            kernel.compile(one)
+        kernel.disable_compile()
+        return cast(Kernel, kernel)
 
     return compile_
+
+
+def _content(function: Callable[..., Any]) -> str:
+    """A digest of what a kernel is made of: its file, and the kernels and constants that it uses, wherever they are."""
+    used = [function.__globals__.get(name) for name in function.__code__.co_names]
+    parts = [getattr(value, "content", None) or repr(value) for value in used if not isinstance(value, ModuleType)]
+    return blake2b("\0".join([_source(function.__code__.co_filename), *parts]).encode()).hexdigest()
+
+
+@lru_cache
+def _source(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""

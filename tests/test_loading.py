@@ -77,3 +77,28 @@ def test_kernels_compile_where_nothing_can_be_written(monkeypatch):
     with pytest.raises(RuntimeError, match="cannot cache"):
         numba.njit("int64(int64)", cache=True)(twice)
     assert compiled("int64(int64)")(twice)(21) == 42
+
+
+def test_kept_code_is_not_used_when_a_kernel_that_it_calls_has_changed(tmp_path):
+    """Numba itself looks at the caller's file only; an upgrade that changes the callee alone would go unnoticed."""
+    declare = "import numba as nb\nfrom formulations.compiled import compiled\n"
+    caller = tmp_path / "caller.py"
+    caller.write_text(
+        declare + "from callee import inner, SCALE\n@compiled(nb.int64(nb.int64))\ndef outer(n):\n"
+        "    return inner(n) * SCALE\n",
+        encoding="utf-8",
+    )
+
+    def said(body, scale):
+        text = declare + f"SCALE = {scale}\n@compiled(nb.int64(nb.int64))\ndef inner(n):\n    return n {body}\n"
+        (tmp_path / "callee.py").write_text(text, encoding="utf-8")
+        os.utime(tmp_path / "callee.py", (1e9, 1e9))
+        script = "from caller import outer; print(outer(20), sum(outer.stats.cache_hits.values()))"
+        run = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return tuple(map(int, run.stdout.split()))
+
+    assert said("+ 1", 1) == (21, 0)
+    assert said("+ 1", 1) == (21, 1)
+    assert said("+ 2", 1) == (22, 0)
+    assert said("+ 2", 3) == (66, 0)
+    assert said("+ 2", 3) == (66, 1)
