@@ -244,10 +244,10 @@ def test_a_command_killed_at_any_moment_goes_on_to_the_same_model(files, tmp_pat
     while True:
         before = newest(kept)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            while process.poll() is None and kills < 6 and newest(kept) == before:
+            while process.poll() is None and kills < 4 and newest(kept) == before:
                 time.sleep(0.002)
             time.sleep(rng.uniform(0, 0.15))
-            if kills < 6 and process.poll() is None:
+            if kills < 4 and process.poll() is None:
                 process.kill()
                 kills += 1
             told, errors = process.communicate(timeout=300)

@@ -61,6 +61,7 @@ class Pathed:
     tol: float
     max_iter: int
     time_limit: float | None
+    engine: Any
     callbacks: Sequence[Callable[..., bool | None]]
     verbose: int
 
