@@ -38,7 +38,7 @@ def compiled(signature: Any, reassociate: bool = False) -> Callable[[Kernel], Ke
     fastmath = {"reassoc", "contract", "nsz"} if reassociate else False
 
     def compile_(function: Kernel) -> Kernel:
-        kernel = nb.njit(nogil=True, fastmath=fastmath)(function)
+        kernel = nb.njit(nogil=True, fastmath=fastmath, no_cfunc_wrapper=True)(function)
         kernel.content = content = _content(function)
         try:
             kernel.enable_caching()

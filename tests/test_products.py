@@ -1,5 +1,7 @@
 """The two products of a step: what they are, in which precision, and that nothing but the data decides their bits."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -41,7 +43,7 @@ def test_products_are_those_of_the_definition_in_double_precision(kind):
     bounds = np.array([0, 1, 1, 40, 2999, 3000])
     chosen = dense(features)[rows]
     np.testing.assert_allclose(row_scores(features, rows, w), chosen @ w, rtol=1e-13, atol=1e-13)
-    expected = [r[low:high] @ chosen[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+    expected = [r[low:high] @ chosen[low:high] for low, high in pairwise(bounds)]
     np.testing.assert_allclose(row_sums(features, rows, r, bounds), expected, rtol=1e-12, atol=1e-12)
 
 

@@ -221,7 +221,6 @@ class Witness:
             lines.append(f"  the problem has a fractional vertex: {part.size} variables are not whole at it")
         return "\n".join(lines)
 
-
     def _written_out(self) -> list[str]:
         """A line a row, and the names of the columns."""
         width = max(len(name) for name in self.row_names)

@@ -81,8 +81,9 @@ class BatchSolution:
     def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
         """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof.
 
-        exactly: of so many queries, drawn by `seed` from those of at most 400 documents, value and bound are taken in
-        rational arithmetic too; raises `Refuted` where more is open between them than the answer says, up to rounding.
+        exactly: of so many queries, drawn by `seed` from the shorter half (at most 400 documents), value and bound are
+        taken in rational arithmetic too; raises `Refuted` where more is open between them than the answer says, up to
+        rounding.
         """
         from formulations.modeling.rank_two_prices import prove_range
 
@@ -90,7 +91,8 @@ class BatchSolution:
         given = (batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order)
         share_ranges(batch.offsets, PROVED_ROWS, lambda begin, end: prove_range(*given, begin, end, bound))
         answer = replace(self, bound=bound)
-        short = np.flatnonzero(np.diff(batch.offsets) <= RATIONAL_DOCUMENTS)
+        sizes = np.diff(batch.offsets)
+        short = np.flatnonzero(sizes <= min(RATIONAL_DOCUMENTS, np.median(sizes)))
         for query in np.random.default_rng(seed).permutation(short)[:exactly].tolist():
             solution, said = answer[query], bound[query] - self.value[query]
             gap = certify(solution.problem, solution, exact=True).gap

@@ -94,9 +94,7 @@ def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float
     from rankopt.rankers import load_model
 
     ranker = load_model(path)
-    return linear_scores(
-        queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_
-    )
+    return linear_scores(queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_)
 
 
 def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:

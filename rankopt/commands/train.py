@@ -11,6 +11,7 @@ import click
 from rankopt.commands.output import json_option
 from rankopt.commands.training import Training
 from rankopt.engines import ENGINES
+from rankopt.optimize import METHODS
 
 
 @click.command()
@@ -31,7 +32,7 @@ from rankopt.engines import ENGINES
 )
 @click.option("--argmax", default="exact", show_default=True, help="Solver of the loss-augmented ranking.")
 @click.option("--master", default="auto", show_default=True, help="Solver of the master program.")
-@click.option("--method", type=click.Choice(["bundle", "cutting_planes"]), default="bundle", show_default=True)
+@click.option("--method", type=click.Choice([*METHODS]), default="bundle", show_default=True)
 @click.option("--tol", default=1e-3, show_default=True, help="Relative gap at which training ends.")
 @click.option("--max-iter", default=2000, show_default=True, help="Steps after which it ends anyway.")
 @click.option("--time-limit", type=float, help="Seconds after which it ends anyway, for each λ.")

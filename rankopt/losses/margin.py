@@ -34,7 +34,7 @@ class Reference(Protocol):
     def admissible(self, batch: AdmissibleBatch, scores: Floats) -> Ints: ...
 
 
-EXACTLY = 3
+EXACTLY = 2
 """Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
 
 

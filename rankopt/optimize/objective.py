@@ -44,6 +44,12 @@ class Objective:
     def regulariser(self, w: Floats) -> float:
         return float(self.lam / 2.0 * np.sum((w - self.w0) ** 2))
 
+    def prepare(self) -> None:
+        """Load what a first step needs: compiled code, workers with their data. Limits of time begin afterwards."""
+        here = self.risk.at(self.w0, queries=(0, 1))
+        planes = PlaneSet.empty(1, self.w0.size).plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
+        self.solve_master(planes, np.ones(1), np.zeros(1))
+
     def upper(self, w: Floats, planes: Planes) -> float:
         """J(w) with the argmax's proven bound in place of its value."""
         return self.regulariser(w) + planes.bound

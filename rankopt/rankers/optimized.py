@@ -108,6 +108,7 @@ class OptimizedRanker(Pathed, LinearRanker):
             start = self.coef_.ravel()
         with ended(objective.risk.engine, isinstance(self.engine, str)), shown(self.verbose) as progress:
             begun, steps, keep = self._checkpointed(queries, weights, start)
+            objective.prepare()
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
             judge = None if evaluation is None else self._judge(evaluation)
             outcome = train(objective, method, start, self.tol, clock, judge, begun, keep)

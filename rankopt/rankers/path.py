@@ -106,6 +106,7 @@ class Pathed:
         models: list[Any] = []
         engine = objective.risk.engine
         with ended(engine, engine is not self.engine), shown(self.verbose) as progress:
+            objective.prepare()
 
             def clock() -> Clock:
                 return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
