@@ -26,7 +26,7 @@ class Exact:
     """The loss-augmented argmax by its structure (see `formulations.argmax`); exact on every input.
 
     room: states that the dynamic program may hold for a query, by default as many as cost less than an assignment of
-    all its documents; a query that needs more is solved as an assignment.
+    all its documents; a query that needs more is solved as an assignment, by shortest paths from a good order.
     """
 
     room: int | None = None
