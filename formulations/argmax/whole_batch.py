@@ -34,7 +34,7 @@ TINY, SHORT = 40, 150
 @compiled(nb.int64(nb.int64, nb.int64))
 def _states(room: int, n: int) -> int:
     """How many states a query of n documents may have: `room`, or if that is 0 what a narrow search takes."""
-    return room if room > 0 else 40 * n + 2048
+    return room if room > 0 else 80 * n + 2048
 
 
 @compiled(nb.boolean(READ_FLOATS, nb.int64, nb.int64))
