@@ -29,7 +29,8 @@ BEAMS = np.array([0, 0, 8, 16, 32, 64])
 PRUNED = np.array([3, 3, 3, 6, 8, 40])
 WIDTHS = np.array([64, 64, 64, 1 << 20, 1 << 20, 1 << 20])
 """The efforts made one after the other, each with the prices of the one before: states a position that are kept to find
-a good order (none: a greedy one), then states a position, on the mean and at most, of the search pruned by its prices."""
+a good order (none: a greedy one), then states a position, on the mean and at most, of the search that its prices
+prune."""
 
 FEW_LOOSE = 2
 """Positions that do not suit the prices and are mended at once."""
