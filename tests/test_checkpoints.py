@@ -1,10 +1,10 @@
 """Checkpoints: a run that dies at any moment goes on to the same bits."""
 
 import warnings
-from dataclasses import fields
 
 import numpy as np
 import pytest
+from same_bits import assert_same
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,16 +23,6 @@ def made(seed=0, queries=12, documents=8, features=4):
     X = np.round(rng.normal(size=(queries * documents, features)), 1)
     truth = X @ np.linspace(1, -1, features) + 0.7 * rng.normal(size=len(X))
     return X, np.digitize(truth, [0.3, 1.2]).astype(float), np.repeat(np.arange(queries), documents)
-
-
-def assert_same(one, other):
-    """Equal bit for bit: weights, certificate and all of the history but the seconds."""
-    assert one.coef_.tobytes() == other.coef_.tobytes()
-    assert one.certificate_ == other.certificate_
-    assert getattr(one, "eval_score_", None) == getattr(other, "eval_score_", None)
-    for field in fields(one.history_):
-        if not field.name.startswith("seconds"):
-            assert getattr(one.history_, field.name).tobytes() == getattr(other.history_, field.name).tobytes()
 
 
 class Killed(Exception):

@@ -5,13 +5,13 @@ import gc
 import os
 import sys
 import warnings
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 from doomed_solvers import Bound, Dying, Failing, Fatal
+from same_bits import assert_same
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -74,15 +74,6 @@ def stored(kind, X, folder):
         parts = [mapped(getattr(sparse, name), folder / name) for name in ("data", "indices", "indptr")]
         return csr_array(tuple(parts), shape=sparse.shape, copy=False)
     return X.astype(kind)
-
-
-def assert_same(one, other):
-    """Equal bit for bit: weights, certificate and all of the history but the seconds."""
-    assert one.coef_.tobytes() == other.coef_.tobytes()
-    assert one.certificate_ == other.certificate_
-    for field in fields(one.history_):
-        if not field.name.startswith("seconds"):
-            assert getattr(one.history_, field.name).tobytes() == getattr(other.history_, field.name).tobytes()
 
 
 def children():

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 import pytest
-from test_checkpoints import assert_same
+from same_bits import assert_same
 
 from rankopt.data import load_sample, write_svmlight
 from rankopt.optimize.certificate import Stop
