@@ -2,9 +2,10 @@
 
     python benchmarks/argmax_sorting.py
 
-Generated data in the shape of MSLR-WEB30K as in `risk.py`, nDCG@10 with power(0.5)@10, the convex bound; w in the
-middle and at the end of a run (at w = 0 nothing is sorted). The documents of each gain are sorted by the argmax's own kernel, all queries at once;
-beside it the whole argmax and the whole step, one thread each, the least of seven rounds by turns.
+Generated data in the shape of MSLR-WEB30K as in `risk.py`, nDCG@10 with power(0.5)@10, the convex bound, w in the
+middle and at the end of a run (at w = 0 nothing is sorted). The documents of each gain are sorted by the argmax's own
+kernel, all queries at once; beside it the whole argmax and the whole step, one thread each, the least of seven rounds
+by turns.
 """
 
 import warnings
