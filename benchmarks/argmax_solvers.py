@@ -14,7 +14,7 @@ at zero and multiplied by the greatest power of two for which its own arithmetic
 in the given profits, is compared to n / 2^b more than 1e-9 of the largest profit.
 
 lapx is no dependency of ours; `lapjvc` is its quickest function that computes in doubles throughout (`lapjvs` is off by
-1e-7 to 1e-6).
+1e-7 to 1e-5).
 """
 
 from __future__ import annotations

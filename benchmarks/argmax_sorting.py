@@ -46,9 +46,7 @@ def main():
     risk = ranker.objective(queries).risk
     measure, decay = parse(MEASURE), parse_decay(DECAY)
     gain = measure.gain(queries.relevance, queries.offsets)
-    print(
-        "| w | step (ms) | argmax (ms) | sorting (ms) | % of the argmax | % of the step |\n" + "|---" * 6 + "|"
-    )
+    print("| w | step (ms) | argmax (ms) | sorting (ms) | % of the argmax | % of the step |\n" + "|---" * 6 + "|")
     for point, w in zip(("middle", "end"), along_a_run(ranker, queries)[1:], strict=True):
         batch = ranking(
             table @ w, gain, offsets=queries.offsets, discount=measure.discount,
