@@ -107,7 +107,7 @@ def main() -> None:
             means = (f"{mean(cell[1:]):.0f}" for cell in cells)
             zero, back = mean([cell[0] for cell in cells]), mean([q for i, q in enumerate(turned) if i % 4])
             title = (f"{name}, {lengths(queries).mean():.0f}", measure)
-            row = (*title, *means, f"{zero:.0f}", f"{np.min(cells):.2g}", f"{back:.0f}", shares)
+            row = (*title, *means, f"{zero:.0f}", f"{float(f'{np.min(cells):.2g}'):g}", f"{back:.0f}", shares)
             print(f"| {' | '.join(row)} |", flush=True)
         print(f"| {name} | all, mean | {mean(logs):.0f} |" + " |" * (len(DECAYS) + 3), flush=True)
 

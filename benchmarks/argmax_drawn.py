@@ -73,7 +73,7 @@ def main() -> None:
             cells = {}
             for measure, decay in product(MEASURES, DECAYS):
                 cells[measure, decay] = quotient(drawn(random, n, gains, notation(measure, ""), decay))
-            row.append(f"{mean(list(cells.values())):.1f} | {min(cells.values()):.2g}")
+            row.append(f"{mean(list(cells.values())):.1f} | {float(f'{min(cells.values()):.2g}'):g}")
             worst += [f"{' by '.join(cell)} {ratio:.2g}" for cell, ratio in cells.items() if ratio < 1]
         print(f"| {n} | {' | '.join(row)} |", flush=True)
         print("\n".join(worst), file=sys.stderr, flush=True)

@@ -135,7 +135,7 @@ def main() -> None:
                     with at_most(1):
                         cells.append(quotients(posed(few(queries), said, decay, w), solvers))
             means = " | ".join(f"{mean:.0f}" for mean in np.exp(np.mean(np.log(cells), axis=0)))
-            print(f"| {name} | {measure} | {means} | {np.min(cells):.2g} |", flush=True)
+            print(f"| {name} | {measure} | {means} | {float(f'{np.min(cells):.2g}'):g} |", flush=True)
 
 
 if __name__ == "__main__":
