@@ -375,7 +375,7 @@ def test_a_lam_that_nearly_vanishes_is_solved(bound, lam):
 
 @pytest.mark.parametrize("lam", [1e-30, 1e-300])
 def test_a_lam_that_vanishes_is_minimised_and_no_more_is_claimed(lam):
-    """No bound is proved where lam ‖w‖² is lost beside the risk; the weights are good, and the warning names the cure."""
+    """No bound is proved where lam ‖w‖² is lost beside the risk; the weights are good, and a warning names the cure."""
     small = of_the_characters("convex", 1e-9).certificate_
     with pytest.warns(ConvergenceWarning, match="enlarge lam"):
         tiny = of_the_characters("convex", lam, max_iter=60).certificate_
