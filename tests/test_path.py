@@ -9,7 +9,8 @@ from test_training import BOUNDS, made, objective_at
 
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
-from rankopt.errors import OptionError
+from rankopt.engines.serial import Serial
+from rankopt.errors import OptimumAtStart, OptionError
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
 
@@ -52,6 +53,30 @@ def test_planes_are_kept(bound):
     assert sum(model.n_iter_ for model in path) < sum(model.n_iter_ for model in alone)
     np.testing.assert_array_equal(path[0].coef_, alone[0].coef_)
     assert path[0].certificate_ == alone[0].certificate_
+
+
+def test_what_is_proved_is_not_asked_again():
+    """Where w₀ is optimal for one λ, its planes prove that for each: no pass, and no second proof of the same w."""
+
+    class Asked:
+        def map(self, question, shards):
+            questions.append(question)
+            return Serial().map(question, shards)
+
+    X, y, qid = made()
+    questions = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", OptimumAtStart)
+        path = PairwiseRanker(engine=Asked()).path(X, y, qid=qid, lams=[1e9, 1e8, 1e7])
+    first, *rest = path
+    assert all(np.array_equal(model.coef_, first.coef_) for model in rest)
+    assert [model.n_iter_ for model in rest] == [0, 0]
+    assert all(len(model.history_) == 0 for model in rest)
+    assert all(model.certificate_.relative_gap <= model.tol for model in path)
+    assert sum(question.prove for question in questions) == 1
+    for lam, model in zip(path.lams, path, strict=True):
+        objective = PairwiseRanker(lam=lam).objective(Queries.from_arrays(X, y, qid=qid))
+        assert model.certificate_.primal == pytest.approx(objective.upper(model.coef_, objective.risk.at(model.coef_)))
 
 
 @pytest.mark.parametrize("method", METHODS)

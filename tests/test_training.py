@@ -5,12 +5,15 @@ import warnings
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
+from sklearn.exceptions import ConvergenceWarning
 
 from formulations import Unsupported
+from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.errors import EngineError, OptimumAtStart
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle
+from rankopt.optimize.certificate import Stop
 from rankopt.optimize.cutting_planes import CuttingPlanes
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
@@ -351,3 +354,39 @@ def test_where_double_precision_ends_the_best_so_far_is_the_result(method, bound
         )
     assert np.isfinite(ranker.coef_).all()
     assert np.isfinite(ranker.certificate_.primal)
+
+
+def of_the_characters(bound, lam, **options):
+    ranker = PairwiseRanker(lam=lam) if bound == "pairwise" else LargeMarginRanker(bound=bound, lam=lam)
+    return ranker.set_params(**options).fit(load_sample("les-miserables").train)
+
+
+@pytest.mark.parametrize("lam", [1e-12, 1e-16, 1e-19, 1e-21])
+@pytest.mark.parametrize("bound", ["convex", "tie-aware", "pairwise"])
+def test_a_lam_that_nearly_vanishes_is_solved(bound, lam):
+    """w = w₀ - slopesᵀα / lam has no digits left there; J of lam and of a larger one bound each other."""
+    tiny, small = of_the_characters(bound, lam), of_the_characters(bound, 1e-9)
+    assert tiny.certificate_.stop is Stop.GAP
+    if bound != "tie-aware":
+        assert tiny.certificate_.bound <= small.certificate_.primal
+        more = (1e-9 - lam) / 2 * np.sum(tiny.coef_**2)
+        assert small.certificate_.bound <= tiny.certificate_.primal + more
+
+
+@pytest.mark.parametrize("lam", [1e-30, 1e-300])
+def test_a_lam_that_vanishes_is_minimised_and_no_more_is_claimed(lam):
+    """No bound is proved where lam ‖w‖² is lost beside the risk; the weights are good, and a warning names the cure."""
+    small = of_the_characters("convex", 1e-9).certificate_
+    with pytest.warns(ConvergenceWarning, match="enlarge lam"):
+        tiny = of_the_characters("convex", lam, max_iter=60).certificate_
+    assert 0 <= tiny.bound <= small.primal
+    assert tiny.primal <= small.primal * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("lam", [1e12, 1e19, 1e300])
+@pytest.mark.parametrize("bound", ["convex", "tie-aware", "pairwise"])
+def test_a_lam_beyond_all_risk_keeps_the_start(bound, lam):
+    with pytest.warns(OptimumAtStart):
+        huge = of_the_characters(bound, lam).certificate_
+    assert huge.stop is Stop.GAP
+    assert huge.at_start

@@ -24,6 +24,9 @@ __all__ = ["assigned", "ranked", "routed"]
 PASSES = 64
 """Rounds of raising prices; more are needed only where the order is not quite optimal."""
 
+NEAR = 40
+"""Given prices are believed to so many binary digits of the largest profit."""
+
 
 def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
     decay, scores = _whole(problem.decay), _whole(problem.scores)
@@ -49,12 +52,26 @@ def _placed(profit: Exact, exponent: int, order: Ints, y: Floats | None) -> Evid
 
     positions, documents = profit.shape
     value = Fraction(sum(profit[np.arange(positions), order].tolist()), 1 << exponent)
-    prices = np.array([0] * documents, dtype=object)
-    settle(profit, order, prices, 0, min(PASSES, positions + 1))
-    bounds = [_priced(profit, exponent, [Fraction(price, 1 << exponent) for price in prices])]
+    nothing = np.array([0] * documents, dtype=object)
+    starts = [nothing] if y is None else [_below(y, exponent, int(np.abs(profit).max()), order), nothing]
+    bounds = []
+    for prices in starts:
+        settle(profit, order, prices, 0, min(PASSES, positions + 1))
+        bounds.append(_priced(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
+        if bounds[-1] == value:  # no bound is better
+            return Evidence(Fraction(0), value, value)
     if y is not None:
         bounds.append(_priced(profit, exponent, [Fraction(price) for price in y.tolist()]))
     return Evidence(Fraction(0), value, min(bounds))
+
+
+def _below(y: Floats, exponent: int, largest: int, order: Ints) -> Exact:
+    """Whole prices just below y, from which few rises lead to prices that settle; 0 for documents that stay out."""
+    prices = np.array([0] * y.size, dtype=object)
+    margin = largest >> NEAR
+    for document in order.tolist():
+        prices[document] = max(0, int(Fraction(float(y[document])) * (1 << exponent)) - margin)
+    return prices
 
 
 def _priced(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:

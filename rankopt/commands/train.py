@@ -63,6 +63,9 @@ def train(
 ) -> None:
     """Train on the LETOR / SVMlight file TRAIN, or a folder that `rankopt store` wrote, and save the model.
 
+    Each --lam is fitted by itself, from w0, so that each can be interrupted and resumed; in Python, `path` of a ranker
+    goes from λ to λ with the planes found so far, which is several times as fast. The best on --validate is saved.
+
     Prints for each λ the objective J, the proven bound below it, and the gap: to the optimum for the convex bound, to
     what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
     --checkpoint, a run that was interrupted or killed goes on to the same weights.

@@ -56,7 +56,7 @@ class Training:
         return replace(self, options={**self.options, **given})
 
     def run(self, json_: bool, checkpoint: Path | None) -> None:
-        """Fit a ranker for each λ, save the best and report."""
+        """Fit a ranker for each λ, each by itself and with a checkpoint of its own, save the best and report."""
         folder = Path(self.model).parent
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise click.UsageError(f"--model {self.model}: the folder {folder} does not exist or cannot be written to")

@@ -23,13 +23,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Training:
-    """The result of a run: weights, what is proved of them, the steps, the state to go on from, and how a judge rated
-    the weights if there was one."""
+    """The result of a run: weights, what is proved of them, the steps, the state to go on from, the risk that dual
+    prices prove at w, and how a judge rated the weights if there was one."""
 
     w: Floats
     certificate: Certificate
     history: History
     state: State
+    risk: float
     judged: float | None = None
 
 
@@ -49,13 +50,14 @@ def train(
     judge: Judge | None = None,
     begun: Standing | None = None,
     keep: Keep | None = None,
+    known: Training | None = None,
 ) -> Training:
     """Minimise J from `start`, or from where a run that had `begun` stood, to a relative gap of `tol`.
 
     A nonconvex risk has at each w a convex majorant that touches it there: the reference is fixed at w. The method
     improves on the majorant, the reference follows to the better point, and so on; training ends when no more than tol
     of J can be gained by the majorant at w. At the end J(w) is evaluated once more, with every ranking in it proved by
-    dual prices.
+    dual prices; a run that is `known` may have proved that already: one on the same risk, for another lam.
 
     An interruption from the keyboard ends the run with the best point so far.
     """
@@ -76,13 +78,15 @@ def train(
         best = max(range(len(passed)), key=ratings.__getitem__)  # the first of equals: the least trained
         chosen, judged = passed[best], ratings[best]
     at_start = bool(np.array_equal(chosen.w, objective.w0))
-    primal = chosen.primal
+    regulariser, primal = objective.regulariser(chosen.w), chosen.primal
     try:
-        primal = objective.upper(chosen.w, objective.risk.at(chosen.w, prove=True))
+        same = known is not None and np.array_equal(known.w, chosen.w)
+        risk = known.risk if known is not None and same else objective.risk.at(chosen.w, prove=True).bound
+        primal = regulariser + risk
     except KeyboardInterrupt:
-        stop = Stop.INTERRUPTED
+        stop, risk = Stop.INTERRUPTED, primal - regulariser
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
-    return Training(chosen.w, certificate, History.of(clock.steps), now.state, judged)
+    return Training(chosen.w, certificate, History.of(clock.steps), now.state, risk, judged)
 
 
 def _followed(

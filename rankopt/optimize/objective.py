@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 ROUNDING = 8 * 2.0**-52
 """Rounding of a sum of products, relative to the sum of their magnitudes."""
 
+SOFTEST = 1e-14
+"""w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""
+
 
 @dataclass(frozen=True, eq=False)
 class MasterAnswer:
@@ -74,6 +77,27 @@ class Objective:
 
         precision: the relative gap that suffices, handed to solvers that have a tolerance; None leaves them theirs.
         """
+        softest = SOFTEST * self._natural_lam(planes, capacity)
+        if self.lam >= softest:
+            return self._solved(planes, capacity, alpha, precision)
+        # The model is flat around its least point: that of a larger lam is as good, and is found. Of the bound nothing
+        # is left where slopesᵀα cannot be told from 0; J is never below 0.
+        answer = replace(self, lam=softest)._solved(planes, capacity, alpha, precision)
+        if self.lam < SOFTEST * softest:
+            return replace(answer, bound=0.0)
+        own = self._solved(planes, capacity, alpha, precision)
+        return replace(answer, bound=own.bound, seconds=answer.seconds + own.seconds)
+
+    def _natural_lam(self, planes: PlaneSet, capacity: Floats) -> float:
+        """The lam at which a step that gains all of the risk at w₀ costs as much: (steepest slopes)² / (heights)."""
+        slopes, steep, high = planes.slopes, np.zeros(capacity.size), np.zeros(capacity.size)
+        np.maximum.at(steep, planes.group, norms(slopes))
+        np.maximum.at(high, planes.group, planes.heights + slopes @ self.w0)
+        risk = float(capacity @ high)
+        return float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
+
+    def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
+        """The master of this lam as it stands."""
         began = perf_counter()
         program = margin_dual(
             planes.slopes,

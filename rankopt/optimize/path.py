@@ -32,24 +32,33 @@ def follow(
     """J minimised for each of `lams` in turn, each run begun where the one before ended; give the largest first.
 
     Planes hold for every lam: they are kept, and so is the risk proven at w. A method with `aimed` begins with a model
-    of the new objective, without a pass over the queries; another one starts anew from the last w. `clock` gives each
-    run its limits. An interruption ends the path after the run that it interrupted.
+    of the new objective, without a pass over the queries, and takes no step where that closes the gap; another one
+    starts anew from the last w. `clock` gives each run its limits. An interruption ends the path after the run that it
+    interrupted.
     """
-    state, before = method.start(replace(objective, lam=lams[0]), start), objective
-    for number, lam in enumerate(lams):
+    outcome, before = None, objective
+    for lam in lams:
         own = replace(objective, lam=lam)
         try:
-            if number:
-                state = continued(state, before, own, method)
-            outcome = train(own, method, start, tol, clock(), judge, Standing(state))
+            if outcome is None:
+                now = Standing(method.start(own, start))
+            else:
+                now = begun(continued(outcome.state, before, own, method), tol)
+            outcome = train(own, method, start, tol, clock(), judge, now, known=outcome)
         except KeyboardInterrupt:
-            if not number:
+            if outcome is None:
                 raise
             return  # before a step was done
         yield outcome
         if outcome.certificate.stop is Stop.INTERRUPTED:
             return
-        state, before = outcome.state, own
+        before = own
+
+
+def begun(state: State, tol: float) -> Standing:
+    """Where a run stands that begins with `state`: at its end, if planes and point of the run before prove enough."""
+    over = np.isfinite(state.primal) and state.gap <= tol * abs(state.primal)
+    return Standing(state).with_best(Stop.GAP) if over else Standing(state)
 
 
 def continued(state: State, old: Objective, new: Objective, method: Method) -> State:
@@ -59,5 +68,5 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
         return method.start(new, state.w)
     primal = state.primal - old.regulariser(state.w) + new.regulariser(state.w)
     state = replace(state, primal=primal, bound=0.0, latest=primal, round=min(state.round, 1), precision=np.inf)
-    begun: State = aimed(replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0), new)
-    return begun
+    ahead: State = aimed(replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0), new)
+    return ahead
