@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from rankopt.experiments.report.markup import Html, element
 
-__all__ = ["Shown", "table"]
+__all__ = ["Shown", "brief", "table"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,11 @@ class Shown:
 
     value: float
     text: str
+
+
+def brief(value: float | None) -> Shown | None:
+    """A measured number, such as seconds, with three digits."""
+    return None if value is None else Shown(value, f"{value:.3g}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> Html:
@@ -29,12 +34,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: str = 
         element("th", element("button", name, type="button"), scope="col", class_="number" if number else None)
         for name, number in zip(head, numeric, strict=True)
     ]
-    lines = [
-        element("tr", *(_cell(value, number) for value, number in zip(row, numeric, strict=True))) for row in rows
-    ]
-    above = [element("caption", caption)] if caption else []
-    body = element("table", *above, element("thead", element("tr", *names)), element("tbody", *lines))
-    return element("div", body, class_="wide", tabindex="0", role="region", aria_label=caption or "table")
+    lines = [element("tr", *(_cell(value, number) for value, number in zip(row, numeric, strict=True))) for row in rows]
+    body = element("table", element("thead", element("tr", *names)), element("tbody", *lines))
+    wide = element("div", body, class_="wide", tabindex="0", role="region", aria_label=caption or "table")
+    # A <caption> would be as narrow as its table.
+    return Html(element("p", caption, class_="caption") + wide) if caption else wide
 
 
 def _cell(value: object, numeric: bool) -> Html:
