@@ -17,6 +17,12 @@ Columns = Mapping[str, Sequence[float | None]]
 
 AXES = {"step": "steps", "seconds": "seconds"}
 
+INSTANT = 1e-6
+"""Seconds that a clock may not tell from none, and that have a place on a scale by tens."""
+
+FILLED = 3
+"""Most runs whose gaps are filled: more of them make one grey."""
+
 POINTS = 300
 """Most points of a line: a figure needs no more, and a page of long runs would grow by megabytes."""
 
@@ -28,8 +34,12 @@ def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
     a bound and a gap, of its own.
     """
     table = {name: _numbers(run) for name, run in runs.items() if len(run.get("step", ()))}
+    if not table:
+        return []
+    if len(table) == 1:  # a single line has no legend
+        about = ", ".join(dict.fromkeys([about, *table]))
     drawings = [_both(table, against, about) for against in AXES]
-    return [*drawings, _gaps(table, about)] if table else []
+    return [*drawings, _gaps(table, about)]
 
 
 def _both(runs: Mapping[str, dict[str, Floats]], against: str, about: str) -> Drawing:
@@ -41,7 +51,8 @@ def _both(runs: Mapping[str, dict[str, Floats]], against: str, about: str) -> Dr
             for round in np.unique(run["round"]):
                 rows = _thinned(np.flatnonzero(run["round"] == round))
                 x, primal, bound = (run[column][rows] for column in (against, "primal", "bound"))
-                axes.fill_between(x, bound, primal, color=style["color"], alpha=0.08, linewidth=0)
+                if len(runs) <= FILLED:
+                    axes.fill_between(x, bound, primal, color=style["color"], alpha=0.08, linewidth=0)
                 axes.plot(x, primal, label=name if round == run["round"][0] else None, **style)
                 axes.plot(x, bound, **style)
         axes.set_xlabel(AXES[against])
@@ -58,12 +69,13 @@ def _gaps(runs: Mapping[str, dict[str, Floats]], about: str) -> Drawing:
         for place, (name, run) in enumerate(runs.items()):
             for round in np.unique(run["round"]):
                 rows = _thinned(np.flatnonzero(run["round"] == round))
-                gap = (run["primal"] - run["bound"])[rows] / np.abs(run["primal"][rows])
+                gap = (run["primal"] - run["bound"])[rows] / np.maximum(np.abs(run["primal"][rows]), 1e-300)
                 gap[~(gap > 0)] = np.nan  # a gap of 0 has no place on a scale by tens
                 label = name if round == run["round"][0] else None
                 axes.plot(run["seconds"][rows], gap, label=label, **line_style(place))
         by_tens(axes, "x")
-        by_tens(axes, "y")
+        if any(np.isfinite(np.asarray(line.get_ydata())).any() for line in axes.get_lines()):
+            by_tens(axes, "y")
         axes.set_xlabel("seconds")
         axes.set_ylabel("relative gap")
     return drawing
@@ -75,6 +87,7 @@ def _numbers(run: Columns) -> dict[str, Floats]:
         name: np.array([np.nan if value is None else value for value in column], dtype=np.float64)
         for name, column in run.items()
     }
+    table["seconds"] = np.maximum(table["seconds"], INSTANT)
     table.setdefault("round", np.zeros(table["step"].size))
     return {name: np.where(np.isfinite(column), column, np.nan) for name, column in table.items()}
 
