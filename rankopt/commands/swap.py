@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option, table
+from rankopt.commands.output import as_json, json_option
 from rankopt.commands.reading import queries_at
+from rankopt.commands.swap_table import show, summary
 
 if TYPE_CHECKING:
     from rankopt.experiments.rows import Row
@@ -58,8 +59,8 @@ def swap(
 ) -> None:
     """Swap solvers on the queries of DATA, by default on a sample that comes along.
 
-    The problems that a training run meets are recorded and replayed through every solver; then training itself runs with
-    one argmax, master or method in the place of the usual one. Each solver works in a process of its own: crashes,
+    The problems that a training run meets are recorded and replayed through every solver; then training itself runs
+    with one argmax, master or method in the place of the usual one. Each solver works in a process of its own: crashes,
     hangs and wrong answers are rows of the result. Exit code 1 says that an answer was refuted.
     """
     from formulations.modeling.grouped_simplex import GroupedSimplexQP
@@ -102,7 +103,7 @@ def swap(
     if json_:
         as_json({"rows": len(rows), "summary": summary(rows), "output": output, "report": report})
     else:
-        _show(rows)
+        show(rows)
         for written in (output, report):
             if written is not None:
                 click.echo(f"wrote {written}")
@@ -138,51 +139,3 @@ def _watched(rows: Any) -> list[Row]:
             found.append(row)
             status.update(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
     return found
-
-
-def summary(rows: list[Row]) -> list[dict[str, Any]]:
-    """One line a tape and solver, and a run."""
-    from rankopt.experiments.rows import Outcome
-    from rankopt.experiments.summaries import shifted_geometric_means
-
-    lines: list[dict[str, Any]] = []
-    for tape, role in dict.fromkeys((row.tape, row.role) for row in rows):
-        here = [row for row in rows if row.tape == tape and row.role == role]
-        means = shifted_geometric_means(here)
-        for solver, mean in means.items():
-            own = [row for row in here if row.solver == solver]
-            solved = sum(row.status is Outcome.SOLVED for row in own)
-            other = sorted({row.status.name for row in own if row.status is not Outcome.SOLVED})
-            gaps = [row.gap for row in own if row.gap is not None]
-            lines.append({
-                "tape": tape, "role": role, "solver": solver, "problems": len(own), "solved": solved,
-                "other": ", ".join(other), "largest_gap": max(gaps, default=None), "seconds": mean,
-                "measures": dict(own[0].measures),
-            })  # fmt: skip
-    return lines
-
-
-def _show(rows: list[Row]) -> None:
-    lines = summary(rows)
-    for tape, role in dict.fromkeys((line["tape"], line["role"]) for line in lines):
-        here = [line for line in lines if line["tape"] == tape and line["role"] == role]
-        click.secho(f"{tape}{' ' + role if role else ''}", bold=True)
-        measures = list(here[0]["measures"])
-        table(
-            ["solver", "solved", "otherwise", "largest gap", "ms (mean)", *measures],
-            [
-                [
-                    line["solver"], f"{line['solved']}/{line['problems']}", line["other"] or "-",
-                    "-" if line["largest_gap"] is None else f"{line['largest_gap']:.0e}",
-                    f"{1e3 * line['seconds']:.3g}",
-                    *(_digits(line["measures"].get(name)) for name in measures),
-                ]
-                for line in here
-            ],
-        )  # fmt: skip
-        click.echo()
-    click.echo("ms: shifted geometric mean over all problems; what was not solved counts ten times the slowest time.")
-
-
-def _digits(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

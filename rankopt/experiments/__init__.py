@@ -10,8 +10,8 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
     from rankopt.experiments.limits import Limits as Limits
     from rankopt.experiments.rows import Outcome as Outcome
-    from rankopt.experiments.rows import read_rows as read_rows
     from rankopt.experiments.rows import Row as Row
+    from rankopt.experiments.rows import read_rows as read_rows
     from rankopt.experiments.solver_swap import SolverSwap as SolverSwap
     from rankopt.experiments.tape import Tape as Tape
 
