@@ -55,7 +55,7 @@ def gallery() -> str:
         for name, place in formulations.GALLERY.items()
     ]
     return "\n".join(
-        ["# Formulations", "", plain(formulations.__doc__ or "", code=True), "", "| | |", "|---|---|", *rows]
+        ["# Formulations", "", plain(formulations.__doc__ or "", code=True), "", "| name | what |", "|---|---|", *rows]
     )
 
 
@@ -80,7 +80,7 @@ def api(package: str) -> str:
     for heading, module, table in TABLES[package]:
         entries = listed(module, table)
         rows = [f"| [`{name}`](#{anchor(name)}) | {plain(first_line(thing))} |" for name, thing in entries.items()]
-        parts += [f"## {heading}", f"`{module}`", "\n".join(["| | |", "|---|---|", *rows])]
+        parts += [f"## {heading}", f"`{module}`", "\n".join(["| name | what |", "|---|---|", *rows])]
         full |= {name: described(name, thing) for name, thing in entries.items() if name not in full}
     parts += ["## Each in full"]
     for name, lines in sorted(full.items()):
@@ -114,8 +114,17 @@ def described(name: str, thing: Any) -> list[str]:
     if callable(thing) and not isinstance(thing, type) and not inspect.isfunction(thing):
         thing = type(thing)  # a measure is a value: its family tells more
     elif callable(thing) and not (isinstance(thing, type) and issubclass(thing, BaseException)):
-        parts.append(f"```python\n{name}{re.sub(' at 0x[0-9a-f]+', '', str(inspect.signature(thing)))}\n```")
+        parts.append(f"```python\n{name}{arguments(thing)}\n```")
     return [*parts, plain(inspect.getdoc(thing) or "", code=True)]
+
+
+def arguments(thing: Any) -> str:
+    """The names of the arguments and their defaults; the docstring says what they are."""
+    bare = inspect.Parameter.empty
+    found = inspect.signature(thing)
+    named = [one.replace(annotation=bare) for one in found.parameters.values()]
+    text = str(found.replace(parameters=named, return_annotation=bare))
+    return re.sub(r"<(?:function|class) '?([\w.<>]+)'?(?: at 0x[0-9a-f]+)?>", r"\1", text)
 
 
 def first_line(thing: Any) -> str:
@@ -127,10 +136,13 @@ def first_line(thing: Any) -> str:
 
 
 def plain(text: str, code: bool = False) -> str:
-    """Text that Markdown leaves alone: a block as it stands, or a line whose signs mean nothing."""
+    """Text that Markdown leaves alone: a block as it stands, or a line whose signs mean nothing outside `code`."""
     if code:
         return f"```text\n{inspect.cleandoc(text).strip()}\n```" if text.strip() else ""
-    return re.sub(r"([\\*_{}\[\]<>|#])", r"\\\1", text)
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick was cut off
+        return plain(text.replace("`", ""))
+    return "`".join(part if i % 2 else re.sub(r"([\\*_{}\[\]<>|#])", r"\\\1", part) for i, part in enumerate(parts))
 
 
 def anchor(name: str) -> str:
