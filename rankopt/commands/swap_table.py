@@ -1,4 +1,4 @@
-"""What `rankopt swap` prints: a table a tape, a line a solver; and one of the live runs for each part that was swapped."""
+"""What `rankopt swap` prints: a table a tape, a line a solver; and one for each part that was swapped live."""
 
 from __future__ import annotations
 
