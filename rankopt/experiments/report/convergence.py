@@ -38,6 +38,8 @@ def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
         return []
     if len(table) == 1:  # a single line has no legend
         about = ", ".join(dict.fromkeys([about, *table]))
+    if any(np.unique(run["round"]).size > 1 for run in table.values()):
+        about += ", round by round of the concave-convex procedure"
     drawings = [_both(table, against, about) for against in AXES]
     return [*drawings, _gaps(table, about)]
 
@@ -53,8 +55,9 @@ def _both(runs: Mapping[str, dict[str, Floats]], against: str, about: str) -> Dr
                 x, primal, bound = (run[column][rows] for column in (against, "primal", "bound"))
                 if len(runs) <= FILLED:
                     axes.fill_between(x, bound, primal, color=style["color"], alpha=0.08, linewidth=0)
-                axes.plot(x, primal, label=name if round == run["round"][0] else None, **style)
-                axes.plot(x, bound, **style)
+                point = "." if rows.size == 1 else ""  # a line needs two
+                axes.plot(x, primal, label=name if round == run["round"][0] else None, marker=point, **style)
+                axes.plot(x, bound, marker=point, **style)
         axes.set_xlabel(AXES[against])
         axes.set_ylabel("objective")
         axes.set_ylim(*_window(runs))

@@ -85,12 +85,13 @@ def figures(drawings: Sequence[Drawing]) -> Html:
 
 
 def by_tens(axes: Axes, which: str) -> None:
-    """Axis "x" or "y" logarithmic, with plain numbers, 0.01 or 1e-06."""
+    """Axis "x" or "y" logarithmic, with plain numbers, 0.01 or 1e-06; called when all is drawn."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.set(**{f"{which}scale": "log"})
     axis = axes.xaxis if which == "x" else axes.yaxis
-    axis.set_major_locator(LogLocator(numticks=7))
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 100.0 * low else (1.0, 2.0, 5.0), numticks=7))
     axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -24,8 +24,8 @@ def profile_drawing(curves: Mapping[str, tuple[Floats, Floats]], about: str) -> 
             t = np.concatenate([[1.0], factors, [1.3 * most]])
             share = np.concatenate([[0.0], shares, shares[-1:] if len(shares) else [0.0]])
             axes.step(t, share, where="post", label=solver, **line_style(place))
-        by_tens(axes, "x")
         axes.set_ylim(-0.02, 1.02)
+        by_tens(axes, "x")
         axes.set_xlabel("t")
         axes.set_ylabel("share solved")
     return drawing

@@ -120,7 +120,7 @@ def _differing(rows: Sequence[Row]) -> list[Html]:
 
 
 def _trouble(rows: Sequence[Row]) -> list[Html]:
-    """Each problem that a solver tried and did not solve; and what was not tried, once a solver and reason."""
+    """Each problem that a solver tried and did not solve; and how often it was not tried."""
     tried = [row for row in rows if row.status is not Outcome.SOLVED and row.status not in NOT_TRIED]
     lines = [[row.problem, row.extent, row.solver, outcome(row), brief(row.gap), row.message] for row in tried]
     parts = []
@@ -128,10 +128,13 @@ def _trouble(rows: Sequence[Row]) -> list[Html]:
         head = ["problem", "extent", "solver", "outcome", "gap", "what it said"]
         caption = f"Tried and not solved ({_of(len(lines[:MOST_LINES]), len(lines))})"
         parts.append(table(head, lines[:MOST_LINES], caption))
-    skipped = Counter((row.solver, outcome(row), row.message) for row in rows if row.status in NOT_TRIED)
+    skipped: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row.status in NOT_TRIED:
+            skipped.setdefault((row.solver, outcome(row)), []).append(row)
     if skipped:
-        left = [[solver, word, count, why] for (solver, word, why), count in skipped.items()]
-        parts.append(table(["solver", "outcome", "problems", "why"], left, "Not tried"))
+        left = [[solver, word, len(same), same[0].message] for (solver, word), same in skipped.items()]
+        parts.append(table(["solver", "outcome", "problems", "why, of the first"], left, "Not tried"))
     return parts
 
 
