@@ -15,6 +15,7 @@ import pytest
 
 from formulations import RankingSet, UnknownSolver, margin_dual, own, ranking, ranking_set, solve
 from formulations.instances import FORMS, instances
+from formulations.solvers.highs import Highs
 from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
@@ -105,16 +106,29 @@ def test_missing_and_unsuited_solvers_are_rows_and_slips_are_errors():
 
 
 def test_a_solver_is_given_by_place_or_as_an_object_that_can_be_shipped():
-    by_place, by_object = swapped(rankings((9,)), "planted_solvers:HONEST", planted.HONEST)[:1], None
-    assert by_place[0].status is Outcome.SOLVED
+    by_place = swapped(rankings((9,)), "planted_solvers:HONEST")
+    by_object = swapped(rankings((9,)), planted.HONEST)
+    assert [row.status for row in by_place] == [Outcome.SOLVED]
+    assert without_times(by_place) == without_times(by_object)
     with pytest.raises(OptionError, match="top of a module"):
         swapped(rankings((9,)), planted.ASSIGNED)  # a lambda
 
     def local(problem):
-        return by_object
+        return by_place
 
     with pytest.raises(OptionError, match="top of a module"):
         swapped(rankings((9,)), own(local, accepts=type(rankings()[0])))
+
+
+def test_options_are_part_of_a_name_and_nobody_takes_part_twice():
+    rows = swapped(rankings((9,)), "highs", Highs(method="simplex"))
+    assert [row.solver for row in rows] == ["highs", "highs(method='simplex')"]
+    with pytest.raises(OptionError, match="highs takes part twice"):
+        swapped(rankings((9,)), "highs", Highs())
+    with pytest.raises(UnknownSolver, match="is no solver"):
+        swapped(rankings((9,)), np.argsort)
+    with pytest.raises(OptionError, match="method 'bundel' is unknown"):
+        swapped(rankings((9,)), "highs", methods=("bundel",))
 
 
 def test_masters_are_judged_alike():

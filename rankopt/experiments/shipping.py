@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 from formulations.errors import UnknownSolver
@@ -18,10 +19,14 @@ Entrant = str | Solver
 
 
 def spec_of(entrant: Any) -> str:
-    """What rows call an entrant. Raises UnknownSolver for a name that is none, so that a slip is no row."""
+    """What rows call an entrant: its name, and options that are not the usual ones, as in "highs(method='ipm')".
+
+    Raises UnknownSolver for a name that is none, so that a slip is no row, and for what is no solver.
+    """
     if not isinstance(entrant, str):
-        spec = getattr(entrant, "spec", None) or getattr(entrant, "name", None) or repr(entrant)
-        return str(spec)
+        if not isinstance(entrant, Solver):
+            raise UnknownSolver(f"{entrant!r} is no solver; give a name, or wrap a function by formulations.own(...)")
+        return entrant.spec + _options(entrant)
     head = entrant.partition(":")[0]
     if entrant == "auto" or head in SOLVERS:
         return entrant
@@ -29,6 +34,20 @@ def spec_of(entrant: Any) -> str:
         return resolved(entrant).spec
     named(entrant)  # raises, with what is near
     return entrant
+
+
+def _options(solver: Any) -> str:
+    """The options of one of our own solvers that differ from those that its name stands for."""
+    spec: str = solver.spec
+    try:
+        usual: Any = named(spec)
+    except UnknownSolver:  # a solver of the caller's own, or one that is not installed
+        return ""
+    if type(usual) is not type(solver) or not is_dataclass(usual):
+        return ""
+    pairs = [(part.name, getattr(solver, part.name)) for part in fields(usual)]
+    changed = [f"{name}={value!r}" for name, value in pairs if value != getattr(usual, name)]
+    return f"({', '.join(changed)})" if changed else ""
 
 
 def resolved(entrant: Entrant) -> Solver:

@@ -77,8 +77,11 @@ class SolverSwap:
 
     def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[Row]:
         """The rows as they are found."""
-        for entrant in (*self.argmax, *self.masters):
-            spec_of(entrant)  # a slip is an error now, and no row later
+        for role, entrants in self._roles().items():
+            labels = [_label(entrant, role) for entrant in entrants]  # a slip is an error now, and no row later
+            twice = {label for label in labels if labels.count(label) > 1}
+            if twice:
+                raise OptionError(f"{', '.join(sorted(twice))} takes part twice; give each a name of its own, once")
         file = RowFile(output, resume)
         if output is None:
             with tempfile.TemporaryDirectory(prefix="rankopt-swap-", ignore_cleanup_errors=True) as folder:
@@ -101,10 +104,15 @@ class SolverSwap:
         if "argmax" in ranker.get_params() and self.argmax:
             yield from self._replayed(file, run.argmax_tape(), run.path("argmax"), self.argmax)
         for method in self.methods if self.masters else ():
-            tape = run.master_tape(method, _label(method))
-            yield from self._replayed(file, tape, run.path(f"master:{_label(method)}"), self.masters)
+            name = _label(method, "method")
+            tape = run.master_tape(method, name)
+            yield from self._replayed(file, tape, run.path(f"master:{name}"), self.masters)
         if self.live:
             yield from self._trained(file, run, held_out)
+
+    def _roles(self) -> dict[str, Sequence[Any]]:
+        """Who takes part in the place of which part."""
+        return {"argmax": self.argmax, "master": self.masters, "method": self.methods}
 
     def _data(self) -> tuple[Queries | None, Queries | None]:
         """The queries that are trained on and those that are measured on; none where problems were given."""
@@ -139,11 +147,10 @@ class SolverSwap:
         test = None if held_out is None else run.stored(held_out, "held-out")
         attained: float | None = None
         base: Row | None = None
-        roles = {"argmax": self.argmax, "master": self.masters, "method": self.methods}
-        for role, entrants in roles.items():
+        for role, entrants in self._roles().items():
             if role not in usual or not entrants:
                 continue
-            for entrant in (usual[role], *(one for one in entrants if _label(one) != _label(usual[role]))):
+            for entrant in (usual[role], *(one for one in entrants if _label(one, role) != _label(usual[role], role))):
                 blank = self._blank(run, role, entrant)
                 if base is not None and entrant is usual[role]:
                     row = replace(base, role=role, solver=blank.solver)
@@ -169,7 +176,7 @@ class SolverSwap:
         settings += [f"λ = {ranker['lam']:g}"] if ranker.get("lam") is not None else []
         sizes = {"queries": len(queries), "documents": queries.n_documents, "features": queries.n_features}
         return Row(
-            kind="training", solver=_label(entrant), status=Outcome.GIVEN_UP, role=role, maximises=False,
+            kind="training", solver=_label(entrant, role), status=Outcome.GIVEN_UP, role=role, maximises=False,
             problem=", ".join([type(run.ranker).__name__, *settings]), tape=f"training:{run.digest}",
             extent=f"{len(queries)} queries, {queries.n_documents} documents", sizes=sizes,
             tolerance=ranker.get("tol"), versions=versions(), seed=self.seed,
@@ -187,11 +194,12 @@ def _run(
             yield row
 
 
-def _label(part: Any) -> str:
+def _label(part: Any, role: str) -> str:
     """What rows call a solver or a method."""
-    if isinstance(part, str):
-        return part
-    return spec_of(part) if hasattr(part, "spec") else repr(method_named(part))
+    if role != "method":
+        return spec_of(part)
+    method = method_named(part)  # raises for what is none
+    return part if isinstance(part, str) else repr(method)
 
 
 def versions() -> dict[str, str]:
