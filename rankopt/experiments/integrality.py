@@ -27,11 +27,9 @@ from formulations.integrality.verify import verify_integrality
 from formulations.modeling.linear_program import LinearProgram
 from formulations.modeling.ranking_set import RankingSet
 from rankopt.experiments.limits import Limits, memory_peak, start_peak
-from rankopt.experiments.row_file import RowFile
-from rankopt.experiments.rows import Outcome, Row
-from rankopt.experiments.solver_swap import versions
+from rankopt.experiments.row_file import RowFile, grown
+from rankopt.experiments.rows import Outcome, Row, versions
 from rankopt.experiments.statements import STATEMENTS, Statement
-from rankopt.experiments.supervisor import supervised
 
 __all__ = ["IntegralityStudy"]
 
@@ -94,10 +92,7 @@ class IntegralityStudy:
             sizes = [size for size in sizes if statement(*size) is not None]
             blanks = [self._blank(name, *size) for size in sizes]
             job = Study(name, statement, tuple(sizes), tuple(blanks), self.objectives, self.seed)
-            items = [item for item, blank in enumerate(blanks) if file.known(blank) is None]
-            for row in supervised(job, blanks, items, self.limits, self.limits.problem) if items else ():
-                file.add(row)
-                yield row
+            yield from grown(file, job, blanks, self.limits, self.limits.problem)
 
     def _blank(self, name: str, n: int, k: int, blocks: int) -> Row:
         return Row(

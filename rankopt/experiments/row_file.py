@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 
 from rankopt.errors import OptionError
+from rankopt.experiments.limits import Limits
 from rankopt.experiments.rows import Row, read_rows, written
+from rankopt.experiments.supervisor import supervised
+from rankopt.experiments.worker import Job
 
-__all__ = ["RowFile"]
+__all__ = ["RowFile", "grown"]
 
 
 class RowFile:
@@ -36,3 +41,13 @@ class RowFile:
         if self.path is not None:
             with self.path.open("a", encoding="utf-8") as file:
                 file.write(row.as_line() + "\n")
+
+
+def grown(
+    file: RowFile, job: Job, blanks: Sequence[Row], limits: Limits, seconds: float, budget: float = math.inf
+) -> Iterator[Row]:
+    """The rows of a job that the file does not hold yet, each added to it as it is found; see `supervised`."""
+    items = [item for item, blank in enumerate(blanks) if file.known(blank) is None]
+    for row in supervised(job, blanks, items, limits, seconds, budget) if items else ():
+        file.add(row)
+        yield row

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import json
 import math
+import platform
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
@@ -18,9 +20,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from formulations.solvers import installed_version
 from rankopt.errors import DataError
 
-__all__ = ["KINDS", "Outcome", "Row", "read_rows", "written"]
+__all__ = ["KINDS", "Outcome", "Row", "read_rows", "versions", "written"]
 
 KINDS = ("argmax", "master", "training", "integrality")
 
@@ -180,3 +183,9 @@ def read_rows(path: str | PathLike[str]) -> list[Row]:
 def written(rows: Iterable[Row]) -> str:
     """The rows as text, one line each."""
     return "".join(row.as_line() + "\n" for row in rows)
+
+
+def versions() -> dict[str, str]:
+    """What rows of this process are found with."""
+    packages = {name: installed_version(name) for name in ("rankopt", "numpy")}
+    return {"python": platform.python_version(), **packages, "platform": f"{sys.platform}-{platform.machine()}"}

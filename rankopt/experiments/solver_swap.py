@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +12,6 @@ from typing import Any
 from sklearn.base import clone
 
 from formulations.modeling.form import Form
-from formulations.solvers import installed_version
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
 from rankopt.errors import OptionError
@@ -22,14 +19,13 @@ from rankopt.experiments.limits import Limits
 from rankopt.experiments.live import LiveRun
 from rankopt.experiments.recorded_run import RecordedRun
 from rankopt.experiments.replaying import Replay, blank_rows
-from rankopt.experiments.row_file import RowFile
-from rankopt.experiments.rows import Outcome, Row
+from rankopt.experiments.row_file import RowFile, grown
+from rankopt.experiments.rows import Outcome, Row, versions
 from rankopt.experiments.shipping import Entrant, spec_of
-from rankopt.experiments.supervisor import supervised
 from rankopt.experiments.tape import Tape
 from rankopt.optimize import method_named
 
-__all__ = ["ARGMAX", "MASTERS", "METHODS", "SolverSwap", "versions"]
+__all__ = ["ARGMAX", "MASTERS", "METHODS", "SolverSwap"]
 
 ARGMAX: tuple[Entrant, ...] = ("exact", "scipy", "ortools", "highs", "cvxpy:CLARABEL")
 MASTERS: tuple[Entrant, ...] = (
@@ -138,7 +134,7 @@ class SolverSwap:
         for entrant in entrants:
             blanks = blank_rows(tape, spec_of(entrant), self.tolerance, self.seed, versions())
             job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
-            yield from _run(file, job, blanks, self.limits, self.limits.problem, self.limits.tape)
+            yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.tape)
 
     def _trained(self, file: RowFile, run: RecordedRun, held_out: Queries | None) -> Iterator[Row]:
         """Live runs. The usual parts make one run, whose row stands in every role."""
@@ -163,7 +159,7 @@ class SolverSwap:
                     run.ranker, role, entrant, train, test, self.measures, blank, seconds,
                     attained if base is not None else None,
                 )  # fmt: skip
-                for row in _run(file, job, [blank], self.limits, 2.0 * seconds + 5.0):
+                for row in grown(file, job, [blank], self.limits, 2.0 * seconds + 5.0):
                     yield row
                 if base is None:
                     base = file.known(blank)
@@ -183,28 +179,9 @@ class SolverSwap:
         )  # fmt: skip
 
 
-def _run(
-    file: RowFile, job: Any, blanks: Sequence[Row], limits: Limits, seconds: float, budget: float = float("inf")
-) -> Iterator[Row]:
-    """The rows of a job that the file does not hold yet."""
-    items = [index for index, blank in enumerate(blanks) if file.known(blank) is None]
-    if items:
-        for row in supervised(job, blanks, items, limits, seconds, budget):
-            file.add(row)
-            yield row
-
-
 def _label(part: Any, role: str) -> str:
     """What rows call a solver or a method."""
     if role != "method":
         return spec_of(part)
     method = method_named(part)  # raises for what is none
     return part if isinstance(part, str) else repr(method)
-
-
-def versions() -> dict[str, str]:
-    """What a row was found with."""
-    return {
-        "python": platform.python_version(), "rankopt": installed_version("rankopt"),
-        "numpy": installed_version("numpy"), "platform": f"{sys.platform}-{platform.machine()}",
-    }  # fmt: skip
