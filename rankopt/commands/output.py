@@ -1,4 +1,4 @@
-"""What commands print: a table to read, or one JSON object."""
+"""What commands print: a table to read, or one JSON object; and the page that they write."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import click
 
-__all__ = ["as_json", "json_option", "table", "waiting"]
+__all__ = ["as_json", "json_option", "report_option", "table", "waiting", "write_report"]
 
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
+report_option = click.option(
+    "--report", metavar="FILE", type=click.Path(dir_okay=False), help="Write the result as one HTML page, too."
+)
 
 
 def as_json(record: dict[str, Any]) -> None:
@@ -45,6 +49,14 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     click.secho(line(head), bold=True)
     for row in cells:
         click.echo(line(row))
+
+
+def write_report(path: str, page: str) -> None:
+    """Write a page and say so on standard error; its folder is made where it is missing."""
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page, encoding="utf-8")
+    click.echo(f"written: {file}", err=True)
 
 
 @contextmanager

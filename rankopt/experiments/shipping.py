@@ -1,0 +1,77 @@
+"""What is handed to a worker: a solver by name, by place or as an object that another process can have too."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from formulations.errors import UnknownSolver
+from formulations.modeling.solve import Solver
+from formulations.solvers import SOLVERS, named
+from formulations.solvers.of_your_own import imported
+from rankopt.errors import OptionError
+
+__all__ = ["Entrant", "parcel", "resolved", "spec_of"]
+
+Entrant = str | Solver
+"""A solver that takes part: its name, "module:attribute", or an object such as `own(...)` makes."""
+
+
+def spec_of(entrant: Any) -> str:
+    """What rows call an entrant: its name, and options that are not the usual ones, as in "highs(method='ipm')".
+
+    Raises UnknownSolver for a name that is none, so that a slip is no row, and for what is no solver.
+    """
+    if not isinstance(entrant, str):
+        if not isinstance(entrant, Solver):
+            raise UnknownSolver(f"{entrant!r} is no solver; give a name, or wrap a function by formulations.own(...)")
+        return entrant.spec + _options(entrant)
+    head = entrant.partition(":")[0]
+    if entrant == "auto" or head in SOLVERS:
+        return entrant
+    if ":" in entrant:
+        return resolved(entrant).spec
+    named(entrant)  # raises, with what is near
+    return entrant
+
+
+def _options(solver: Any) -> str:
+    """The options of one of our own solvers that differ from those that its name stands for."""
+    spec: str = solver.spec
+    try:
+        usual: Any = named(spec)
+    except UnknownSolver:  # a solver of the caller's own, or one that is not installed
+        return ""
+    if type(usual) is not type(solver) or not is_dataclass(usual):
+        return ""
+    pairs = [(part.name, getattr(solver, part.name)) for part in fields(usual)]
+    changed = [f"{name}={value!r}" for name, value in pairs if value != getattr(usual, name)]
+    return f"({', '.join(changed)})" if changed else ""
+
+
+def resolved(entrant: Entrant) -> Solver:
+    """The solver itself. Raises UnknownSolver where there is none, or its package is missing."""
+    if not isinstance(entrant, str):
+        return entrant
+    if entrant.partition(":")[0] not in SOLVERS and ":" in entrant:
+        return imported(entrant)
+    try:
+        return named(entrant)
+    except ImportError as error:
+        raise UnknownSolver(f"{entrant!r} cannot be loaded: {error}; install its package") from error
+
+
+def parcel(job: Any, what: str) -> bytes:
+    """The job as bytes for a process of our own. Objects travel by the place where they can be imported.
+
+    Raises OptionError for what is defined in a script, a notebook or a function: no other process can have that.
+    """
+    cure = "define it at the top of a module that can be imported, and give it from there or as 'module:attribute'"
+    try:
+        packed = pickle.dumps(job, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise OptionError(f"{what} cannot be handed to a process of its own: {error}; {cure}") from error
+    if b"__main__" in packed:
+        raise OptionError(f"{what} cannot be handed to a process of its own: it is defined in __main__; {cure}")
+    return packed
