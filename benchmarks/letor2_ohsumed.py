@@ -87,7 +87,7 @@ def trained(train: dict[str, Queries]) -> tuple[list[Model], list[Model], list[M
             w0 = RegressionRanker(alpha=ridge * scaled.n_documents, target="grade").fit(scaled).coef_
             ridges.append(Model(kind, f"{kind}, ridge {ridge:g}", w0 * scale, train))
             for bound, decay, lam in MARGIN:
-                ranker = LargeMarginRanker("nDCG@10", bound=bound, decay=decay, lam=lam, w0=w0, master="active_set")
+                ranker = LargeMarginRanker("nDCG@10", bound=bound, decay=decay, lam=lam, w0=w0)
                 label = f"{kind}, w₀ ridge {ridge:g}, {bound}, {decay}, λ = {lam:g}"
                 weights = ranker.fit(scaled).coef_
                 moved = np.linalg.norm(weights - w0) / np.linalg.norm(w0)

@@ -5,7 +5,7 @@ import pytest
 
 from formulations.argmax.cones import find_cones
 from formulations.argmax.order_ideals import NO_BEAM, best_labels
-from formulations.argmax.pruned_search import pruned_labels
+from formulations.argmax.proved_search import proved_labels
 from formulations.argmax.pruning import greedy_labels, open_slack, price_between
 
 POSITIONS = np.arange(1.0, 400.0)
@@ -58,7 +58,8 @@ class Case:
 
     def pruned(self):
         spare = (self.price, self.most, np.zeros(self.n), np.zeros(self.n, np.int64))
-        assert pruned_labels(*self.chains, self.low, self.high, self.stop, *spare, *self.room(), self.label) > 0
+        more = (np.zeros(self.n, np.int8), np.zeros((self.n, self.worth.size), np.int32), np.zeros(1))
+        proved_labels(*self.chains, self.low, self.high, self.stop, *spare, *self.room(), self.label, *more)
         return self.value()
 
     def value(self):

@@ -17,6 +17,7 @@ from rankopt.data import load_sample, write_svmlight
 from rankopt.errors import OptionError
 from rankopt.losses import plan
 from rankopt.optimize import METHODS
+from rankopt.optimize.certificate import Stop
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker, load_model
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
@@ -146,7 +147,8 @@ def test_a_damaged_file_leaves_the_one_before(damage, which, tmp_path):
     assert [file.name for file in kept] == ["standing1.zip", "standing0.zip"]  # written in turn, eight of them
     for file in kept if which == "both" else kept[-1:]:
         content = bytearray(file.read_bytes())
-        content[len(content) // 2] ^= 1
+        for place in range(len(content) // 3, 2 * len(content) // 3, 50):  # some in what is kept, not in its wrapping
+            content[place] ^= 1
         file.write_bytes({"cut off": content[: len(content) // 2], "changed": content}.get(damage, b""))
         if damage == "gone":
             file.unlink()
@@ -326,3 +328,39 @@ def test_folders_that_do_not_fit_are_errors_with_codes(command, code, words, fil
     assert done.returncode == code, done.stdout + done.stderr
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_run_that_is_chosen_on_an_eval_set_is_another_run(tmp_path):
+    """Without one only the last point is kept: a judge could not choose among the points before."""
+    sample = load_sample("les-miserables")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        LargeMarginRanker(max_iter=3, checkpoint=str(tmp_path)).fit(sample.train)
+    with pytest.raises(OptionError, match="eval_set"):
+        LargeMarginRanker(checkpoint=str(tmp_path)).fit(sample.train, eval_set=sample.test)
+
+
+def test_a_run_that_stalls_ends_at_the_same_step_wherever_it_was_cut(tmp_path):
+    sample = load_sample("les-miserables").train
+    options = {"bound": "convex", "lam": 1.0, "tol": 0.0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = LargeMarginRanker(**options).fit(sample)
+        assert whole.certificate_.stop is Stop.STALLED
+        for cut in range(whole.n_iter_ - 7, whole.n_iter_, 2):
+            LargeMarginRanker(**options, max_iter=cut, checkpoint=str(tmp_path / str(cut))).fit(sample)
+            again = LargeMarginRanker(**options, checkpoint=str(tmp_path / str(cut))).fit(sample)
+            assert again.n_iter_ == whole.n_iter_
+            np.testing.assert_array_equal(again.coef_, whole.coef_)
+
+
+@pytest.mark.parametrize("folder", [3, b"x", ""])
+def test_a_checkpoint_is_a_folder(folder):
+    with pytest.raises(OptionError, match="no folder"):
+        LargeMarginRanker(checkpoint=folder).fit(load_sample("les-miserables").train)
+
+
+@pytest.mark.parametrize("every", [-1, float("nan"), "x", None, True])
+def test_seconds_between_checkpoints_are_a_number(tmp_path, every):
+    with pytest.raises(OptionError, match="seconds"):
+        Checkpoint(tmp_path, every)

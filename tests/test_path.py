@@ -1,11 +1,15 @@
 """Paths of λ: each point is proved as a fit of its own is, and costs less."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
 from test_training import BOUNDS, made, objective_at
 
+from rankopt.data import load_sample
 from rankopt.data.queries import Queries
+from rankopt.errors import OptionError
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
 
@@ -102,3 +106,19 @@ def test_lams_that_cannot_be_are_refused(lams, message):
     X, y, qid = made()
     with pytest.raises(ValueError, match=message):
         LargeMarginRanker("nDCG@5").path(X, y, qid=qid, lams=lams)
+
+
+@pytest.mark.parametrize("lams", [0.1, [None], ["a"], []])
+def test_what_is_no_path_is_an_option_error(lams):
+    sample = load_sample("les-miserables").train
+    with pytest.raises(OptionError, match="lam"):
+        LargeMarginRanker().path(sample, lams=lams)
+
+
+def test_a_path_to_where_double_precision_ends_keeps_what_it_has():
+    sample = load_sample("les-miserables").train
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = LargeMarginRanker(max_iter=30).path(sample, lams=[1e300, 1e-300])
+    assert len(path) == 2
+    assert all(np.isfinite(model.coef_).all() and np.isfinite(model.certificate_.primal) for model in path)

@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from formulations.threads import at_most
-from rankopt.losses.products import parts_of, row_scores, row_sums
+from rankopt.losses.products import pair_sums, parts_of, row_scores, row_sums
 from rankopt.losses.scores import linear_scores
 
 
@@ -45,6 +45,16 @@ def test_products_are_those_of_the_definition_in_double_precision(kind):
     np.testing.assert_allclose(row_scores(features, rows, w), chosen @ w, rtol=1e-13, atol=1e-13)
     expected = [r[low:high] @ chosen[low:high] for low, high in pairwise(bounds)]
     np.testing.assert_allclose(row_sums(features, rows, r, bounds), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_sums_in_one_pass_are_the_two_sums(kind):
+    features, random = table(kind), np.random.default_rng(4)
+    rows, r, other = random.permutation(5000)[:3000], random.normal(size=3000), random.normal(size=3000)
+    r[::3], other[::2] = 0.0, 0.0
+    bounds = np.array([0, 7, 7, 900, 3000])
+    for found, weights in zip(pair_sums(features, rows, r, other, bounds), (r, other), strict=True):
+        np.testing.assert_allclose(found, row_sums(features, rows, weights, bounds), rtol=1e-14, atol=1e-14)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -150,13 +150,17 @@ def without_width(folder):
     (folder / "queries.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
+def emptied(folder):
+    (folder / "offsets.npy").write_bytes(b"")
+
+
 def not_finite(folder):
     table = np.fromfile(folder / "features")
     table[7] = np.nan
     table.tofile(folder / "features")
 
 
-@pytest.mark.parametrize("damage", [cut_short, without_manifest, of_tomorrow, without_width, not_finite])
+@pytest.mark.parametrize("damage", [cut_short, without_manifest, of_tomorrow, without_width, emptied, not_finite])
 def test_a_damaged_folder_is_refused(tmp_path, damage):
     store(made(), tmp_path / "stored")
     damage(tmp_path / "stored")

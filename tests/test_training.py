@@ -8,7 +8,8 @@ from scipy.sparse import csr_array
 
 from formulations import Unsupported
 from rankopt.data.queries import Queries
-from rankopt.errors import OptimumAtStart
+from rankopt.errors import EngineError, OptimumAtStart
+from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.cutting_planes import CuttingPlanes
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
@@ -275,6 +276,9 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"argmax": "active_set"}, "cannot rank"),
         ({"master": "scipy"}, "master"),
         ({"engine": "cloud"}, "serial"),
+        ({"engine": None}, "no engine"),
+        ({"engine": 42}, "no engine"),
+        ({"max_iter": 1.5}, "whole number"),
         ({"measure": "AP"}, "cannot be trained"),
         ({"tol": -1}, "tol"),
         ({"max_iter": 0}, "max_iter"),
@@ -324,3 +328,26 @@ def test_the_gap_plots(tmp_path):
     assert axes.get_legend() is not None
     axes.figure.savefig(tmp_path / "gap.png")
     assert (tmp_path / "gap.png").stat().st_size > 1000
+
+
+def test_an_engine_that_loses_a_shard_is_found_out():
+    class Lossy:
+        def map(self, question, shards):
+            return []
+
+    X, y, qid = made()
+    with pytest.raises(EngineError, match="0 answers for 1 shards"):
+        LargeMarginRanker(engine=Lossy()).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("bound", ["convex", "nonconvex"])
+def test_where_double_precision_ends_the_best_so_far_is_the_result(method, bound):
+    X, y, qid = made()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker = LargeMarginRanker(bound=bound, method=method, lam=1e-3, w0="zeros", max_iter=20).fit(
+            X * 1e150, y, qid=qid
+        )
+    assert np.isfinite(ranker.coef_).all()
+    assert np.isfinite(ranker.certificate_.primal)

@@ -11,7 +11,7 @@ import numpy as np
 from formulations.arrays import Bytes, Floats, Ints
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, compiled
 
-__all__ = ["greedy_labels", "open_slack", "price_between"]
+__all__ = ["greedy_labels", "loose_positions", "open_slack", "price_between"]
 
 
 @compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS, BYTES))
@@ -144,3 +144,34 @@ def open_slack(
     for p in range(stop):
         total += most[p]
     return total
+
+
+@compiled(
+    nb.int64(
+        FLOATS, READ_FLOATS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, BYTES, INTS, FLOATS, FLOATS, nb.float64,
+    )
+)  # fmt: skip
+def loose_positions(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    discount: Floats,
+    decay: Floats,
+    stop: int,
+    label: Bytes,
+    placed: Ints,
+    price: Floats,
+    most: Floats,
+    noise: float,
+) -> int:
+    """How many positions have a document whose profit less price is not within `noise` of the most there."""
+    floor_c, floor_a = decay[stop], discount[stop]
+    placed[:] = 0
+    loose = 0
+    for p in range(stop):
+        g = label[p]
+        slot = start[g] + placed[g]
+        placed[g] += 1
+        own = (decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[g] - price[slot]
+        loose += most[p] - own > noise
+    return loose

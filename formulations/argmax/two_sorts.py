@@ -16,7 +16,7 @@ from formulations.compiled import INTS, READ_FLOATS, compiled
 
 __all__ = ["split"]
 
-ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, FEW, UNSOLVED = range(7)
+ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, UNSOLVED = range(9)
 
 COLUMNS = 1 << 12
 """Most states that one position of a part may have times chains."""

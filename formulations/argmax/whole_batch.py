@@ -5,29 +5,32 @@ import numpy as np
 
 from formulations.argmax.chains import sort_chain
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
-from formulations.argmax.pruned_search import pruned_labels
+from formulations.argmax.proved_search import AUGMENTED, PROVED, proved_labels
 from formulations.argmax.two_sorts import split
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 
 __all__ = ["WAYS", "argmax_range"]
 
-WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "few candidates", "assignment")
-ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, FEW, UNSOLVED = range(7)
+WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "prices", "few candidates", "assignment")
+ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, UNSOLVED = range(9)
 
 COLUMNS = 1 << 14
 """Most states that one position may have times chains."""
 
 EPSILON = 2.0**-52
 
-FEW_STATES = 8
+FEW_STATES = 2
 """States a position, on the mean, below which nothing is pruned."""
+
+WIDTH = 64
+"""Most of them at one position."""
 
 
 @compiled(nb.int64(nb.int64, nb.int64))
 def _states(room: int, n: int) -> int:
-    """How many states a query of n documents may have: `room`, or if that is 0 as many as cost about an assignment."""
-    return room if room > 0 else min(max(int(n**2.5 / 6.0), 1 << 12), 1 << 22)
+    """How many states a query of n documents may have: `room`, or if that is 0 what a narrow search takes."""
+    return room if room > 0 else 40 * n + 2048
 
 
 @compiled(
@@ -60,7 +63,8 @@ def argmax_range(
     """Fill order (the document, counted within its query, at each position), value, bound and way of the queries
     begin <= q < end.
 
-    room: most states of a query, 0 for as many as cost less than an assignment. Who needs more is left UNSOLVED.
+    room: most states of a query, 0 for as many as pay. Who needs more is mended by shortest paths (see `augmenting`),
+    or left UNSOLVED if it has more than CHAINS gains.
     """
     n, rows = 0, 1
     for q in range(begin, end):
@@ -78,12 +82,13 @@ def argmax_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
+    member, after, left = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(1)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
         s, c, a = scores[top:bottom], decay[top:bottom], discount[top:bottom]
         members, result = by_gain[top:bottom], order[top:bottom]
-        level = True
+        level, left[0] = True, 0.0
         for x in range(1, n):
             if s[x] != s[0]:
                 level = False
@@ -101,21 +106,21 @@ def argmax_range(
                 start[g], size[g] = from_, min(to - from_, last + 1)
                 part = slice(from_, to)
                 sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
-            limit = min(_states(room, n), FEW_STATES * last + 64)
+            many = chains == 2
+            limit = min(_states(room, n), (16 if many else FEW_STATES) * last + 512)
             widest = best_labels(
                 height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-                nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from, key, states,
+                nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
+                key if many else key[: WIDTH * chains], states,
                 origin[:limit], chain, label,
             )  # fmt: skip
-            if widest < 0 and limit < _states(room, n):
-                widest = pruned_labels(
+            pruned = widest < 0
+            if pruned:
+                widest = proved_labels(
                     height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
                     price, most, nothing, hull, next_key, next_value, next_from, key, states,
-                    origin[: _states(room, n)], chain, label,
+                    origin[: _states(room, n)], chain, label, member, after, left,
                 )  # fmt: skip
-            if widest < 0:
-                way[q] = UNSOLVED
-                continue
             for p in range(last):
                 g = label[p]
                 result[p] = document[start[g]]
@@ -128,7 +133,11 @@ def argmax_range(
                 else:
                     result[p] = x
                     p += 1
-            if widest > 1:
+            if pruned and widest == PROVED:
+                way[q] = PRICES
+            elif pruned and widest == AUGMENTED:
+                way[q] = FEW if size[:chains].sum() < n else ASSIGNMENT
+            elif widest > 1:
                 way[q] = MERGE if chains == 2 else IDEALS
             else:
                 way[q] = ONE_SORT if low[top] == high[top] else TWO_SORTS
@@ -141,4 +150,4 @@ def argmax_range(
             earned += up - down
             magnitude += abs(up) + abs(down)
         value[q] = earned
-        bound[q] = earned + EPSILON * (8.0 + 2.0 * n) * magnitude
+        bound[q] = earned + EPSILON * (8.0 + 2.0 * n) * magnitude + left[0]

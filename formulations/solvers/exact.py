@@ -26,7 +26,7 @@ class Exact:
     """The loss-augmented argmax by its structure (see `formulations.argmax`); exact on every input.
 
     room: states that the dynamic program may hold for a query, by default as many as cost less than an assignment of
-    all its documents; a query that needs more is solved as an assignment.
+    all its documents; a query that needs more is solved as an assignment, by shortest paths from a good order.
     """
 
     room: int | None = None
@@ -102,7 +102,10 @@ def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:
     below = int((problem.decay < 0).sum())
     needed = (rank < problem.positions - below) | (np.repeat(sizes, sizes) - rank <= below)
     candidates = np.sort(by_score[needed])
-    profit = np.outer(problem.decay, problem.scores[candidates]) - np.outer(problem.discount, problem.gain[candidates])
-    _, chosen = linear_sum_assignment(profit, maximize=True)
+    # Documents by positions: scipy solves this way round in less than half the time of the other.
+    profit = np.outer(problem.scores[candidates], problem.decay) - np.outer(problem.gain[candidates], problem.discount)
+    placed, position = linear_sum_assignment(profit, maximize=True)
+    chosen = np.empty(problem.positions, dtype=np.int64)
+    chosen[position] = placed
     way = "few candidates" if candidates.size < problem.documents else "assignment"
     return np.asarray(candidates[chosen], dtype=np.int64), way

@@ -21,7 +21,7 @@ from rankopt.engines import ENGINES
 def resume(
     folder: str, max_iter: int | None, time_limit: float | None, engine: str | None, n_jobs: int | None, json_: bool
 ) -> None:
-    """Go on with the training that `rankopt train --checkpoint DIR` began, to the model that it would have written.
+    """Go on with the training that `rankopt train --checkpoint DIR` began, to the weights that it would have ended at.
 
     DIR knows the files and the options. Values of λ that were finished are not trained again.
     """

@@ -65,7 +65,7 @@ def train(
 
     Prints for each λ the objective J, the proven bound below it, and the gap: to the optimum for the convex bound, to
     what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
-    --checkpoint, a run that was interrupted or killed goes on to the same model.
+    --checkpoint, a run that was interrupted or killed goes on to the same weights.
     """
     if len(lam) > 1 and validate is None:
         raise click.UsageError("several --lam need --validate FILE to choose on")

@@ -48,6 +48,8 @@ def store(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> No
             manifest = {"format": FORMAT, "version": VERSION, **growing.finished()}
         (unfinished / MANIFEST).write_text(json.dumps(manifest, ensure_ascii=False), encoding="utf-8")
         os.rename(unfinished, target)
+    except OSError as error:
+        raise DataError(f"{target} cannot be written: {error}; choose another folder, or make room.") from error
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
@@ -65,7 +67,7 @@ def open_stored(folder: str | PathLike[str]) -> Queries:
         return _opened(path, manifest)
     except FileNotFoundError as error:
         raise DataError(f"{path} holds no stored queries: {error.filename} is missing; write it by `store`.") from None
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError, OSError, EOFError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(f"{path} cannot be opened: {error}; it is damaged, or not written by `store`.") from error

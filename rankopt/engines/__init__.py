@@ -25,6 +25,8 @@ ENGINES = {
 def engine_named(spec: str | Engine, workers: int | None = None) -> Engine:
     """The engine of this name with so many workers (None: its own choice), or the one that is given."""
     if not isinstance(spec, str):
+        if not callable(getattr(spec, "map", None)):
+            raise OptionError(f"engine = {spec!r} is no engine; give a name of {', '.join(ENGINES)}, or such an object")
         return spec
     if spec not in ENGINES:
         raise OptionError(f"engine {spec!r} is unknown; known are {', '.join(ENGINES)}")

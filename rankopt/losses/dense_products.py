@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 
-__all__ = ["dense_scores", "dense_sums"]
+__all__ = ["dense_pair_sums", "dense_scores", "dense_sums"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,3 +44,31 @@ def dense_sums(table: Floats, rows: Ints, r: Floats, bounds: Ints, first: int, l
                 row = table[rows[i]]
                 for j in range(features):
                     total[j] += r[i] * row[j]
+
+
+@compiled(
+    [nb.void(table, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, SUMS, SUMS) for table in TABLES]
+)
+def dense_pair_sums(
+    table: Floats,
+    rows: Ints,
+    r: Floats,
+    other: Floats,
+    bounds: Ints,
+    first: int,
+    last: int,
+    sums: Floats,
+    other_sums: Floats,
+) -> None:
+    """`dense_sums` of r and of `other`, both while a row is at hand."""
+    features = table.shape[1]
+    for p in range(first, last):
+        total, other_total = sums[p], other_sums[p]
+        total[:] = 0.0
+        other_total[:] = 0.0
+        for i in range(bounds[p], bounds[p + 1]):
+            if r[i] != 0.0 or other[i] != 0.0:
+                row = table[rows[i]]
+                for j in range(features):
+                    total[j] += r[i] * row[j]
+                    other_total[j] += other[i] * row[j]

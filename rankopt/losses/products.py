@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from formulations.threads import share
 
-__all__ = ["parts_of", "row_scores", "row_sums"]
+__all__ = ["pair_sums", "parts_of", "row_scores", "row_sums"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,7 +51,7 @@ def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
     """(P, d) Σ r[i] × features[rows[i]] over each part bounds[p] <= i < bounds[p + 1]."""
     parts = bounds.size - 1
     sums = np.empty((parts, features.shape[1]))
-    some = max(1, int(PART * parts / max(rows.size, 1)))  # parts that make up about PART rows
+    some = _parts_at_once(rows, parts)
     count = -(-parts // some)
     if hasattr(features, "tocsr"):
         from rankopt.losses.sparse_products import sparse_sums
@@ -64,6 +64,27 @@ def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
         table = np.ascontiguousarray(features)
         share(count, lambda p: dense_sums(table, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
     return sums
+
+
+def pair_sums(features: Any, rows: Ints, r: Floats, other: Floats, bounds: Ints) -> tuple[Floats, Floats]:
+    """`row_sums` of r and of `other`; dense features are read once for both."""
+    if hasattr(features, "tocsr"):
+        return row_sums(features, rows, r, bounds), row_sums(features, rows, other, bounds)
+    from rankopt.losses.dense_products import dense_pair_sums
+
+    table, parts = np.ascontiguousarray(features), bounds.size - 1
+    sums, others = np.empty((parts, table.shape[1])), np.empty((parts, table.shape[1]))
+    some = _parts_at_once(rows, parts)
+    share(
+        -(-parts // some),
+        lambda p: dense_pair_sums(table, rows, r, other, bounds, p * some, min(parts, (p + 1) * some), sums, others),
+    )
+    return sums, others
+
+
+def _parts_at_once(rows: Ints, parts: int) -> int:
+    """How many parts make up about PART rows."""
+    return max(1, int(PART * parts / max(rows.size, 1)))
 
 
 def _entries(features: Any) -> tuple[Any, Any, Any]:

@@ -10,6 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.errors import EngineError
 from rankopt.losses.question import Question
 from rankopt.losses.shard import Shard, ShardAt
 
@@ -72,6 +73,8 @@ class Risk:
         `prove` takes the bound from dual prices of every ranking, which costs more than the rankings.
         """
         parts = self.engine.map(Question(w, merged, prove, self.touch, queries), self.shards)
+        if len(parts) != len(self.shards):
+            raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
 
         def joined(name: str) -> Floats:
             return np.concatenate([getattr(part, name) for part in parts])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.losses.loss import Loss
-from rankopt.losses.products import parts_of, row_scores, row_sums
+from rankopt.losses.products import pair_sums, parts_of, row_scores, row_sums
 from rankopt.losses.question import Question
 
 __all__ = ["Shard", "ShardAt"]
@@ -84,13 +85,11 @@ class Shard:
         whole = high - low == len(self)
         loss = known.loss if whole else known.loss.only(low, high)
         there = loss.at(self.scores(question.w, (low, high)), question.prove)
-        slopes = self._summed(there.placed, low, high, question.merged)
-        if not known.loss.convex:
-            references = self._summed(there.reference, low, high, question.merged)
-        elif whole or not question.merged:
+        if known.loss.convex and (whole or not question.merged):
+            (slopes,) = self._summed((there.placed,), low, high, question.merged)
             references = self._references(known, question)[slice(low, high) if not question.merged else slice(None)]
         else:
-            references = self._summed(there.reference, low, high, True)
+            slopes, references = self._summed((there.placed, there.reference), low, high, question.merged)
         return ShardAt(there.value, there.bound, there.height, slopes, references, there.seconds)
 
     def _own(self, queries: tuple[int, int] | None) -> tuple[int, int]:
@@ -111,24 +110,34 @@ class Shard:
         """The summed references of a loss whose reference is fixed; worked out once."""
         if question.merged not in known.references:
             weights = known.loss.reference_weights(np.zeros(self.rows.size))
-            known.references[question.merged] = self._summed(weights, 0, len(self), question.merged)
+            (known.references[question.merged],) = self._summed((weights,), 0, len(self), question.merged)
         return known.references[question.merged]
 
-    def _summed(self, r: Floats, low: int, high: int, merged: bool) -> Floats:
-        """Σ r × feature row, over all queries with their weights, or for each query; slot by slot."""
-        if r.ndim == 2:
-            return np.hstack([self._summed(np.ascontiguousarray(own), low, high, merged) for own in r.T])
+    def _summed(self, rs: tuple[Floats, ...], low: int, high: int, merged: bool) -> tuple[Floats, ...]:
+        """Σ r × feature row of each r, over all queries with their weights, or for each query; slot by slot."""
+        if rs[0].ndim == 2:
+            slots = [self._summed(tuple(map(np.ascontiguousarray, own)), low, high, merged) for own in _columns(rs)]
+            return tuple(np.hstack(part) for part in zip(*slots, strict=True))
         offsets = self.offsets[low : high + 1]
-        rows, offsets = self.rows[offsets[0] : offsets[-1]], offsets - offsets[0]
-        if not merged:
-            return row_sums(self.features, rows, r, offsets)
-        bounds = self._parts if high - low == len(self) else parts_of(offsets)
-        weighted = r * np.repeat(self.weights[low:high], np.diff(offsets))
-        return np.asarray(row_sums(self.features, rows, weighted, bounds).sum(axis=0, keepdims=True))
+        rows, bounds = self.rows[offsets[0] : offsets[-1]], offsets - offsets[0]
+        if merged:
+            spread = np.repeat(self.weights[low:high], np.diff(offsets))
+            rs = tuple(r * spread for r in rs)
+            bounds = self._parts if high - low == len(self) else parts_of(bounds)
+        if len(rs) == 1:
+            sums: tuple[Floats, ...] = (row_sums(self.features, rows, rs[0], bounds),)
+        else:
+            sums = pair_sums(self.features, rows, rs[0], rs[1], bounds)
+        return tuple(part.sum(axis=0, keepdims=True) for part in sums) if merged else sums
 
     @cached_property
     def _parts(self) -> Ints:
         return parts_of(self.offsets)
+
+
+def _columns(rs: tuple[Floats, ...]) -> Iterator[tuple[Floats, ...]]:
+    """The columns of several matrices of one shape, side by side."""
+    return zip(*(r.T for r in rs), strict=True)
 
 
 def _same(one: Floats | None, other: Floats | None) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.errors import InvalidProblem
 from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.history import History, Step
 from rankopt.optimize.loop import Clock, Method
@@ -91,11 +92,17 @@ def _followed(
     patience = getattr(method, "patience", STALLED_AFTER)
     try:
         while now.stop is None:
-            state = method.step(now.state, objective)
+            try:
+                state = method.step(now.state, objective)
+            except InvalidProblem:  # it went where double precision ends: what it has so far is the result
+                if not np.isfinite(now.state.primal):
+                    raise
+                now = now.with_best(Stop.STALLED)
+                break
             reason = clock.record(state)
-            now = now.after(state, tol, every)
-            if now.stop is None:
-                now = replace(now, stop=reason) if reason is not None else now.watched(patience)
+            after = now.after(state, tol, every)
+            after = after if after.stop is not None else after.watched(patience)
+            now = after if after.stop is not None else replace(after, stop=reason)
             if keep is not None and now.stop is None:
                 keep(now, clock.steps)
     except KeyboardInterrupt:

@@ -54,6 +54,11 @@ class Standing:
         over = Stop.GAP if state.gap <= tol * abs(state.primal) else None
         return replace(self, state=state, passed=passed, taken=self.taken + 1, stop=over)
 
+    def with_best(self, stop: Stop) -> Standing:
+        """The run is over for this reason; the best point of the state is its result if it has no other."""
+        best = Passed(self.state.w, self.state.primal, self.state.bound)
+        return replace(self, passed=self.passed or (best,), stop=stop)
+
     def watched(self, patience: float) -> Standing:
         """The same, with a look at whether the last step narrowed the gap: the run is over after many that did not."""
         gap, round = self.state.gap, self.state.round

@@ -44,6 +44,12 @@ class Checkpoint:
     _serial: int = field(default=0, init=False, repr=False)
     _next: float = field(default=0.0, init=False, repr=False)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.folder, str | os.PathLike) or not os.fspath(self.folder):
+            raise OptionError(f"checkpoint = {self.folder!r} is no folder; give a path")
+        if isinstance(self.every, bool) or not isinstance(self.every, int | float) or not 0 <= self.every < np.inf:
+            raise OptionError(f"every = {self.every!r} is no number of seconds; give 0 or more")
+
     def opened(self, problem: Mapping[str, str]) -> tuple[Standing | None, list[Step]]:
         """Where a run of this problem stands, and its steps so far; None and no steps where there is none yet.
 

@@ -26,10 +26,15 @@ LIMITS = ("max_iter", "time_limit")
 
 
 def identity(
-    ranker: OptimizedRanker, queries: Queries, weights: NDArray[np.float64], start: NDArray[np.float64]
+    ranker: OptimizedRanker,
+    queries: Queries,
+    weights: NDArray[np.float64],
+    start: NDArray[np.float64],
+    judged: bool,
 ) -> dict[str, str]:
     """Digests of the class, of each parameter that matters to the result, of the queries with their weights (m,) as
-    they are ordered, and of the point that training starts from."""
+    they are ordered, of the point that training starts from, and whether the result is chosen on an eval_set: then all
+    points that the run passes through are kept, else the last alone."""
     params = {
         name: _of_value(value, name)
         for name, value in sorted(ranker.get_params(deep=False).items())
@@ -40,7 +45,13 @@ def identity(
     names = () if admissible is None else admissible.attributes
     columns = [repr(queries.attributes[name].tolist()).encode() for name in names]
     data = _digest([*(np.ascontiguousarray(array).tobytes() for array in known), *columns])
-    return {"class": type(ranker).__name__, **params, "data": data, "start": _digest([start.tobytes()])}
+    return {
+        "class": type(ranker).__name__,
+        **params,
+        "data": data,
+        "start": _digest([start.tobytes()]),
+        "eval_set": str(judged),
+    }
 
 
 def _of_value(value: Any, name: str) -> str:

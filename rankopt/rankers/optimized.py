@@ -107,7 +107,7 @@ class OptimizedRanker(Pathed, LinearRanker):
         if self.warm_start and hasattr(self, "coef_") and self.coef_.size == start.size:
             start = self.coef_.ravel()
         with ended(objective.risk.engine, isinstance(self.engine, str)), shown(self.verbose) as progress:
-            begun, steps, keep = self._checkpointed(queries, weights, start)
+            begun, steps, keep = self._checkpointed(queries, weights, start, evaluation is not None)
             objective.prepare()
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
             judge = None if evaluation is None else self._judge(evaluation)
@@ -117,13 +117,13 @@ class OptimizedRanker(Pathed, LinearRanker):
             raise KeyboardInterrupt("training was interrupted; the ranker holds the best weights so far")
 
     def _checkpointed(
-        self, queries: Queries, weights: Floats, start: Floats
+        self, queries: Queries, weights: Floats, start: Floats, judged: bool
     ) -> tuple[Standing | None, Sequence[Step], Keep | None]:
         """Where an earlier run of the same problem stands, its steps, and what keeps this one."""
         if self.checkpoint is None:
             return None, (), None
         checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        begun, steps = checkpoint.opened(identity(self, queries, weights, start))
+        begun, steps = checkpoint.opened(identity(self, queries, weights, start, judged))
         return begun, steps, checkpoint.keep
 
     def _keep(self, outcome: Training, objective: Objective) -> None:

@@ -22,8 +22,8 @@ def check_options(ranker: "OptimizedRanker") -> None:
         raise OptionError(f"callbacks = {ranker.callbacks!r} must be a sequence of functions (step, state)")
     if not (np.isfinite(ranker.tol) and ranker.tol >= 0):
         raise OptionError(f"tol = {ranker.tol} is no relative gap; give 0 or more, such as 1e-3")
-    if int(ranker.max_iter) < 1:
-        raise OptionError(f"max_iter = {ranker.max_iter} leaves no step; give 1 or more")
+    if int(ranker.max_iter) < 1 or int(ranker.max_iter) != ranker.max_iter:
+        raise OptionError(f"max_iter = {ranker.max_iter} is no number of steps; give a whole number, 1 or more")
     if ranker.time_limit is not None and not ranker.time_limit > 0:
         raise OptionError(f"time_limit = {ranker.time_limit} leaves no time; give seconds, or None")
     jobs = ranker.n_jobs

@@ -84,11 +84,13 @@ class Pathed:
         """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate.
 
         The data are read once, and each λ begins where the one before ended, with all planes found so far: ten take
-        about as many passes as two fits (benchmarks/README.md). Under a nonconvex bound the weights may be another
-        critical point than that of a fit of its own, which begins at w₀. Limits hold for each λ; Ctrl-C ends the path
-        with what it has. `each` is called with every model when it is fitted, the rest is as in `fit`. The ranker
-        itself stays as it is.
+        as many passes as one to three of the dearest fits (benchmarks/README.md). Under a nonconvex bound the weights
+        may be another critical point than that of a fit of its own, which begins at w₀. Limits hold for each λ; Ctrl-C
+        ends the path with what it has. `each` is called with every model when it is fitted, the rest is as in `fit`.
+        The ranker itself stays as it is.
         """
+        if not hasattr(lams, "__iter__"):
+            raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
         wanted = sorted({_positive(lam) for lam in lams}, reverse=True)
         if not wanted:
             raise OptionError("lams is empty; give the λ of a path, such as [1, 0.1, 0.01]")
@@ -125,7 +127,10 @@ class Pathed:
 
 
 def _positive(lam: Any) -> float:
-    value = float(lam)
+    try:
+        value = float(lam)
+    except (TypeError, ValueError):
+        value = np.nan
     if not (np.isfinite(value) and value > 0):
         raise OptionError(f"lam = {lam} in lams: the regulariser needs a positive finite weight")
     return value
