@@ -69,11 +69,11 @@ if TYPE_CHECKING:
     from formulations.modeling.solution import Status as Status
     from formulations.modeling.solve import Answer as Answer
     from formulations.modeling.solve import solve as solve
+    from formulations.own_solver import own as own
     from formulations.ranking import ranking as ranking
     from formulations.ranking_set import ranking_set as ranking_set
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
-    from formulations.solvers.of_your_own import own as own
     from formulations.statement_file import read_statement as read_statement
 
 GALLERY = {
@@ -123,7 +123,7 @@ WORDS = {
     "decompose": "formulations.lottery:decompose",
     "integrality_gap": "formulations.integrality.gap:integrality_gap",
     "named": "formulations.solvers:named",
-    "own": "formulations.solvers.of_your_own:own",
+    "own": "formulations.own_solver:own",
     "read_statement": "formulations.statement_file:read_statement",
     "solve": "formulations.modeling.solve:solve",
     "solve_batch": "formulations.modeling.batch:solve_batch",

@@ -8,8 +8,8 @@ from typing import Any
 
 from formulations.errors import UnknownSolver
 from formulations.modeling.solve import Solver
+from formulations.own_solver import imported
 from formulations.solvers import SOLVERS, named
-from formulations.solvers.of_your_own import imported
 from rankopt.errors import OptionError
 
 __all__ = ["Entrant", "parcel", "resolved", "spec_of"]
