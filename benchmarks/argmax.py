@@ -6,8 +6,11 @@ For each data set, measure and decay a short run of the ranker with its defaults
 (least squares), one in the middle, the last. At each point the queries with something to order are solved as one batch,
 on one thread, orders, values and bounds included; scipy is given the n × n profit matrix of each query, the writing of
 the matrix left out. Times are processor time of the thread, the least of several calls. A cell is the geometric mean of
-the quotients at its points. Scipy takes at most 60 queries (all of MQ2008), and so do we, and of the queries of more
-than 400 documents one a cell, in turn, at the start. Every value is compared, to 1e-9 of the largest profit.
+the quotients at the start, in the middle and at the end; w = 0, where all documents tie, has a column of its own; least
+is the least quotient of all points. "transposed": the mean of the row if scipy is given documents by positions, where
+it is faster. Scipy takes at most 40 queries (150 if they are short), and so do we, and of the queries of more than 400
+documents one a cell, in turn, at the start; of "n = 1000" one at all points. Every value is compared, to 1e-9 of the
+largest profit.
 """
 
 from __future__ import annotations
@@ -60,12 +63,12 @@ def films(folder: Path) -> Queries:
     return film_queries(known, asked, folder / "ml-100k")
 
 
-def drawn(sizes: tuple[int, ...]) -> Queries:
-    """Grades 0 to 4, each as frequent as on MSLR-WEB30K, from a noisy linear score."""
+def drawn(sizes: tuple[int, ...], below: tuple[float, ...] = (0.52, 0.84, 0.97, 0.99)) -> Queries:
+    """Grades 0 to 4 from a noisy linear score, by default each as frequent as on MSLR-WEB30K."""
     random, total = np.random.default_rng(7), sum(sizes)
     features = random.normal(size=(total, 20))
     height = features @ random.normal(size=20) / np.sqrt(20) + 0.7 * random.normal(size=total)
-    grades = np.searchsorted(np.quantile(height, [0.52, 0.84, 0.97, 0.99]), height)
+    grades = np.searchsorted(np.quantile(height, below), height)
     return Queries.from_arrays(features, grades.astype(float), qid=np.repeat(np.arange(len(sizes)), sizes))
 
 
@@ -78,9 +81,14 @@ def thousand(folder: Path) -> Queries:
     return drawn((1000, 1000))
 
 
+def even(folder: Path) -> Queries:
+    """The same with grades that are equally frequent."""
+    return drawn((1000, 1000), (0.2, 0.4, 0.6, 0.8))
+
+
 SETS: dict[str, Callable[[Path], Queries]] = {
     "MQ2008": mq2008, "OHSUMED": ohsumed, "MSLR": mslr, "MovieLens": films, "generated": generated,
-    "generated, one": thousand,
+    "n = 1000": thousand, "n = 1000, even": even,
 }  # fmt: skip
 
 
@@ -89,11 +97,12 @@ def lengths(queries: Queries) -> np.ndarray:
 
 
 def sampled(queries: Queries, turn: int | None) -> Queries:
-    """At most 60 queries of up to 400 documents (all, if these are short), and of the longer that whose turn it is."""
+    """At most 40 queries of up to 400 documents (150 short ones), and of the longer that whose turn it is."""
     n = lengths(queries)
     kept, long = np.flatnonzero(n <= 400), np.flatnonzero(n > 400)
-    if kept.size > 60 and n.mean() > 50:
-        kept = np.random.default_rng(0).choice(kept, 60, replace=False)
+    few = 40 if n.mean() > 50 else 150
+    if kept.size > few:
+        kept = np.random.default_rng(0).choice(kept, few, replace=False)
     if long.size and (turn is not None or not kept.size):
         kept = np.append(kept, long[(turn or 0) % long.size])
     return queries.select(np.sort(kept))
@@ -122,59 +131,68 @@ def batches(queries: Queries, measure: str, decay: str) -> Iterator[RankTwoBatch
         )  # fmt: skip
 
 
-def scipys(batch: RankTwoBatch, repeats: int) -> tuple[np.ndarray, float]:
-    """The values of all queries, and the seconds of the solver alone."""
-    values, seconds = np.empty(len(batch)), 0.0
+def scipys(batch: RankTwoBatch, repeats: int) -> tuple[np.ndarray, float, float]:
+    """The values of all queries, and the seconds of the solver alone for the matrix and for its transpose."""
+    values, seconds = np.empty(len(batch)), [0.0, 0.0]
     for query in range(len(batch)):
         rows = slice(batch.offsets[query], batch.offsets[query + 1])
         profit = np.outer(batch.decay[rows], batch.scores[rows]) - np.outer(batch.discount[rows], batch.gain[rows])
-        times = []
-        for _ in range(repeats):
-            began = thread_time()
-            chosen = linear_sum_assignment(profit, maximize=True)
-            times.append(thread_time() - began)
-        seconds += min(times)
-        values[query] = profit[chosen].sum()
-    return values, seconds
+        for way, matrix in enumerate((profit, np.ascontiguousarray(profit.T))):
+            times = []
+            for _ in range(repeats):
+                began = thread_time()
+                chosen = linear_sum_assignment(matrix, maximize=True)
+                times.append(thread_time() - began)
+            seconds[way] += min(times)
+            values[query] = matrix[chosen].sum()
+    return values, *seconds
 
 
-def compared(batch: RankTwoBatch) -> tuple[float, Counter[str]]:
-    """Scipy's seconds by ours, and how many queries took which way."""
+def compared(batch: RankTwoBatch) -> tuple[float, float, Counter[str]]:
+    """Scipy's seconds by ours, those of the transposed matrix by ours, and how many queries took which way."""
     times: list[float] = []
     while len(times) < 4 or (sum(times) < 0.02 and len(times) < 30):
         began = thread_time()
         answer = solve_batch(batch)
         times.append(thread_time() - began)
-    values, seconds = scipys(batch, 1 if np.diff(batch.offsets).max() > 400 else 2)
+    values, seconds, transposed = scipys(batch, 1 if np.diff(batch.offsets).max() > 400 else 2)
     largest = [np.maximum.reduceat(np.abs(getattr(batch, name)), batch.offsets[:-1]) for name in TERMS]
     assert np.all(np.abs(answer.value - values) <= 1e-9 * (largest[0] * largest[1] + largest[2] * largest[3]))
-    return seconds / min(times), Counter(answer.way.tolist())
+    return seconds / min(times), transposed / min(times), Counter(answer.way.tolist())
+
+
+def mean(quotients: list[float] | list[list[float]]) -> float:
+    """The geometric one."""
+    return float(np.exp(np.mean(np.log(quotients))))
 
 
 def main() -> None:
     warnings.simplefilter("ignore")
     folder = Path(os.environ["RANKOPT_DATA"])
-    print("| data, documents | measure | " + " | ".join(DECAYS) + " | least | ways, % |")
-    print("|" + "---|" * (len(DECAYS) + 4))
+    print("| data, documents | measure | " + " | ".join(DECAYS) + " | w = 0 | least | transposed | ways, % |")
+    print("|" + "---|" * (len(DECAYS) + 6))
     for name in sys.argv[1:] or SETS:
         queries, logs = SETS[name](folder), []
         for measure in MEASURES:
             notation = "ERU(d=2)" if (measure, name) == ("ERU", "MovieLens") else measure.replace("ERU", "ERU(d=0)")
-            cells, ways = [], Counter[str]()
+            cells, turned, ways = [], [], Counter[str]()
             for decay in DECAYS:
                 quotients = []
                 for batch in batches(queries, notation, decay):
                     with at_most(1):
-                        quotient, taken = compared(batch)
-                    quotients.append(np.log(quotient))
+                        quotient, transposed, taken = compared(batch)
+                    quotients.append(quotient)
+                    turned.append(transposed)
                     ways += taken
                 cells.append(quotients)
-            logs += cells
+            logs += [cell[1:] for cell in cells]
             shares = ", ".join(f"{way} {100 * n / ways.total():.0f}" for way, n in ways.most_common())
-            means = " | ".join(f"{np.exp(np.mean(cell)):.0f}" for cell in cells)
-            row = (f"{name}, {lengths(queries).mean():.0f}", measure, means, f"{np.exp(np.min(cells)):.2g}", shares)
+            means = (f"{mean(cell[1:]):.0f}" for cell in cells)
+            zero, back = mean([cell[0] for cell in cells]), mean([q for i, q in enumerate(turned) if i % 4])
+            title = (f"{name}, {lengths(queries).mean():.0f}", measure)
+            row = (*title, *means, f"{zero:.0f}", f"{np.min(cells):.2g}", f"{back:.0f}", shares)
             print(f"| {' | '.join(row)} |", flush=True)
-        print(f"| {name} | all, mean | {np.exp(np.mean(logs)):.0f} |" + " |" * (len(DECAYS) + 1), flush=True)
+        print(f"| {name} | all, mean | {mean(logs):.0f} |" + " |" * (len(DECAYS) + 3), flush=True)
 
 
 if __name__ == "__main__":

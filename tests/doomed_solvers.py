@@ -20,7 +20,10 @@ class Dying(Exact):
     def solve_batch(self, batch):
         for mark in sorted(Path(self.folder).iterdir()):
             assert os.getpid() != self.safe
-            mark.unlink()
+            try:
+                mark.unlink()
+            except FileNotFoundError:  # another worker was faster and dies
+                continue
             os.kill(os.getpid(), signal.SIGKILL)
         return super().solve_batch(batch)
 

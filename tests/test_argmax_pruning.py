@@ -58,7 +58,7 @@ class Case:
 
     def pruned(self):
         spare = (self.price, self.most, np.zeros(self.n), np.zeros(self.n, np.int64))
-        more = (np.zeros(self.n, np.int8), np.zeros((self.n, self.worth.size), np.int32), np.zeros(1))
+        more = (np.zeros(self.n, np.int8), np.zeros((self.n, self.worth.size), np.int32), np.zeros(1), 0)
         proved_labels(*self.chains, self.low, self.high, self.stop, *spare, *self.room(), self.label, *more)
         return self.value()
 
@@ -95,7 +95,7 @@ def test_prices_of_any_order_bound_every_order(decay, discount):
     random = np.random.default_rng([len(decay), 7])
     for n, chains in ((9, 3), (40, 4)):
         case = Case(random, n, chains, decay, discount)
-        greedy_labels(*case.chains, case.stop, np.zeros(case.worth.size, np.int64), case.label)
+        greedy_labels(*case.chains, case.stop, 0, np.zeros(case.worth.size, np.int64), case.label)
         value = case.value()
         told = price_between(*case.chains, case.stop, case.label, np.zeros(case.worth.size, np.int64), case.price)
         assert told == pytest.approx(value, abs=1e-12)

@@ -125,12 +125,23 @@ def test_groups_sum_to_the_risk(groups, room, monkeypatch):
 
 def test_many_features_make_few_groups(monkeypatch):
     X, y, qid = made()
-    risk = ranker_of("convex").objective(Queries.from_arrays(X, y, qid=qid)).risk
-    assert [groups_of(risk, most) for most in (1, 5, 100)] == [1, 5, 12]
+    objective = ranker_of("convex").objective(Queries.from_arrays(X, y, qid=qid))
+    assert [groups_of(objective, most) for most in (1, 5, 100)] == [1, 5, 12]
     monkeypatch.setattr(grouping, "NUMBERS", 4 * 3)
-    assert groups_of(risk, 100) == 3
+    assert groups_of(objective, 100) == 3
     monkeypatch.setattr(grouping, "NUMBERS", 1)
-    assert groups_of(risk, 100) == 1
+    assert groups_of(objective, 100) == 1
+
+
+@pytest.mark.parametrize("method", [Bundle(), SteepestSubgradient()], ids=str)
+def test_a_master_of_one_group_gets_one(method):
+    X, y, qid = made()
+    best = ranker_of("convex", lam=1e-2, tol=1e-6).fit(X, y, qid=qid).certificate_
+    ranker = ranker_of("convex", lam=1e-2, tol=1e-2, method=method, master="active_set")
+    assert groups_of(ranker.objective(Queries.from_arrays(X, y, qid=qid)), 100) == 1
+    found = ranker.fit(X, y, qid=qid).certificate_
+    assert abs(found.primal - best.primal) <= found.gap + best.gap
+    assert found.relative_gap <= 1e-2
 
 
 def test_finer_groups_prove_more_from_the_same_points():

@@ -15,22 +15,22 @@ from formulations.argmax.raising import raise_prices
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
 
-__all__ = ["AUGMENTED", "PROVED", "proved_labels"]
+__all__ = ["AUGMENTED", "GIVEN_UP", "PROVED", "proved_labels"]
 
 TABLE = nb.types.Array(nb.int64, 2, "C")
 NUMBERS = nb.types.Array(nb.float64, 2, "C")
 PLACES = nb.types.Array(nb.int32, 2, "C")
 
-PROVED, AUGMENTED = 0, -1
+PROVED, AUGMENTED, GIVEN_UP = 0, -1, -2
 
 EPSILON = 2.0**-52
 
-BEAMS = np.array([0, 16, 64])
-BEAM_ROOM = 20
-PRUNED = np.array([3, 8, 40])
-WIDTHS = np.array([64, 1 << 20, 1 << 20])
-"""The efforts made one after the other: states a position that are kept to find a good order (none: a greedy one), most
-of all these states, then states a position, on the mean, and at most, that the search pruned by its prices may take."""
+BEAMS = np.array([0, 0, 8, 16, 32, 64])
+PRUNED = np.array([3, 3, 3, 6, 8, 40])
+WIDTHS = np.array([64, 64, 64, 1 << 20, 1 << 20, 1 << 20])
+"""The efforts made one after the other, each with the prices of the one before: states a position that are kept to find
+a good order (none: a greedy one), then states a position, on the mean and at most, of the search that its prices
+prune."""
 
 FEW_LOOSE = 2
 """Positions that do not suit the prices and are mended at once."""
@@ -40,6 +40,7 @@ FEW_LOOSE = 2
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
         FLOATS, FLOATS, FLOATS, INTS, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES, AFTER, FLOATS,
+        nb.int64,
     )
 )  # fmt: skip
 def proved_labels(
@@ -67,11 +68,12 @@ def proved_labels(
     member: Bytes,
     after: Shorts,
     left: Floats,
+    efforts: int,
 ) -> int:
     """As `best_labels`, with room for price, member and spare (a document), most (a position), zeros in nothing.
 
-    Returns the most states a position has, PROVED where prices suffice, AUGMENTED where shortest paths were taken;
-    left[0] = what rounding may have left open.
+    Returns the most states a position has, PROVED where prices suffice, AUGMENTED where shortest paths were taken,
+    GIVEN_UP after so many `efforts` (0: all are made); left[0] = what rounding may have left open.
     """
     largest = 0.0
     for g in range(worth.size):
@@ -80,26 +82,32 @@ def proved_labels(
     noise = 4.0 * EPSILON * largest
     left[0] = noise * stop
     placed = np.zeros(worth.size, np.int64)
-    greedy_labels(height, worth, start, size, discount, decay, stop, placed, label)
-    earned, found = -np.inf, label
+    earned, fewest = -np.inf, stop + 1
+    best, kept_label, kept_price = np.empty(stop, np.int8), np.empty(stop, np.int8), np.empty(price.size)
     for effort in range(BEAMS.size):
-        room = PRUNED[effort] * stop + 512
-        if effort > 0:
-            found = member
+        room = PRUNED[effort] * stop + min(512, stop * stop // 4)
+        if effort == 0:
+            greedy_labels(height, worth, start, size, discount, decay, stop, 0, placed, label)
+        elif BEAMS[effort] == 0:
+            greedy_labels(height, worth, start, size, discount, decay, stop, 2, placed, member)
+            greedy_labels(height, worth, start, size, discount, decay, stop, 16, placed, label)
+            told = price_between(height, worth, start, size, discount, decay, stop, member, placed, price)
+            if told > price_between(height, worth, start, size, discount, decay, stop, label, placed, price):
+                label[:stop] = member[:stop]
+        else:
             widest = best_labels(
                 height, worth, start, size, discount, decay, low, high, stop, price, nothing, np.inf, BEAMS[effort],
-                next_key, next_value, next_from, key, value, origin[: BEAM_ROOM * stop + 2048], chain, found,
+                next_key, next_value, next_from, key, value, origin, chain, label,
             )  # fmt: skip
             if widest < 0:
                 break
-        told = price_between(height, worth, start, size, discount, decay, stop, found, placed, price)
-        if told >= earned:
-            label[:stop], earned = found[:stop], told
-        else:
-            price_between(height, worth, start, size, discount, decay, stop, label, placed, price)
+        told = price_between(height, worth, start, size, discount, decay, stop, label, placed, price)
+        if told > earned:
+            best[:], earned = label[:stop], told
         raise_prices(height, worth, start, size, discount, decay, stop, label, placed, price)
         slack = open_slack(height, worth, start, size, discount, decay, stop, price, earned, spare, most)
         if slack <= left[0]:
+            label[:stop] = best
             return PROVED
         widest = best_labels(
             height, worth, start, size, discount, decay, low, high, stop, price, most, slack + 4.0 * left[0], NO_BEAM,
@@ -109,7 +117,15 @@ def proved_labels(
             left[0] = 0.0
             label[:stop] = member[:stop]
             return widest
-        if loose_positions(height, worth, start, discount, decay, stop, label, placed, price, most, noise) <= FEW_LOOSE:
+        if effort + 1 == efforts:
+            return GIVEN_UP
+        loose = loose_positions(height, worth, start, discount, decay, stop, label, placed, price, most, noise)
+        if loose < fewest:
+            fewest = loose
+            kept_label[:], kept_price[:] = label[:stop], price
+        if loose <= FEW_LOOSE:
             break
+    label[:stop], price[:] = kept_label, kept_price
+    open_slack(height, worth, start, size, discount, decay, stop, price, 0.0, spare, most)
     augment(height, worth, start, size, discount, decay, stop, price, most, noise, label, member, after)
     return AUGMENTED

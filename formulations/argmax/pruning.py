@@ -14,7 +14,7 @@ from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, compiled
 __all__ = ["greedy_labels", "loose_positions", "open_slack", "price_between"]
 
 
-@compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS, BYTES))
+@compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, INTS, BYTES))
 def greedy_labels(
     height: Floats,
     worth: Floats,
@@ -23,15 +23,17 @@ def greedy_labels(
     discount: Floats,
     decay: Floats,
     stop: int,
+    ahead: int,
     placed: Ints,
     label: Bytes,
 ) -> None:
-    """label[p] = the chain whose head is best in the direction of the step from position p to the next that differs."""
+    """label[p] = the chain whose head is best in the direction of the step from position p to a later one that differs:
+    the next at least 1 / ahead of what remains away, or just the next if `ahead` is 0."""
     chains = worth.size
     placed[:] = 0
     upto = 0
     for p in range(stop):
-        upto = max(upto, p + 1)
+        upto = max(upto, p + 1 if ahead == 0 else p + max((stop - p) // ahead, 1))
         while upto < stop and decay[upto] == decay[p] and discount[upto] == discount[p]:
             upto += 1
         dc, da = decay[p] - decay[upto], discount[p] - discount[upto]

@@ -106,6 +106,15 @@ def accepting(problem: Form | type[Form]) -> list[str]:
     return found
 
 
+def solves(solver: Solver | str, problem: Form) -> bool:
+    """Whether the solver takes this problem, bridges included; "auto" takes all that any of its solvers takes."""
+    if solver == "auto":
+        return any(solves(spec, problem) for spec in automatic(problem))
+    chosen = named(solver) if isinstance(solver, str) else solver
+    restated = (form for _, form, _ in crossings(problem, chosen.accepts))
+    return any(isinstance(form, Form) and chosen.declines(form) is None for form in restated)
+
+
 def automatic(problem: Form) -> tuple[str, ...]:
     """What "auto" tries for this problem, cheapest first; for a form of the user's own, whatever accepts it."""
     return AUTOMATIC.get(type(problem).__name__) or tuple(accepting(problem))

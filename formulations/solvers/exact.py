@@ -50,7 +50,7 @@ class Exact:
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution:
         """All queries at once, on all threads; the way taken is reported for each."""
         from formulations.argmax.layout import Layout
-        from formulations.argmax.whole_batch import UNSOLVED, WAYS, argmax_range
+        from formulations.argmax.whole_batch import WAYS, argmax_range
 
         layout = batch.kept("layout", lambda: Layout.of(batch.gain, batch.discount, batch.decay, batch.offsets))
         order = np.empty(batch.scores.size, dtype=np.int64)
@@ -65,16 +65,7 @@ class Exact:
             )  # fmt: skip
 
         share_ranges(batch.offsets, RANGE_ROWS, solve_range)
-        answer = BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
-        for query in np.flatnonzero(ways == UNSOLVED).tolist():
-            problem, rows = batch[query], slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
-            placed, way = _few_candidates(problem)
-            left = np.ones(problem.documents, dtype=bool)
-            left[placed] = False
-            order[rows] = np.concatenate([placed, np.flatnonzero(left)])
-            ways[query] = WAYS.index(way)
-            value[query], bound[query] = answer.recomputed(query)
-        return answer
+        return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
 
 
 def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:

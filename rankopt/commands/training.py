@@ -69,7 +69,13 @@ class Training:
         rows, best, interrupted = [], None, False
         for number, value in enumerate(self.lam):
             kept = None if checkpoint is None else checkpoint / f"lam{number}"
-            ranker, row, interrupted = self._fitted(queries, validation, value, not json_, kept)
+            try:
+                ranker, row, interrupted = self._fitted(queries, validation, value, not json_, kept)
+            except KeyboardInterrupt:  # before this λ had a step: those before it are kept
+                if best is None:
+                    raise
+                interrupted = True
+                break
             rows.append(row)
             if best is None or (row["validation"] or 0.0) > (best[1]["validation"] or 0.0):
                 best = (ranker, row)

@@ -24,8 +24,8 @@ class Bundle:
     """Minimise (lam/2)‖w - w₀‖² + Σ_g R_g(w): each R_g is replaced by the maximum of its planes, the master program
     minimises that model, and the next planes are taken on the way from the best point so far to where it is least.
 
-    groups: how many groups the queries make at most; `Bundle(groups=1, damping=1)` is the plain method, which needs
-        many times as many passes (see benchmarks).
+    groups: how many groups the queries make at most; one, where the solver of the master takes one alone.
+        `Bundle(groups=1, damping=1)` is the plain method, which needs many times as many passes (see benchmarks).
     damping: which part of that way is gone, 0 < damping <= 1. The bound is the model's either way.
     keep_idle: master solves that a plane may lie idle before it is dropped.
     """
@@ -41,7 +41,7 @@ class Bundle:
             raise OptionError(f"groups = {self.groups!r} is no number of groups; give 1 or more")
 
     def start(self, objective: Objective, w: Floats) -> State:
-        groups = groups_of(objective.risk, self.groups)
+        groups = groups_of(objective, self.groups)
         return State(PlaneSet.empty(groups, w.size), np.zeros(0), trial=w, w=w)
 
     def step(self, state: State, objective: Objective) -> State:

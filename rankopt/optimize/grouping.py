@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from rankopt.losses.risk import Planes, Risk
+from rankopt.optimize.objective import Objective
 
-__all__ = ["at_groups", "cuts", "groups_of", "one_each"]
+__all__ = ["at_groups", "batches_of", "cuts", "groups_of", "one_each"]
 
 Floats = NDArray[np.float64]
 
@@ -23,9 +24,15 @@ NUMBERS = 2**22
 """Slopes of one pass hold no more numbers than this: with many features there are fewer groups."""
 
 
-def groups_of(risk: Risk, most: int) -> int:
+def batches_of(risk: Risk, most: int) -> int:
     """How many groups the queries make, at most `most`."""
     return max(1, min(most, risk.weights.size, NUMBERS // risk.features))
+
+
+def groups_of(objective: Objective, most: int) -> int:
+    """How many groups the queries make, at most `most`; one where the solver of the master takes one alone."""
+    groups = batches_of(objective.risk, most)
+    return groups if groups == 1 or objective.takes_groups() else 1
 
 
 def cuts(risk: Risk, groups: int) -> NDArray[np.int64]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from formulations.margin_dual import margin_dual
 from formulations.modeling.solution import Solution, Status
 from formulations.modeling.solve import Solver, solve
+from formulations.solvers import solves
 from rankopt.losses.risk import Planes, Risk
 from rankopt.optimize.planes import PlaneSet
 
@@ -49,6 +50,11 @@ class Objective:
         here = self.risk.at(self.w0, queries=(0, 1))
         planes = PlaneSet.empty(1, self.w0.size).plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
         self.solve_master(planes, np.ones(1), np.zeros(1))
+
+    def takes_groups(self) -> bool:
+        """Whether the solver of the master program takes planes of more than one group."""
+        two = margin_dual(np.zeros((2, 1)), np.zeros(2), lam=self.lam, groups=[0, 1], capacity=[1.0, 1.0])
+        return solves(self.master, two)
 
     def upper(self, w: Floats, planes: Planes) -> float:
         """J(w) with the argmax's proven bound in place of its value."""

@@ -52,7 +52,7 @@ class SteepestSubgradient:
             raise OptionError(f"certify_every = {self.certify_every} and groups = {self.groups} must be 1 or more")
 
     def start(self, objective: Objective, w: Floats) -> SteepestState:
-        planes = PlaneSet.empty(groups_of(objective.risk, self.groups), w.size)
+        planes = PlaneSet.empty(groups_of(objective, self.groups), w.size)
         return SteepestState(planes, np.zeros(0), trial=w, w=w, down=np.zeros_like(w))
 
     def step(self, state: SteepestState, objective: Objective) -> SteepestState:

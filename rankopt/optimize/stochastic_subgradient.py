@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 from rankopt.optimize.draws import generator_of, permuted
-from rankopt.optimize.grouping import at_groups, cuts, groups_of
+from rankopt.optimize.grouping import at_groups, batches_of, cuts
 from rankopt.optimize.model import grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
@@ -68,7 +68,7 @@ class StochasticSubgradient:
             raise OptionError("certify_every and averaging must not be negative, and shift must be positive")
 
     def start(self, objective: Objective, w: Floats) -> StochasticState:
-        planes = PlaneSet.empty(groups_of(objective.risk, -(-objective.risk.weights.size // self.batch)), w.size)
+        planes = PlaneSet.empty(batches_of(objective.risk, -(-objective.risk.weights.size // self.batch)), w.size)
         return StochasticState(planes, np.zeros(0), trial=w, w=w, iterate=w, generator=generator_of(self.seed))
 
     def step(self, state: StochasticState, objective: Objective) -> StochasticState:
