@@ -14,8 +14,6 @@ from rankopt.commands.swap_table import show, summary
 if TYPE_CHECKING:
     from rankopt.experiments.rows import Row
 
-MEASURES = ("nDCG@1", "nDCG@5", "nDCG@10")
-
 
 @click.command()
 @click.argument("data", required=False, type=click.Path(exists=True))
@@ -68,6 +66,7 @@ def swap(
     from rankopt.data import load_sample
     from rankopt.experiments.limits import Limits
     from rankopt.experiments.rows import Outcome
+    from rankopt.experiments.shipping import method_spec
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
     from rankopt.optimize import METHODS as KNOWN
     from rankopt.rankers import LargeMarginRanker
@@ -78,16 +77,16 @@ def swap(
     limits = Limits(
         problem=max(10.0, seconds), tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)
     )
+    usual = {method_spec(one): one for one in METHODS}
     what: Any = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
     features = None if data is None else what.n_features
     experiment = SolverSwap(
         what,
         argmax=_chosen(argmax, ARGMAX, lambda: _accepting(RankTwoAssignment)),
         masters=_chosen(master, MASTERS, lambda: _accepting(GroupedSimplexQP)),
-        methods=_chosen(method, METHODS, lambda: list(KNOWN)),
+        methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=LargeMarginRanker(measure, bound=bound, lam=lam),
         held_out=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
-        measures=MEASURES,
         limits=limits,
         **options,
     )

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["show", "summary"]
 
+SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
+"""The measures that have a column; the report draws the others too."""
+
 
 def summary(rows: list[Row]) -> list[dict[str, Any]]:
     """One line a tape and solver, and a live run. seconds: the shifted geometric mean over all problems; of a live run
@@ -42,7 +45,7 @@ def show(rows: list[Row]) -> None:
     for tape, role in dict.fromkeys((line["tape"], line["role"]) for line in lines):
         here = [line for line in lines if line["tape"] == tape and line["role"] == role]
         click.secho(f"live training, {role} swapped" if role else tape, bold=True)
-        measures = list(dict.fromkeys(name for line in here for name in line["measures"]))
+        measures = [name for name in SHOWN if any(name in line["measures"] for line in here)]
         head = ["solver", "solved", "otherwise", "largest gap", "seconds" if role else "ms (mean)", *measures]
         table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
         click.echo()

@@ -1,4 +1,4 @@
-"""What is handed to a worker: a solver by name, by place or as an object that another process can have too."""
+"""What is handed to a worker: a solver or method by name, by place or as an object that another process can have."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from formulations.modeling.solve import Solver
 from formulations.own_solver import imported
 from formulations.solvers import SOLVERS, named
 from rankopt.errors import OptionError
+from rankopt.optimize import METHODS, method_named
 
-__all__ = ["Entrant", "parcel", "resolved", "spec_of"]
+__all__ = ["Entrant", "method_spec", "parcel", "resolved", "spec_of"]
 
 Entrant = str | Solver
 """A solver that takes part: its name, "module:attribute", or an object such as `own(...)` makes."""
@@ -26,7 +27,7 @@ def spec_of(entrant: Any) -> str:
     if not isinstance(entrant, str):
         if not isinstance(entrant, Solver):
             raise UnknownSolver(f"{entrant!r} is no solver; give a name, or wrap a function by formulations.own(...)")
-        return entrant.spec + _options(entrant)
+        return _own_spec(entrant)
     head = entrant.partition(":")[0]
     if entrant == "auto" or head in SOLVERS:
         return entrant
@@ -36,16 +37,30 @@ def spec_of(entrant: Any) -> str:
     return entrant
 
 
-def _options(solver: Any) -> str:
-    """The options of one of our own solvers that differ from those that its name stands for."""
+def method_spec(entrant: Any) -> str:
+    """What rows call a method: its name, and options that are not the usual ones, as in "bundle(groups=1)"."""
+    method: Any = method_named(entrant)  # raises for what is none
+    for name in METHODS:
+        usual: Any = method_named(name)
+        if type(usual) is type(method):
+            return name + _options(method, usual)
+    return repr(method)
+
+
+def _own_spec(solver: Any) -> str:
     spec: str = solver.spec
     try:
         usual: Any = named(spec)
     except UnknownSolver:  # a solver of the caller's own, or one that is not installed
+        return spec
+    return spec + _options(solver, usual)
+
+
+def _options(part: Any, usual: Any) -> str:
+    """The options of a part that differ from those that its name stands for."""
+    if type(usual) is not type(part) or not is_dataclass(usual):
         return ""
-    if type(usual) is not type(solver) or not is_dataclass(usual):
-        return ""
-    pairs = [(part.name, getattr(solver, part.name)) for part in fields(usual)]
+    pairs = [(entry.name, getattr(part, entry.name)) for entry in fields(usual)]
     changed = [f"{name}={value!r}" for name, value in pairs if value != getattr(usual, name)]
     return f"({', '.join(changed)})" if changed else ""
 

@@ -21,17 +21,19 @@ from rankopt.experiments.recorded_run import RecordedRun
 from rankopt.experiments.replaying import Replay, blank_rows
 from rankopt.experiments.row_file import RowFile, grown
 from rankopt.experiments.rows import Outcome, Row, versions
-from rankopt.experiments.shipping import Entrant, spec_of
+from rankopt.experiments.shipping import Entrant, method_spec, spec_of
 from rankopt.experiments.tape import Tape
-from rankopt.optimize import method_named
+from rankopt.optimize.bundle import Bundle
 
-__all__ = ["ARGMAX", "MASTERS", "METHODS", "SolverSwap"]
+__all__ = ["ARGMAX", "MASTERS", "MEASURES", "METHODS", "SolverSwap"]
 
 ARGMAX: tuple[Entrant, ...] = ("exact", "scipy", "ortools", "highs", "cvxpy:CLARABEL")
 MASTERS: tuple[Entrant, ...] = (
     "active_set", "block_ascent", "qpsolvers:piqp", "cvxpy:CLARABEL",
 )  # fmt: skip
-METHODS: tuple[Any, ...] = ("bundle", "cutting_planes")
+METHODS: tuple[Any, ...] = ("bundle", Bundle(groups=1), "cutting_planes")
+"""One slack or several make other masters, and some solvers take those of one slack alone."""
+MEASURES = tuple(f"nDCG@{k}" for k in range(1, 11))
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class SolverSwap:
     methods: Sequence[Any] = METHODS
     ranker: Any = None
     held_out: Queries | None = None
-    measures: tuple[str, ...] = ("nDCG@1", "nDCG@5", "nDCG@10")
+    measures: tuple[str, ...] = MEASURES
     problems: int = 24
     repeats: int = 3
     tolerance: float = 1e-6
@@ -181,7 +183,4 @@ class SolverSwap:
 
 def _label(part: Any, role: str) -> str:
     """What rows call a solver or a method."""
-    if role != "method":
-        return spec_of(part)
-    method = method_named(part)  # raises for what is none
-    return part if isinstance(part, str) else repr(method)
+    return method_spec(part) if role == "method" else spec_of(part)
