@@ -11,7 +11,6 @@ from typing import Any
 from mkdocs.structure.files import File, Files
 
 import formulations
-import rankopt
 from formulations.tables import load
 from rankopt.cli import COMMANDS
 
@@ -155,6 +154,3 @@ def module_of(place: str) -> Any:
 
     load(place)
     return sys.modules[place.partition(":")[0]]
-
-
-assert rankopt.__doc__

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option, report_option, table, waiting, write_report
+from rankopt.commands.output import as_given, as_json, json_option, report_option, table, waiting, write_report
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -45,7 +45,7 @@ def demo(output: str, report: str | None, json_: bool) -> None:
     if report is not None:
         from rankopt.experiments.report.of_demo import page_of_demo
 
-        write_report(report, page_of_demo(rankers, swapped, sample.test, "rankopt demo"))
+        write_report(report, page_of_demo(rankers, swapped, sample.test, as_given()))
     say("Written")
     for path, what in written.items():
         say(f"  {path}  {what}", head=False)

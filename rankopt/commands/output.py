@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-__all__ = ["as_json", "json_option", "report_option", "table", "waiting", "write_report"]
+__all__ = ["as_given", "as_json", "json_option", "report_option", "table", "waiting", "write_report"]
 
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
 report_option = click.option(
@@ -32,6 +34,21 @@ def as_json(record: dict[str, Any]) -> None:
         return value if isinstance(value, str | int | float | bool | None) else str(value)
 
     click.echo(json.dumps(plain(record), ensure_ascii=False, indent=2))
+
+
+def as_given() -> str:
+    """The command that runs, with the arguments that it was given."""
+    context = click.get_current_context()
+    words = ["rankopt", str(context.command.name)]
+    for part in context.command.params:
+        value = context.params.get(str(part.name))
+        if context.get_parameter_source(str(part.name)) is not ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(part, click.Option) and part.is_flag:
+            words.append(part.opts[0] if value else (part.secondary_opts or part.opts)[0])
+        else:
+            words += [*([part.opts[0]] if isinstance(part, click.Option) else []), str(value)]
+    return shlex.join(words)
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

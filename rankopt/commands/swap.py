@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option
+from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
 from rankopt.commands.reading import queries_at
 from rankopt.commands.swap_table import show, summary
 
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
 @click.option("--output", type=click.Path(dir_okay=False), help="Where rows are written, one JSON object a line.")
 @click.option("--resume", is_flag=True, help="Go on with the rows of --output.")
-@click.option("--report", type=click.Path(dir_okay=False), help="Where the report is written, one HTML page.")
+@report_option
 @json_option
 def swap(
     data: str | None,
@@ -96,16 +95,15 @@ def swap(
 
         rows = read_rows(output)
     if report is not None:
-        from rankopt.experiments.report import write
+        from rankopt.experiments.report.of_swap import page_of_swap
 
-        write(rows, Path(report))
+        write_report(report, page_of_swap(rows, as_given()))
     if json_:
         as_json({"rows": len(rows), "summary": summary(rows), "output": output, "report": report})
     else:
         show(rows)
-        for written in (output, report):
-            if written is not None:
-                click.echo(f"wrote {written}")
+        if output is not None:
+            click.echo(f"wrote {output}")
     if any(row.status is Outcome.WRONG for row in rows):
         raise click.exceptions.Exit(1)
 

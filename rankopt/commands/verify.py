@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option, report_option, write_report
+from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
 
 if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
@@ -58,8 +58,7 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
     if report is not None:
         from rankopt.experiments.report.of_set import page_of_set
 
-        made_by = f"rankopt verify {file} --effort {effort} --seed {seed}"
-        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, made_by))
+        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given()))
     if json_:
         record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
         if gap is not None:

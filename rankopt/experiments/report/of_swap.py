@@ -1,4 +1,4 @@
-"""The page of `rankopt swap`: what was run, solvers on tapes, swapped training runs, integrality as sets grow."""
+"""The page of rows: what was run, solvers on tapes, swapped training runs, integrality as sets grow."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from rankopt.experiments.rows import Row
 from rankopt.experiments.summaries import of_kind, solvers_of
 
 __all__ = ["page_of_swap"]
+
+TITLES = {False: "Solvers swapped", True: "Integrality as sets grow"}
+"""Of a page of swapped solvers, and of one with nothing but an integrality study."""
 
 LEAD = (
     "Values, feasibility and bounds are recomputed from the problems' data; what a solver says of itself is not "
@@ -34,7 +37,8 @@ def page_of_swap(rows: Sequence[Row], made_by: str = "") -> str:
         problems = dict.fromkeys(row.problem for row in runs)
         parts += [training_section([row for row in runs if row.problem == problem]) for problem in problems]
     parts += integrality_section(of_kind(rows, "integrality"))
-    return page("Solvers swapped", LEAD, *parts, made_by=made_by)
+    only_sets = {row.kind for row in rows} == {"integrality"}
+    return page(TITLES[only_sets], LEAD, *parts, made_by=made_by)
 
 
 def _tapes(rows: Iterable[Row]) -> list[str]:
