@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -11,11 +12,14 @@ import numpy as np
 from sklearn.base import clone
 
 from formulations.errors import FormulationError, UnknownSolver
+from formulations.modeling.form import Form
+from formulations.modeling.grouped_simplex import GroupedSimplexQP
+from formulations.modeling.rank_two import RankTwoAssignment
 from rankopt.data.queries import Queries
 from rankopt.data.stored import open_stored
 from rankopt.errors import OptionError, RankoptError
 from rankopt.experiments.limits import memory_peak, start_peak
-from rankopt.experiments.replaying import fault
+from rankopt.experiments.replaying import fault, warm
 from rankopt.experiments.rows import Outcome, Row
 from rankopt.experiments.shipping import Entrant, resolved
 from rankopt.measures.evaluation import evaluate
@@ -28,6 +32,9 @@ TOLD = 0.2
 
 POINTS = 200
 """Steps of a history that a row keeps, evenly spaced, first and last among them."""
+
+FORMS: dict[str, type[Form]] = {"argmax": RankTwoAssignment, "master": GroupedSimplexQP}
+"""What is asked in the place of each part that is a solver."""
 
 
 @dataclass(eq=False)
@@ -56,7 +63,16 @@ class LiveRun:
             except UnknownSolver as error:
                 yield str(error)
                 return
+        self._warm(swapped)
         self.swapped = clone(self.ranker).set_params(**{self.role: swapped, "time_limit": self.seconds})
+
+    def _warm(self, swapped: Any) -> None:
+        """Load and compile what training uses on first use, which is no matter of the solver: seconds are of a run."""
+        if self.role in FORMS and swapped != "auto":
+            warm(swapped, FORMS[self.role])
+        few = self.queries.select(range(min(3, len(self.queries))))
+        with suppress(FormulationError, RankoptError):
+            clone(self.ranker).set_params(max_iter=1).fit(few)
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
         start_peak()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import median
 from time import perf_counter
@@ -32,7 +33,7 @@ from rankopt.experiments.shipping import Entrant, resolved
 from rankopt.experiments.tape import Tape, Taped
 from rankopt.experiments.ties import tied_pairs
 
-__all__ = ["Replay", "blank_rows", "fault"]
+__all__ = ["Replay", "blank_rows", "fault", "warm"]
 
 WHOLE = 1e-6
 """How far from whole numbers a point may lie and be called whole."""
@@ -105,18 +106,7 @@ class Replay:
         except UnknownSolver as error:
             yield str(error)
             return
-        self._warm(self.tape.problems[0].form)
-
-    def _warm(self, form: Form) -> None:
-        """Let what is loaded or compiled on first use be loaded now, by a problem of this form but tiny."""
-        from formulations.instances import instances
-
-        try:
-            for _, problem, _ in instances(type(form)):
-                solve(problem, "auto" if self.solver is None else self.solver)
-                return
-        except FormulationError:
-            return  # it will fail on the tape too, and there it counts
+        warm(self.solver, type(self.tape.problems[0].form))
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
         taped, blank = self.tape.problems[item], self.blanks[item]
@@ -160,6 +150,15 @@ class Replay:
         exact = row.gap is not None and row.gap <= (blank.tolerance or 0.0)
         ties = None if blank.kind == "master" else tied_pairs(form, solution.x)
         return replace(row, status=Outcome.SOLVED if exact else Outcome.INEXACT, certified=True, ties=ties)
+
+
+def warm(solver: Solver | None, form: type[Form]) -> None:
+    """Let what is loaded or compiled on first use be loaded now, by a problem of this form but tiny."""
+    from formulations.instances import instances
+
+    with suppress(FormulationError):  # it will fail again, where it counts
+        _, problem, _ = next(iter(instances(form)))
+        solve(problem, "auto" if solver is None else solver)
 
 
 def fault(error: Exception) -> dict[str, Any]:
