@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,6 +74,7 @@ def swap(
 
     if resume and output is None:
         raise click.UsageError("--resume goes on with the file that --output names; give it")
+    sys.path.append(os.getcwd())  # where a solver of the caller's own may stand
     seconds = 3.0 if time_limit is None else time_limit
     limits = Limits(
         problem=max(10.0, seconds), tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)

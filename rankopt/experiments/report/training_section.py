@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rankopt.experiments.report.convergence import convergence
 from rankopt.experiments.report.figures import figures
@@ -32,12 +32,23 @@ def training_section(rows: Sequence[Row]) -> Html:
     head = ["swapped", "solver", "outcome", "objective", "proven bound", "gap", "steps", "seconds", *shown, "message"]
     parts: list[Html] = [table(head, lines, f"{rows[0].problem}; {rows[0].extent}")]
     for role in ROLES:
-        runs = {row.solver: row.history for row in rows if row.role == role and row.history}
-        if runs:
-            parts.append(figures(convergence(runs, f"{role} swapped")))
-    measured = {f"{row.role}: {row.solver}": row.measures for row in rows if row.measures}
-    parts.append(figures(measure_curves(measured, "held-out queries")))
+        swapped = [row for row in rows if row.role == role]
+        drawn = convergence({row.solver: row.history for row in swapped if row.history}, f"{role} swapped")
+        curves = measure_curves(_distinct(swapped), f"{role} swapped, held-out queries, equal curves drawn once")
+        parts.append(figures([*drawn, *curves]))
     return section(f"Run {rows[0].tape}", *parts)
+
+
+def _distinct(rows: Sequence[Row]) -> dict[str, Mapping[str, float | None]]:
+    """What learnt rankers reach, those that reach the same taken together."""
+    same: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows:
+        if row.measures:
+            same.setdefault(tuple(row.measures.items()), []).append(row)
+    return {
+        alike[0].solver + (f" and {len(alike) - 1} more" if len(alike) > 1 else ""): alike[0].measures
+        for alike in same.values()
+    }
 
 
 def _by_cutoff(name: str) -> tuple[str, int]:
