@@ -27,8 +27,9 @@ def test_it_prints_a_table_writes_rows_and_a_report_and_goes_on(data, tmp_path):
               "--measure", "nDCG@3", "--problems", "3", "--repeats", "1", "--output", rows]  # fmt: skip
     done = run(*common, "--no-live", "--report", report)
     assert done.exit_code == 0, done.output
-    assert [line.split()[:2] for line in done.output.splitlines()[2:4]] == [["exact", "3/3"], ["own:honest", "3/3"]]
-    assert report.read_text().count("own:honest") >= 1
+    assert [line.split()[:2] for line in done.stdout.splitlines()[2:4]] == [["exact", "3/3"], ["own:honest", "3/3"]]
+    assert "own:honest" in report.read_text()
+    assert "--argmax exact,planted_solvers:HONEST --master none" in report.read_text()  # the command, at the foot
     assert [row.status for row in read_rows(rows)] == [Outcome.SOLVED] * 6
     again = run(*common)
     assert isinstance(again.exception, ValueError)  # the file exists

@@ -55,11 +55,12 @@ def _both(runs: Mapping[str, dict[str, Floats]], against: str, about: str) -> Dr
                 x, primal, bound = (run[column][rows] for column in (against, "primal", "bound"))
                 if len(runs) <= FILLED:
                     axes.fill_between(x, bound, primal, color=style["color"], alpha=0.08, linewidth=0)
-                point = "." if rows.size == 1 else ""  # a line needs two
-                axes.plot(x, primal, label=name if round == run["round"][0] else None, marker=point, **style)
-                axes.plot(x, bound, marker=point, **style)
+                axes.plot(x, primal, label=name if round == run["round"][0] else None, marker=_point(rows), **style)
+                axes.plot(x, bound, marker=_point(rows), **style)
         axes.set_xlabel(AXES[against])
         axes.set_ylabel("objective")
+        if against == "step":
+            axes.locator_params("x", integer=True)
         axes.set_ylim(*_window(runs))
         if against == "seconds":  # one solver may take a thousand times as long as another
             by_tens(axes, "x")
@@ -75,7 +76,7 @@ def _gaps(runs: Mapping[str, dict[str, Floats]], about: str) -> Drawing:
                 gap = (run["primal"] - run["bound"])[rows] / np.maximum(np.abs(run["primal"][rows]), 1e-300)
                 gap[~(gap > 0)] = np.nan  # a gap of 0 has no place on a scale by tens
                 label = name if round == run["round"][0] else None
-                axes.plot(run["seconds"][rows], gap, label=label, **line_style(place))
+                axes.plot(run["seconds"][rows], gap, label=label, marker=_point(rows), **line_style(place))
         by_tens(axes, "x")
         if any(np.isfinite(np.asarray(line.get_ydata())).any() for line in axes.get_lines()):
             by_tens(axes, "y")
@@ -103,11 +104,17 @@ def _thinned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows[kept]
 
 
+def _point(rows: NDArray[np.int64]) -> str:
+    """The mark of a round of one step: a line needs two."""
+    return "." if rows.size == 1 else ""
+
+
 def _window(runs: Mapping[str, dict[str, Floats]]) -> tuple[float, float]:
-    """The range of objectives worth seeing: the first steps may lie far above and below all that follow."""
+    """The range of objectives worth seeing: the first steps may lie far above and below all that follow, and more so
+    where each round begins with a bound of its own."""
     low, high = np.inf, -np.inf
     for run in runs.values():
-        late = run["step"] >= 0.1 * run["step"][-1]
+        late = run["step"] >= (0.1 if run["round"][0] == run["round"][-1] else 0.25) * run["step"][-1]
         low = min(low, np.nanmin(run["bound"][late], initial=np.inf))
         high = max(high, np.nanmax(run["primal"][late], initial=-np.inf))
     margin = 0.05 * (high - low) or 0.01
