@@ -7,7 +7,6 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import click
@@ -69,11 +68,10 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 
 def write_report(path: str, page: str) -> None:
-    """Write a page and say so on standard error; its folder is made where it is missing."""
-    file = Path(path)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(page, encoding="utf-8")
-    click.echo(f"written: {file}", err=True)
+    """Write a page and say so on standard error."""
+    from rankopt.experiments.report import save
+
+    click.echo(f"written: {save(page, path)}", err=True)
 
 
 @contextmanager

@@ -64,6 +64,7 @@ def swap(
     """
     from formulations.modeling.grouped_simplex import GroupedSimplexQP
     from formulations.modeling.rank_two import RankTwoAssignment
+    from formulations.solvers import accepting
     from rankopt.data import load_sample
     from rankopt.experiments.limits import Limits
     from rankopt.experiments.rows import Outcome
@@ -84,8 +85,8 @@ def swap(
     features = None if data is None else what.n_features
     experiment = SolverSwap(
         what,
-        argmax=_chosen(argmax, ARGMAX, lambda: _accepting(RankTwoAssignment)),
-        masters=_chosen(master, MASTERS, lambda: _accepting(GroupedSimplexQP)),
+        argmax=_chosen(argmax, ARGMAX, lambda: accepting(RankTwoAssignment)),
+        masters=_chosen(master, MASTERS, lambda: accepting(GroupedSimplexQP)),
         methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=LargeMarginRanker(measure, bound=bound, lam=lam),
         held_out=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
@@ -118,12 +119,6 @@ def _chosen(given: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
     if given == "none":
         return ()
     return tuple(every()) if given == "all" else tuple(name.strip() for name in given.split(",") if name.strip())
-
-
-def _accepting(form: Any) -> list[str]:
-    from formulations.solvers import accepting
-
-    return accepting(form)
 
 
 def _watched(rows: Any) -> list[Row]:

@@ -15,7 +15,7 @@ from rankopt.experiments.rows import Outcome, Row
 
 __all__ = [
     "Agreement", "agreement", "gap_against_time", "of_kind", "pairwise_wins", "performance_profile",
-    "shifted_geometric_mean", "shifted_geometric_means", "solvers_of",
+    "relative_gaps", "shifted_geometric_mean", "shifted_geometric_means", "solvers_of",
 ]  # fmt: skip
 
 Floats = NDArray[np.float64]
@@ -131,9 +131,13 @@ def gap_against_time(rows: Sequence[Row]) -> dict[str, tuple[Floats, Floats]]:
                 np.array([np.nan if value is None else value for value in row.history[name]], dtype=np.float64)
                 for name in ("seconds", "primal", "bound")
             )
-            gap = np.maximum(primal - bound, 0.0) / np.maximum(np.abs(primal), 1e-300)
-            curves[f"{row.role}: {row.solver}"] = seconds, np.asarray(gap)
+            curves[f"{row.role}: {row.solver}"] = seconds, relative_gaps(primal, bound)
     return curves
+
+
+def relative_gaps(primal: Floats, bound: Floats) -> Floats:
+    """The gap at each step, relative to the best objective there; NaN where one of them is not known."""
+    return np.asarray(np.maximum(primal - bound, 0.0) / np.maximum(np.abs(primal), 1e-300))
 
 
 def _by_problem(rows: Iterable[Row]) -> Mapping[tuple[str, str, str], dict[str, Row]]:

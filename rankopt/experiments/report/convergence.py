@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.experiments.report.figures import Drawing, by_tens, line_style
+from rankopt.experiments.summaries import relative_gaps
 
 __all__ = ["convergence"]
 
@@ -73,7 +74,7 @@ def _gaps(runs: Mapping[str, dict[str, Floats]], about: str) -> Drawing:
         for place, (name, run) in enumerate(runs.items()):
             for round in np.unique(run["round"]):
                 rows = _thinned(np.flatnonzero(run["round"] == round))
-                gap = (run["primal"] - run["bound"])[rows] / np.maximum(np.abs(run["primal"][rows]), 1e-300)
+                gap = relative_gaps(run["primal"][rows], run["bound"][rows])
                 gap[~(gap > 0)] = np.nan  # a gap of 0 has no place on a scale by tens
                 label = name if round == run["round"][0] else None
                 axes.plot(run["seconds"][rows], gap, label=label, marker=_point(rows), **line_style(place))
