@@ -45,6 +45,11 @@ class Outcome(Enum):
     REFUTED = "integrality: a witness shows that the program is not totally unimodular"
     UNDECIDED = "integrality: neither proved nor refuted"
 
+    @property
+    def words(self) -> str:
+        """The name as a reader has it."""
+        return self.name.lower().replace("_", " ")
+
 
 @dataclass(frozen=True)
 class Row:

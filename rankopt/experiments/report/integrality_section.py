@@ -8,7 +8,6 @@ from rankopt.experiments.report.figures import Drawing, figures, line_style
 from rankopt.experiments.report.markup import Html
 from rankopt.experiments.report.page import section
 from rankopt.experiments.report.tables import brief, table
-from rankopt.experiments.report.tape_section import outcome
 from rankopt.experiments.rows import Row
 
 __all__ = ["integrality_section"]
@@ -27,7 +26,7 @@ def integrality_section(rows: Sequence[Row]) -> list[Html]:
     sizes = list(dict.fromkeys(name for row in rows for name in row.sizes))
     lines = [
         [
-            _statement(row), *(row.sizes.get(name) for name in sizes), outcome(row),
+            _statement(row), *(row.sizes.get(name) for name in sizes), row.status.words,
             row.facts.get("proof") or row.facts.get("witness") or row.message,
             *(brief(row.facts.get(name)) for name in FACTS), brief(row.seconds),
         ]

@@ -20,7 +20,7 @@ from rankopt.experiments.summaries import (
     solvers_of,
 )
 
-__all__ = ["outcome", "tape_section"]
+__all__ = ["tape_section"]
 
 MOST_LINES = 200
 """Rows of a table of single problems; what is left out is said."""
@@ -40,17 +40,12 @@ def tape_section(kind: str, name: str, rows: Sequence[Row]) -> Html:
     return section(f"Tape {name}", *parts, *_differing(rows), *_trouble(rows))
 
 
-def outcome(row: Row) -> str:
-    """How a run ended, in words."""
-    return row.status.name.lower().replace("_", " ")
-
-
 def _solvers(rows: Sequence[Row], mean: dict[str, float]) -> Html:
     problems = len({row.problem for row in rows})
     found: list[list[object]] = []
     for solver in solvers_of(rows):
         own = [row for row in rows if row.solver == solver]
-        counts = Counter(outcome(row) for row in own if row.status is not Outcome.SOLVED)
+        counts = Counter(row.status.words for row in own if row.status is not Outcome.SOLVED)
         solved = sum(row.status is Outcome.SOLVED for row in own)
         tried = any(row.status not in NOT_TRIED for row in own)
         memory = max((row.memory for row in own if row.memory), default=None)
@@ -114,7 +109,9 @@ def _differing(rows: Sequence[Row]) -> list[Html]:
     pairs = agreement(rows).differing
     if not pairs:
         return []
-    lines = [[a.problem, a.solver, a.value, outcome(a), b.solver, b.value, outcome(b)] for a, b in pairs[:MOST_LINES]]
+    lines = [
+        [a.problem, a.solver, a.value, a.status.words, b.solver, b.value, b.status.words] for a, b in pairs[:MOST_LINES]
+    ]
     head = ["problem", "solver", "value", "outcome", "other solver", "its value", "its outcome"]
     return [table(head, lines, f"Where values differ ({_of(len(lines), len(pairs))})")]
 
@@ -122,7 +119,7 @@ def _differing(rows: Sequence[Row]) -> list[Html]:
 def _trouble(rows: Sequence[Row]) -> list[Html]:
     """Each problem that a solver tried and did not solve; and how often it was not tried."""
     tried = [row for row in rows if row.status is not Outcome.SOLVED and row.status not in NOT_TRIED]
-    lines = [[row.problem, row.extent, row.solver, outcome(row), brief(row.gap), row.message] for row in tried]
+    lines = [[row.problem, row.extent, row.solver, row.status.words, brief(row.gap), row.message] for row in tried]
     parts = []
     if lines:
         head = ["problem", "extent", "solver", "outcome", "gap", "what it said"]
@@ -131,7 +128,7 @@ def _trouble(rows: Sequence[Row]) -> list[Html]:
     skipped: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.status in NOT_TRIED:
-            skipped.setdefault((row.solver, outcome(row)), []).append(row)
+            skipped.setdefault((row.solver, row.status.words), []).append(row)
     if skipped:
         left = [[solver, word, len(same), same[0].message] for (solver, word), same in skipped.items()]
         parts.append(table(["solver", "outcome", "problems", "why, of the first"], left, "Not tried"))

@@ -10,7 +10,6 @@ from rankopt.experiments.report.markup import Html
 from rankopt.experiments.report.measure_curves import measure_curves
 from rankopt.experiments.report.page import section
 from rankopt.experiments.report.tables import brief, table
-from rankopt.experiments.report.tape_section import outcome
 from rankopt.experiments.rows import Row
 
 __all__ = ["training_section"]
@@ -24,7 +23,7 @@ def training_section(rows: Sequence[Row]) -> Html:
     shown = [name for name in names if _by_cutoff(name)[1] in (0, 1, 5, 10)]
     lines = [
         [
-            row.role, row.solver, outcome(row), row.value, row.bound, brief(row.gap), row.iterations,
+            row.role, row.solver, row.status.words, row.value, row.bound, brief(row.gap), row.iterations,
             brief(row.seconds), *(brief(row.measures.get(name)) for name in shown), row.message,
         ]
         for row in rows
