@@ -46,9 +46,9 @@ def compiled(signature: Any, reassociate: bool = False) -> Callable[[Kernel], Ke
             if "cannot cache" not in str(error):
                 raise
         else:
-            # Numba keeps code until the file of the function changes, although what it calls may have changed.
-            kept = kernel._cache._cache_file
-            kept._source_stamp = (kept._source_stamp, content)
+            # Numba keeps code until the date of the function's file changes: too long where what it calls has changed,
+            # and not long enough where the same version is installed again.
+            kernel._cache._cache_file._source_stamp = content
         for one in signatures:
             kernel.compile(one)
         kernel.disable_compile()

@@ -154,7 +154,9 @@ def test_a_ranking_outside_the_set_is_refused_with_what_it_breaks():
         solve(named, own(LinearProgram, Answer(point)))
 
 
-@pytest.mark.parametrize("answer", [None, 3, [0, 2, 4], lambda problem: 1 / 0, Answer([0, 2, 4])], ids=str)
+@pytest.mark.parametrize(
+    "answer", [None, 3, [0, 2, 4], lambda problem: 1 / 0, Answer([0, 2, 4])], ids=lambda answer: type(answer).__name__
+)
 def test_what_is_no_answer_is_refused(answer):
     with pytest.raises(SolverFailed, match="'own'"):
         solve(BLOCKS, own(Assignment, answer))

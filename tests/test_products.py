@@ -48,6 +48,15 @@ def test_products_are_those_of_the_definition_in_double_precision(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_the_order_of_the_visits_changes_no_bit(kind):
+    features, random = table(kind), np.random.default_rng(3)
+    rows, w = random.permutation(5000)[:4999], random.normal(size=37)
+    scores = row_scores(features, rows, w)
+    for turns in (np.argsort(rows), random.permutation(4999)):
+        np.testing.assert_array_equal(row_scores(features, rows, w, turns), scores)
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_sums_in_one_pass_are_the_two_sums(kind):
     features, random = table(kind), np.random.default_rng(4)
     rows, r, other = random.permutation(5000)[:3000], random.normal(size=3000), random.normal(size=3000)

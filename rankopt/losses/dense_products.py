@@ -15,13 +15,17 @@ TABLES = [nb.types.Array(number, 2, "C", readonly=True) for number in (nb.float6
 SUMS = nb.types.Array(nb.float64, 2, "C")
 
 
-@compiled([nb.void(table, READ_INTS, READ_FLOATS, nb.int64, nb.int64, FLOATS) for table in TABLES], reassociate=True)
-def dense_scores(table: Floats, rows: Ints, w: Floats, first: int, last: int, scores: Floats) -> None:
-    """scores[i] = ⟨row rows[i] of the table, w⟩ for first <= i < last.
+@compiled(
+    [nb.void(table, READ_INTS, READ_INTS, READ_FLOATS, nb.int64, nb.int64, FLOATS) for table in TABLES],
+    reassociate=True,
+)
+def dense_scores(table: Floats, rows: Ints, turns: Ints, w: Floats, first: int, last: int, scores: Floats) -> None:
+    """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last.
 
     Every row is summed in the same order, so equal rows have equal scores wherever they stand.
     """
-    for i in range(first, last):
+    for t in range(first, last):
+        i = turns[t]
         row = table[rows[i]]
         total = 0.0
         for j in range(w.size):

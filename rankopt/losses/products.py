@@ -29,21 +29,28 @@ def parts_of(offsets: Ints, rows: int = PART) -> Ints:
     return np.unique(np.concatenate([[0], bounds, offsets[-1:]]))
 
 
-def row_scores(features: Any, rows: Ints, w: Floats) -> Floats:
-    """(N,) ⟨features[rows[i]], w⟩."""
+def row_scores(features: Any, rows: Ints, w: Floats, turns: Ints | None = None) -> Floats:
+    """(N,) ⟨features[rows[i]], w⟩.
+
+    turns: an order in which the documents are visited, a permutation of 0 ... N - 1. It changes no score; where it
+        follows the rows as they lie in memory, it saves up to two thirds of the time.
+    """
     scores = np.empty(rows.size)
+    turns = np.arange(rows.size) if turns is None else turns
     w = np.ascontiguousarray(w, dtype=np.float64)
     count = -(-rows.size // PART)
     if hasattr(features, "tocsr"):
         from rankopt.losses.sparse_products import sparse_scores
 
         entries = _entries(features)
-        share(count, lambda p: sparse_scores(*entries, rows, w, p * PART, min(rows.size, (p + 1) * PART), scores))
+        share(
+            count, lambda p: sparse_scores(*entries, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores)
+        )
     else:
         from rankopt.losses.dense_products import dense_scores
 
         table = np.ascontiguousarray(features)
-        share(count, lambda p: dense_scores(table, rows, w, p * PART, min(rows.size, (p + 1) * PART), scores))
+        share(count, lambda p: dense_scores(table, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores))
     return scores
 
 

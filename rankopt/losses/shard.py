@@ -70,10 +70,13 @@ class Shard:
 
     def scores(self, w: Floats, queries: tuple[int, int] | None = None) -> Floats:
         """X w (n,), or X Wᵀ (n, slots); of the queries first <= q < last of the shard, if `queries` says so."""
-        rows = self.rows if queries is None else self.rows[slice(*self.offsets[list(queries)])]
+        if queries is None or queries == (0, len(self)):
+            rows, turns = self.rows, self._turns
+        else:
+            rows, turns = self.rows[slice(*self.offsets[list(queries)])], None
         if self.slots is None:
-            return row_scores(self.features, rows, w)
-        return np.stack([row_scores(self.features, rows, own) for own in w.reshape(self.slots, -1)], axis=1)
+            return row_scores(self.features, rows, w, turns)
+        return np.stack([row_scores(self.features, rows, own, turns) for own in w.reshape(self.slots, -1)], axis=1)
 
     def answer(self, question: Question) -> ShardAt:
         """Values and planes of the queries asked for that are here."""
@@ -129,6 +132,11 @@ class Shard:
         else:
             sums = pair_sums(self.features, rows, rs[0], rs[1], bounds)
         return tuple(part.sum(axis=0, keepdims=True) for part in sums) if merged else sums
+
+    @cached_property
+    def _turns(self) -> Ints:
+        """The documents as they lie in memory."""
+        return np.argsort(self.rows)
 
     @cached_property
     def _parts(self) -> Ints:

@@ -1,4 +1,7 @@
-"""X w and Xᵀ r over chosen rows of a CSR table: float32 or float64 features, sums in float64."""
+"""X w and Xᵀ r over chosen rows of a CSR table: float32 or float64 features, sums in float64.
+
+Indices are read as unsigned numbers: a negative one would count from the end, and to ask takes longer than to add.
+"""
 
 from itertools import product
 
@@ -21,16 +24,25 @@ PARTS = [
 SUMS = nb.types.Array(nb.float64, 2, "C")
 
 
-@compiled([nb.void(data, at, at, READ_INTS, READ_FLOATS, nb.int64, nb.int64, FLOATS) for data, at in PARTS])
+@compiled([nb.void(data, at, at, READ_INTS, READ_INTS, READ_FLOATS, nb.int64, nb.int64, FLOATS) for data, at in PARTS])
 def sparse_scores(
-    data: Floats, columns: Ints, starts: Ints, rows: Ints, w: Floats, first: int, last: int, scores: Floats
+    data: Floats,
+    columns: Ints,
+    starts: Ints,
+    rows: Ints,
+    turns: Ints,
+    w: Floats,
+    first: int,
+    last: int,
+    scores: Floats,
 ) -> None:
-    """scores[i] = ⟨row rows[i] of the table, w⟩ for first <= i < last."""
-    for i in range(first, last):
+    """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last."""
+    for t in range(first, last):
+        i = turns[t]
         row = rows[i]
         total = 0.0
-        for entry in range(starts[row], starts[row + 1]):
-            total += data[entry] * w[columns[entry]]
+        for entry in range(nb.uint64(starts[row]), nb.uint64(starts[row + 1])):
+            total += data[entry] * w[nb.uint64(columns[entry])]
         scores[i] = total
 
 
@@ -53,5 +65,5 @@ def sparse_sums(
         for i in range(bounds[p], bounds[p + 1]):
             if r[i] != 0.0:
                 row = rows[i]
-                for entry in range(starts[row], starts[row + 1]):
-                    total[columns[entry]] += r[i] * data[entry]
+                for entry in range(nb.uint64(starts[row]), nb.uint64(starts[row + 1])):
+                    total[nb.uint64(columns[entry])] += r[i] * data[entry]
