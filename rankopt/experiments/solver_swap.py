@@ -31,7 +31,7 @@ ARGMAX: tuple[Entrant, ...] = ("exact", "scipy", "ortools", "highs", "cvxpy:CLAR
 MASTERS: tuple[Entrant, ...] = (
     "active_set", "block_ascent", "qpsolvers:piqp", "cvxpy:CLARABEL",
 )  # fmt: skip
-METHODS: tuple[Any, ...] = ("bundle", Bundle(groups=1), "cutting_planes")
+METHODS: tuple[Any, ...] = ("bundle", Bundle(groups=1))
 """One slack or several make other masters, and some solvers take those of one slack alone."""
 MEASURES = tuple(f"nDCG@{k}" for k in range(1, 11))
 
