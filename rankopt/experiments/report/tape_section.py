@@ -106,14 +106,19 @@ def _wins(rows: Sequence[Row]) -> Html:
 
 
 def _differing(rows: Sequence[Row]) -> list[Html]:
+    """Each answer that is not the others', once: beside one that solved the problem, where there is one."""
+    told: dict[tuple[str, str], tuple[Row, Row]] = {}
     pairs = agreement(rows).differing
-    if not pairs:
+    for a, b in sorted(pairs, key=lambda pair: all(row.status is not Outcome.SOLVED for row in pair)):
+        one, other = (b, a) if a.status is Outcome.SOLVED else (a, b)
+        told.setdefault((one.problem, one.solver), (one, other))
+    if not told:
         return []
     lines = [
-        [a.problem, a.solver, a.value, a.status.words, b.solver, b.value, b.status.words] for a, b in pairs[:MOST_LINES]
+        [a.problem, a.solver, a.value, a.status.words, b.solver, b.value, b.status.words] for a, b in told.values()
     ]
     head = ["problem", "solver", "value", "outcome", "other solver", "its value", "its outcome"]
-    return [table(head, lines, f"Where values differ ({_of(len(lines), len(pairs))})")]
+    return [table(head, lines[:MOST_LINES], f"Where values differ ({_of(len(lines[:MOST_LINES]), len(lines))})")]
 
 
 def _trouble(rows: Sequence[Row]) -> list[Html]:
