@@ -26,3 +26,12 @@ def rows():
     grades = np.clip(np.round(features @ rng.normal(size=features_) + rng.normal(size=documents)), 0, 4)
     qid = rng.permutation(np.concatenate([np.arange(queries), rng.integers(0, queries, documents - queries)]))
     return features, grades, qid
+
+
+@pytest.fixture
+def scratch(tmp_path, monkeypatch):
+    """A folder that takes all temporary files."""
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder

@@ -3,18 +3,15 @@
 import copy
 import gc
 import os
-import signal
-import subprocess
 import sys
-import time
 import warnings
-from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
 from doomed_solvers import Bound, Dying, Failing, Fatal
+from same_bits import assert_same
 from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -79,15 +76,6 @@ def stored(kind, X, folder):
     return X.astype(kind)
 
 
-def assert_same(one, other):
-    """Equal bit for bit: weights, certificate and all of the history but the seconds."""
-    assert one.coef_.tobytes() == other.coef_.tobytes()
-    assert one.certificate_ == other.certificate_
-    for field in fields(one.history_):
-        if not field.name.startswith("seconds"):
-            assert getattr(one.history_, field.name).tobytes() == getattr(other.history_, field.name).tobytes()
-
-
 def children():
     return [process for process in psutil.Process().children(recursive=True) if process.is_running()]
 
@@ -95,15 +83,6 @@ def children():
 def left_behind(before, folder):
     """Processes and files that were not there before."""
     return {process.pid for process in children()} - before, list(folder.iterdir())
-
-
-@pytest.fixture
-def scratch(tmp_path, monkeypatch):
-    """A folder that takes all temporary files of engines."""
-    folder = tmp_path / "scratch"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    return folder
 
 
 @pytest.mark.parametrize("kind", TABLES)
@@ -300,66 +279,6 @@ def test_a_mapped_table_is_written_where_its_file_holds_other_numbers(change, tm
         w = np.arange(4.0)
         np.testing.assert_array_equal(there.shard.scores(w), own.scores(w))
         assert there.shard.remembered == {}
-
-
-SCRIPT = """
-import sys
-import numpy as np
-from rankopt.losses import plan
-from rankopt.rankers import LargeMarginRanker
-{extra}
-plan.SHARD_ROWS = 40
-rng = np.random.default_rng(0)
-X, y = rng.normal(size=(160, 4)), rng.integers(0, 3, 160).astype(float)
-ranker = LargeMarginRanker(lam=0.1, engine={engine!r}, n_jobs=2, {options})
-ranker.fit(X, y, qid=np.repeat(np.arange(16), 10))
-print(ranker.coef_.tobytes().hex())
-"""
-
-
-def script(engine, extra="", options="", file=None):
-    """A script without `if __name__ == "__main__"`, from a file or from standard input."""
-    text = SCRIPT.format(engine=engine, extra=extra, options=options)
-    if file is not None:
-        file.write_text(text)
-    call = [sys.executable, "-W", "error", "-" if file is None else str(file)]
-    given = text if file is None else None
-    return subprocess.run(call, input=given, capture_output=True, text=True, timeout=240)
-
-
-@pytest.mark.parametrize(("engine", "place"), [("dask", "file"), ("processes", "file"), ("processes", "stdin")])
-def test_scripts_need_no_guard(engine, place, tmp_path):
-    file = None if place == "stdin" else tmp_path / "script.py"
-    told, alone = script(engine, file=file), script("threads")
-    assert told.returncode == 0, told.stderr
-    assert told.stdout == alone.stdout
-    assert told.stderr == ""
-
-
-def test_a_solver_of_the_script_itself_is_an_error_with_a_cure():
-    extra = "from formulations.solvers.exact import Exact\nclass Own(Exact): pass"
-    told = script("processes", extra, "argmax=Own()")
-    assert told.returncode == 1
-    assert "OptionError" in told.stderr
-    assert "define them in a file that can be imported" in told.stderr
-
-
-@pytest.mark.parametrize("engine", REMOTE)
-def test_workers_and_files_go_with_a_parent_that_is_killed(engine, scratch):
-    stay = "callbacks=[lambda step, state: print('step', flush=True) or __import__('time').sleep(60)]"
-    call = [sys.executable, "-c", SCRIPT.format(engine=engine, extra="", options=stay)]
-    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}) as run:
-        assert run.stdout.readline() == "step\n"
-        workers = psutil.Process(run.pid).children(recursive=True)
-        assert len(workers) >= 2
-        assert list(scratch.iterdir())
-        run.send_signal(signal.SIGKILL)
-    _, alive = psutil.wait_procs(workers, timeout=30)
-    assert alive == []
-    deadline = time.monotonic() + 10
-    while list(scratch.iterdir()) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert list(scratch.iterdir()) == []
 
 
 def test_a_missing_package_is_named(monkeypatch):
