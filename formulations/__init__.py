@@ -53,14 +53,23 @@ if TYPE_CHECKING:
     from formulations.margin_dual import margin_dual as margin_dual
     from formulations.marginal_ranking import marginal_ranking as marginal_ranking
     from formulations.matching import matching as matching
+    from formulations.modeling.assignment import Assignment as Assignment
     from formulations.modeling.batch import BatchSolution as BatchSolution
     from formulations.modeling.batch import solve_batch as solve_batch
     from formulations.modeling.certify import Certificate as Certificate
     from formulations.modeling.certify import certify as certify
+    from formulations.modeling.constrained_ranking import ConstrainedRanking as ConstrainedRanking
+    from formulations.modeling.flow import MinCostFlow as MinCostFlow
+    from formulations.modeling.grouped_simplex import GroupedSimplexQP as GroupedSimplexQP
+    from formulations.modeling.linear_program import LinearProgram as LinearProgram
+    from formulations.modeling.quadratic_program import QuadraticProgram as QuadraticProgram
+    from formulations.modeling.rank_two import RankTwoAssignment as RankTwoAssignment
     from formulations.modeling.ranking_set import RankingSet as RankingSet
     from formulations.modeling.solution import Solution as Solution
     from formulations.modeling.solution import Status as Status
+    from formulations.modeling.solve import Answer as Answer
     from formulations.modeling.solve import solve as solve
+    from formulations.own_solver import own as own
     from formulations.ranking import ranking as ranking
     from formulations.ranking_set import ranking_set as ranking_set
     from formulations.solvers import accepting as accepting
@@ -78,25 +87,33 @@ GALLERY = {
 """Every problem, `name: "module:function"`."""
 
 WORDS = {
+    "Answer": "formulations.modeling.solve:Answer",
+    "Assignment": "formulations.modeling.assignment:Assignment",
     "BatchSolution": "formulations.modeling.batch:BatchSolution",
     "Certificate": "formulations.modeling.certify:Certificate",
+    "ConstrainedRanking": "formulations.modeling.constrained_ranking:ConstrainedRanking",
     "DemographicParity": "formulations.exposure:DemographicParity",
     "DisparateImpact": "formulations.exposure:DisparateImpact",
     "DisparateTreatment": "formulations.exposure:DisparateTreatment",
     "ExposureLimits": "formulations.exposure:ExposureLimits",
     "FormulationError": "formulations.errors:FormulationError",
     "Fractional": "formulations.errors:Fractional",
+    "GroupedSimplexQP": "formulations.modeling.grouped_simplex:GroupedSimplexQP",
     "Infeasible": "formulations.errors:Infeasible",
     "InvalidProblem": "formulations.errors:InvalidProblem",
+    "LinearProgram": "formulations.modeling.linear_program:LinearProgram",
     "Lottery": "formulations.lottery:Lottery",
+    "MinCostFlow": "formulations.modeling.flow:MinCostFlow",
     "Proof": "formulations.integrality.evidence:Proof",
+    "QuadraticProgram": "formulations.modeling.quadratic_program:QuadraticProgram",
+    "RankTwoAssignment": "formulations.modeling.rank_two:RankTwoAssignment",
     "RankingSet": "formulations.modeling.ranking_set:RankingSet",
     "Refuted": "formulations.errors:Refuted",
     "Solution": "formulations.modeling.solution:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
     "Status": "formulations.modeling.solution:Status",
-    "Undecided": "formulations.integrality.evidence:Undecided",
     "Unbounded": "formulations.errors:Unbounded",
+    "Undecided": "formulations.integrality.evidence:Undecided",
     "UnknownSolver": "formulations.errors:UnknownSolver",
     "Unsupported": "formulations.errors:Unsupported",
     "Witness": "formulations.integrality.evidence:Witness",
@@ -106,6 +123,7 @@ WORDS = {
     "decompose": "formulations.lottery:decompose",
     "integrality_gap": "formulations.integrality.gap:integrality_gap",
     "named": "formulations.solvers:named",
+    "own": "formulations.own_solver:own",
     "read_statement": "formulations.statement_file:read_statement",
     "solve": "formulations.modeling.solve:solve",
     "solve_batch": "formulations.modeling.batch:solve_batch",

@@ -7,15 +7,19 @@ FormulationError
 ├── Unsupported (TypeError)        no chain of bridges leads from the form to one that the solver accepts
 ├── UnknownSolver (ValueError)     no solver has this name, or its package is not installed
 ├── SolverFailed (RuntimeError)    the solver gave up, crashed or returned something that is no answer
+│   ├── Crashed                    it raised what a solver should not; the cause is attached
+│   ├── NoAnswer                   what it returned is no point of the problem, or it denies that there is one
 │   └── Fractional                 the relaxation that it solved has a fractional optimum where a whole one is asked for
 └── Refuted (ArithmeticError)      a claim of a solution is false when recomputed from the data
 """
 
 __all__ = [
+    "Crashed",
     "FormulationError",
     "Fractional",
     "Infeasible",
     "InvalidProblem",
+    "NoAnswer",
     "Refuted",
     "SolverFailed",
     "Unbounded",
@@ -50,6 +54,14 @@ class UnknownSolver(FormulationError, ValueError):
 
 class SolverFailed(FormulationError, RuntimeError):
     """The solver gave up, crashed, or returned something that is no answer."""
+
+
+class Crashed(SolverFailed):
+    """The solver raised what a solver should not; `__cause__` is what it raised."""
+
+
+class NoAnswer(SolverFailed):
+    """What the solver returned is no point of the problem, or it denies that a solvable problem has one."""
 
 
 class Fractional(SolverFailed):

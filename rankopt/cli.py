@@ -21,6 +21,7 @@ COMMANDS = {
         "rankopt.commands.verify:verify",
         "Prove or refute that the linear program of a set of rankings is whole.",
     ),
+    "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same work: who is fast, who agrees, who fails."),
     "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }

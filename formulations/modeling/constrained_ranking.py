@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, finite
-from formulations.errors import InvalidProblem, SolverFailed
+from formulations.errors import InvalidProblem, NoAnswer
 from formulations.modeling.assignment import is_order
 from formulations.modeling.form import EPSILON, Form
 from formulations.modeling.linear_program import LinearProgram
@@ -148,7 +148,7 @@ class ConstrainedRanking(Form):
         found = super().solution(x, y)
         if found.violation > 0.0:
             breaks = ", ".join(self.admissible.broken(x))
-            raise SolverFailed(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
+            raise NoAnswer(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
         return found
 
     def write(self, path: str | Path) -> None:

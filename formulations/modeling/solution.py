@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.errors import SolverFailed
+from formulations.errors import NoAnswer
 
 if TYPE_CHECKING:
     from formulations.modeling.form import Form
@@ -83,10 +83,10 @@ class Solution:
 
 def judged(problem: Form, x: NDArray[Any], y: Floats | None) -> Solution:
     """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x where it
-    is missing or leaves a gap that recovered prices close. Raises `SolverFailed` if x is no point of the problem."""
+    is missing or leaves a gap that recovered prices close. Raises `NoAnswer` if x is no point of the problem."""
     violation = problem.violation(x)
     if not np.isfinite(violation):
-        raise SolverFailed(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
+        raise NoAnswer(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
     value = problem.value(x)
     rounding = problem.rounding
     candidates: list[tuple[float, Floats | None]] = []

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.errors import FormulationError, Fractional, Infeasible, SolverFailed, Unbounded, Unsupported
+from formulations.errors import (
+    Crashed,
+    FormulationError,
+    Fractional,
+    Infeasible,
+    NoAnswer,
+    SolverFailed,
+    Unbounded,
+    Unsupported,
+)
 from formulations.modeling.bridges import Chain, chains, crossings
 from formulations.modeling.crossing import Back
 from formulations.modeling.cvxpy_problem import CvxpyProblem
@@ -195,19 +204,19 @@ def _answered(
     except (Infeasible, Unbounded) as error:
         if not problem.solvable:
             raise
-        raise SolverFailed(f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}") from error
+        raise NoAnswer(f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}") from error
     except FormulationError:
         raise
     except Exception as error:  # whatever a solver package, or a solver of the user's own, dies of
-        raise SolverFailed(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
+        raise Crashed(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
     if not (isinstance(answer, Answer) and isinstance(answer.x, np.ndarray)):
-        raise SolverFailed(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")
+        raise NoAnswer(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")
     seconds = perf_counter() - began
     x, y = answer.x, answer.y
     if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
-        raise SolverFailed(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
+        raise NoAnswer(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
     if backs and not np.isfinite(restated.violation(x)):  # ways back believe that what they carry has the right shape
-        raise SolverFailed(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
+        raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)

@@ -69,7 +69,9 @@ def _load(path: str) -> Any:
 
 @cache
 def installed_version(package: str) -> str:
-    """The version of an installed distribution, "" if it is not installed."""
+    """The version of an installed distribution, "" if it is not installed, or has no name."""
+    if not package:
+        return ""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

@@ -119,7 +119,7 @@ class Cvxpy:
 
         if isinstance(problem, CvxpyProblem):
             self._run(problem.statement, warm=start is not None)
-            return Answer(problem.point(), None, str(problem.statement.status))
+            return Answer(problem.point(), None, str(problem.statement.status), _counted(problem.statement))
         statement, x, prices = _stated(problem)
         if start is not None and isinstance(x, cvxpy.Variable):
             x.value = start.x
@@ -130,7 +130,7 @@ class Cvxpy:
         y = prices() if isinstance(problem, LinearProgram) else None
         if isinstance(problem, QuadraticProgram):
             y = np.concatenate([prices(), point])
-        return Answer(point, y, str(statement.status))
+        return Answer(point, y, str(statement.status), _counted(statement))
 
     def _run(self, statement: Any, warm: bool) -> None:
         """Solve in cvxpy; raise what its status says."""
@@ -158,6 +158,12 @@ class Cvxpy:
             raise Unbounded(f"{self.spec!r} found the objective unbounded ({status})")
         if status not in (*cvxpy.settings.SOLUTION_PRESENT, cvxpy.USER_LIMIT):
             raise SolverFailed(f"{self.spec!r} returned no point ({status})")
+
+
+def _counted(statement: Any) -> dict[str, Any]:
+    """The back end's count of iterations, where it tells one."""
+    count = getattr(statement.solver_stats, "num_iters", None)
+    return {} if count is None else {"iterations": int(count)}
 
 
 def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tuple[Any, Any, Prices]:

@@ -66,9 +66,10 @@ class Highs:
         message = run.solve()
         x = np.array(run.highs.getSolution().col_value, dtype=np.float64)
         if not whole:
-            return Answer(x, run.prices(), message)
+            return Answer(x, run.prices(), message, {"iterations": run.iterations})
         x[problem.integer] = np.round(x[problem.integer])
         details = {"told_bound": (-run.scale if problem.maximises else run.scale) * run.highs.getInfo().mip_dual_bound}
+        details["iterations"] = run.iterations
         relaxation = _Run(problem, self, relaxed=True)
         try:
             relaxation.solve()
@@ -159,6 +160,12 @@ class _Run:
         names = [self.problem.row_name(row) for row in subset.row_index_]
         names += [f"limits of {self.problem.variable_name(column)}" for column in subset.col_index_]
         return f"Conflict: {', '.join(names)}"
+
+    @property
+    def iterations(self) -> int:
+        """Steps of the simplex method, or of the interior-point or first-order method that ran instead."""
+        info = self.highs.getInfo()
+        return int(max(0, info.simplex_iteration_count, info.ipm_iteration_count, info.pdlp_iteration_count))
 
     def prices(self) -> Floats | None:
         """A price a row, in the problem's own scale; None where HiGHS has none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option, table, waiting
+from rankopt.commands.output import as_given, as_json, json_option, report_option, table, waiting, write_report
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -22,8 +22,9 @@ MASTERS = ("block_ascent", "qpsolvers:piqp", "cvxpy:CLARABEL")
 
 @click.command()
 @click.option("--output", default="rankopt-demo", show_default=True, help="The folder that the results go to.")
+@report_option
 @json_option
-def demo(output: str, json_: bool) -> None:
+def demo(output: str, report: str | None, json_: bool) -> None:
     """Train on the sample `les-miserables`, show the gap closing, compare rankers, and swap solvers."""
     from rankopt.data import load_sample
 
@@ -41,12 +42,20 @@ def demo(output: str, json_: bool) -> None:
     with waiting("training through every pair of argmax and master solver ..."):
         swapped = _swapped(sample.train, say)
     written = _written(folder, rankers, sample.test)
+    if report is not None:
+        from rankopt.experiments.report.of_demo import page_of_demo
+
+        write_report(report, page_of_demo(rankers, swapped, sample.test, as_given()))
     say("Written")
     for path, what in written.items():
         say(f"  {path}  {what}", head=False)
     say(f"\n{perf_counter() - began:.0f} seconds in all.", head=False)
     if json_:
-        as_json({"test": means, "swap": swapped, "written": list(written), "seconds": perf_counter() - began})
+        swaps = [
+            {"argmax": argmax, "master": master, "objective": r.certificate_.primal, "bound": r.certificate_.bound}
+            for (argmax, master), r in swapped.items()
+        ]
+        as_json({"test": means, "swap": swaps, "written": list(written), "seconds": perf_counter() - began})
 
 
 def _say(text: str, head: bool = True) -> None:
@@ -128,7 +137,7 @@ def _gap(ranker: LargeMarginRanker, say: Any) -> None:
     click.echo()
 
 
-def _swapped(train: Queries, say: Any) -> list[dict[str, Any]]:
+def _swapped(train: Queries, say: Any) -> dict[tuple[str, str], LargeMarginRanker]:
     """One training problem through every pair of argmax and master solver: one objective."""
     from rankopt.rankers import LargeMarginRanker
 
@@ -150,10 +159,7 @@ def _swapped(train: Queries, say: Any) -> list[dict[str, Any]]:
         click.echo("All agree: every proven bound is below every objective.\n" if agree else "They do not agree.\n")
     if not agree:
         raise click.exceptions.Exit(1)
-    return [
-        {"argmax": argmax, "master": master, "objective": r.certificate_.primal, "bound": r.certificate_.bound}
-        for (argmax, master), r in cells.items()
-    ]
+    return cells
 
 
 def _written(folder: Path, rankers: dict[str, Any], test: Queries) -> dict[Path, str]:

@@ -1,18 +1,23 @@
-"""What commands print: a table to read, or one JSON object."""
+"""What commands print: a table to read, or one JSON object; and the page that they write."""
 
 from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-__all__ = ["as_json", "json_option", "table", "waiting"]
+__all__ = ["as_given", "as_json", "json_option", "report_option", "table", "waiting", "write_report"]
 
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
+report_option = click.option(
+    "--report", metavar="FILE", type=click.Path(dir_okay=False), help="Write the result as one HTML page, too."
+)
 
 
 def as_json(record: dict[str, Any]) -> None:
@@ -30,6 +35,21 @@ def as_json(record: dict[str, Any]) -> None:
     click.echo(json.dumps(plain(record), ensure_ascii=False, indent=2))
 
 
+def as_given() -> str:
+    """The command that runs, with the arguments that it was given."""
+    context = click.get_current_context()
+    words = ["rankopt", str(context.command.name)]
+    for part in context.command.params:
+        value = context.params.get(str(part.name))
+        if context.get_parameter_source(str(part.name)) is not ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(part, click.Option) and part.is_flag:
+            words.append(part.opts[0] if value else (part.secondary_opts or part.opts)[0])
+        else:
+            words += [*([part.opts[0]] if isinstance(part, click.Option) else []), str(value)]
+    return shlex.join(words)
+
+
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Print aligned columns, text to the left and all else to the right; bold head on a terminal."""
     cells = [[str(cell) for cell in row] for row in rows]
@@ -45,6 +65,13 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     click.secho(line(head), bold=True)
     for row in cells:
         click.echo(line(row))
+
+
+def write_report(path: str, page: str) -> None:
+    """Write a page and say so on standard error."""
+    from rankopt.experiments.report import save
+
+    click.echo(f"written: {save(page, path)}", err=True)
 
 
 @contextmanager

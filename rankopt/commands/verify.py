@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option
+from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
 
 if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
@@ -16,8 +17,9 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--effort", default=1, show_default=True, type=click.IntRange(1), help="How long to look for a witness.")
 @click.option("--seed", default=0, show_default=True, help="Of that search.")
+@report_option
 @json_option
-def verify(file: str, effort: int, seed: int, json_: bool) -> None:
+def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -> None:
     """Prove or refute that the linear program of the set in FILE (TOML) is whole.
 
     The answer is checked by a function that trusts nothing of the one that found it. Where FILE has a profit, this one
@@ -53,6 +55,10 @@ def verify(file: str, effort: int, seed: int, json_: bool) -> None:
     confirm(problem, found)
     gap = integrality_gap(problem) if isinstance(problem, ConstrainedRanking) else None
     verdict = type(found).__name__.lower()
+    if report is not None:
+        from rankopt.experiments.report.of_set import page_of_set
+
+        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given()))
     if json_:
         record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
         if gap is not None:

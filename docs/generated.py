@@ -1,0 +1,156 @@
+"""Pages that mkdocs makes from the packages themselves, so that nothing stands twice: the gallery and the API."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+import formulations
+from formulations.tables import load
+from rankopt.cli import COMMANDS
+
+TABLES = {
+    "rankopt": [
+        ("What most programs need", "rankopt", "FRONT"),
+        ("Data", "rankopt.data", "PARTS"),
+        ("Rankers", "rankopt.rankers", "RANKERS"),
+        ("Measures", "rankopt.measures", "MEASURES"),
+        ("Beside the measures", "rankopt.measures", "PARTS"),
+        ("Bounds of the regret", "rankopt.losses", "BOUNDS"),
+        ("Methods", "rankopt.optimize", "METHODS"),
+        ("Engines", "rankopt.engines", "ENGINES"),
+        ("Experiments", "rankopt.experiments", "PARTS"),
+        ("Checks of what you add", "rankopt.testing", None),
+    ],
+    "formulations": [
+        ("Problems", "formulations", "GALLERY"),
+        ("Words", "formulations", "WORDS"),
+        ("Solvers", "formulations.solvers", "SOLVERS"),
+        ("Checks of what you add", "formulations.testing", None),
+    ],
+}
+"""For each page of the API its parts: heading, module, and the table that lists them (None: what `__all__` names)."""
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Add the generated pages to those of the folder."""
+    pages: dict[str, Callable[[], str]] = {"formulations/index.md": gallery, "api/command-line.md": command_line}
+    pages |= {f"formulations/{name}.md": (lambda name=name: formulation(name)) for name in formulations.GALLERY}
+    pages |= {f"api/{package}.md": (lambda package=package: api(package)) for package in TABLES}
+    for path, write in pages.items():
+        files.append(File.generated(config, path, content=write()))
+    return files
+
+
+def gallery() -> str:
+    """All problems, each in a line."""
+    rows = [
+        f"| [`{name}`]({name}.md) | {plain(first_line(module_of(place)))} |"
+        for name, place in formulations.GALLERY.items()
+    ]
+    return "\n".join(
+        ["# Formulations", "", plain(formulations.__doc__ or "", code=True), "", "| name | what |", "|---|---|", *rows]
+    )
+
+
+def formulation(name: str) -> str:
+    """One problem: its statement and example, and how it is called."""
+    place = formulations.GALLERY[name]
+    title, _, statement = (module_of(place).__doc__ or "").partition("\n")
+    parts = [
+        f"# {name}",
+        plain(title),
+        plain(statement, code=True),
+        "## How it is called",
+        *described(name, load(place)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def api(package: str) -> str:
+    """The tables of a package: what is in each, with what its docstring begins with, and below it each in full."""
+    parts = [f"# {package}", plain(inspect.getdoc(import_module(package)) or "", code=True)]
+    full: dict[str, list[str]] = {}
+    for heading, module, table in TABLES[package]:
+        entries = listed(module, table)
+        rows = [f"| [`{name}`](#{anchor(name)}) | {plain(first_line(thing))} |" for name, thing in entries.items()]
+        parts += [f"## {heading}", f"`{module}`", "\n".join(["| name | what |", "|---|---|", *rows])]
+        full |= {name: described(name, thing) for name, thing in entries.items() if name not in full}
+    parts += ["## Each in full"]
+    for name, lines in sorted(full.items()):
+        parts += [f"### `{name}` {{ #{anchor(name)} }}", *lines]
+    return "\n\n".join(parts) + "\n"
+
+
+def command_line() -> str:
+    """What each command says of itself under `--help`."""
+    import click
+
+    parts = ["# Command line"]
+    for name, (place, _) in COMMANDS.items():
+        command = load(place)
+        context = click.Context(command, info_name=f"rankopt {name}", terminal_width=110, max_content_width=110)
+        parts += [f"## rankopt {name}", f"```text\n{command.get_help(context)}\n```"]
+    return "\n\n".join(parts) + "\n"
+
+
+def listed(module: str, table: str | None) -> Mapping[str, Any]:
+    """What a table names, loaded."""
+    home = import_module(module)
+    if table is None:
+        return {name: getattr(home, name) for name in home.__all__}
+    return {name: load(place) for name, place in getattr(home, table).items()}
+
+
+def described(name: str, thing: Any) -> list[str]:
+    """How a thing is called, and its docstring as it stands."""
+    parts = []
+    if callable(thing) and not isinstance(thing, type) and not inspect.isfunction(thing):
+        thing = type(thing)  # a measure is a value: its family tells more
+    elif callable(thing) and not (isinstance(thing, type) and issubclass(thing, BaseException)):
+        parts.append(f"```python\n{name}{arguments(thing)}\n```")
+    return [*parts, plain(inspect.getdoc(thing) or "", code=True)]
+
+
+def arguments(thing: Any) -> str:
+    """The names of the arguments and their defaults; the docstring says what they are."""
+    bare = inspect.Parameter.empty
+    found = inspect.signature(thing)
+    named = [one.replace(annotation=bare) for one in found.parameters.values()]
+    text = str(found.replace(parameters=named, return_annotation=bare))
+    return re.sub(r"<(?:function|class) '?([\w.<>]+)'?(?: at 0x[0-9a-f]+)?>", r"\1", text)
+
+
+def first_line(thing: Any) -> str:
+    """The first sentence of a docstring."""
+    if not isinstance(thing, type) and not inspect.isroutine(thing) and not inspect.ismodule(thing):
+        thing = type(thing)
+    text = (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
+    return text if len(text) < 160 else text[:160].rpartition(" ")[0] + " …"
+
+
+def plain(text: str, code: bool = False) -> str:
+    """Text that Markdown leaves alone: a block as it stands, or a line whose signs mean nothing outside `code`."""
+    if code:
+        return f"```text\n{inspect.cleandoc(text).strip()}\n```" if text.strip() else ""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # a backtick was cut off
+        return plain(text.replace("`", ""))
+    return "`".join(part if i % 2 else re.sub(r"([\\*_{}\[\]<>|#])", r"\\\1", part) for i, part in enumerate(parts))
+
+
+def anchor(name: str) -> str:
+    return f"entry-{name}"
+
+
+def module_of(place: str) -> Any:
+    """The module of a gallery function; `formulations.ranking` itself is the function."""
+    import sys
+
+    load(place)
+    return sys.modules[place.partition(":")[0]]

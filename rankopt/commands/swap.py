@@ -1,0 +1,136 @@
+"""`rankopt swap`: every solver on the same work, live training with each of them, a table and a report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
+from rankopt.commands.reading import queries_at
+from rankopt.commands.swap_table import show, summary
+
+if TYPE_CHECKING:
+    from rankopt.experiments.rows import Row
+
+
+@click.command()
+@click.argument("data", required=False, type=click.Path(exists=True))
+@click.option("--test", "test_file", type=click.Path(exists=True), help="Queries on which learnt rankers are measured.")
+@click.option("--argmax", help="Solvers of the ranking, comma between them; 'all' that are installed, 'none'.")
+@click.option("--master", help="Solvers of the master program; likewise. module:attribute names one of your own.")
+@click.option("--method", help="Ways to minimise; likewise.")
+@click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
+@click.option(
+    "--bound", type=click.Choice(["convex", "tie-aware", "nonconvex"]), default="nonconvex", show_default=True,
+    help="Which upper bound of the measure's regret.",
+)  # fmt: skip
+@click.option("--lam", type=float, default=0.1, show_default=True, help="Weight of the regulariser.")
+@click.option("--problems", default=24, show_default=True, help="About how many problems an argmax tape holds.")
+@click.option("--repeats", default=3, show_default=True, help="Timed runs of a problem; their median counts.")
+@click.option("--live/--no-live", default=True, show_default=True, help="Swap inside live training too.")
+@click.option("--time-limit", type=float, help="Seconds of a solver for a tape [3]; two thirds of it for a live run.")
+@click.option("--memory-limit", type=float, default=4.0, show_default=True, help="Gigabytes that a solver may take.")
+@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@click.option("--output", type=click.Path(dir_okay=False), help="Where rows are written, one JSON object a line.")
+@click.option("--resume", is_flag=True, help="Go on with the rows of --output.")
+@report_option
+@json_option
+def swap(
+    data: str | None,
+    test_file: str | None,
+    argmax: str | None,
+    master: str | None,
+    method: str | None,
+    measure: str,
+    bound: str,
+    lam: float,
+    time_limit: float | None,
+    memory_limit: float,
+    unjudged: float | None,
+    output: str | None,
+    resume: bool,
+    report: str | None,
+    json_: bool,
+    **options: Any,
+) -> None:
+    """Swap solvers on the queries of DATA, by default on a sample that comes along.
+
+    The problems that a training run meets are recorded and replayed through every solver; then training itself runs
+    with one argmax, master or method in the place of the usual one. Each solver works in a process of its own: crashes,
+    hangs and wrong answers are rows of the result. Exit code 1 says that an answer was refuted.
+    """
+    from formulations.modeling.grouped_simplex import GroupedSimplexQP
+    from formulations.modeling.rank_two import RankTwoAssignment
+    from formulations.solvers import accepting
+    from rankopt.data import load_sample
+    from rankopt.experiments.limits import Limits
+    from rankopt.experiments.rows import Outcome
+    from rankopt.experiments.shipping import method_spec
+    from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
+    from rankopt.optimize import METHODS as KNOWN
+    from rankopt.rankers import LargeMarginRanker
+
+    if resume and output is None:
+        raise click.UsageError("--resume goes on with the file that --output names; give it")
+    sys.path.append(os.getcwd())  # where a solver of the caller's own may stand
+    seconds = 3.0 if time_limit is None else time_limit
+    limits = Limits(
+        problem=max(10.0, seconds), tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)
+    )
+    usual = {method_spec(one): one for one in METHODS}
+    what: Any = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
+    features = None if data is None else what.n_features
+    experiment = SolverSwap(
+        what,
+        argmax=_chosen(argmax, ARGMAX, lambda: accepting(RankTwoAssignment)),
+        masters=_chosen(master, MASTERS, lambda: accepting(GroupedSimplexQP)),
+        methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
+        ranker=LargeMarginRanker(measure, bound=bound, lam=lam),
+        held_out=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
+        limits=limits,
+        **options,
+    )
+    rows = _watched(experiment.rows(output, resume=resume))
+    if output is not None:  # with what was there before
+        from rankopt.experiments.rows import read_rows
+
+        rows = read_rows(output)
+    if report is not None:
+        from rankopt.experiments.report.of_swap import page_of_swap
+
+        write_report(report, page_of_swap(rows, as_given()))
+    if json_:
+        as_json({"rows": len(rows), "summary": summary(rows), "output": output, "report": report})
+    else:
+        show(rows)
+        if output is not None:
+            click.echo(f"wrote {output}")
+    if any(row.status is Outcome.WRONG for row in rows):
+        raise click.exceptions.Exit(1)
+
+
+def _chosen(given: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
+    """The names given, the usual ones where none are, all that are installed for "all", none for "none"."""
+    if given is None:
+        return tuple(usual)
+    if given == "none":
+        return ()
+    return tuple(every()) if given == "all" else tuple(name.strip() for name in given.split(",") if name.strip())
+
+
+def _watched(rows: Any) -> list[Row]:
+    """The rows, the latest of them shown on a terminal while work goes on."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return list(rows)
+    found: list[Row] = []
+    with console.status("recording tapes ...") as status:
+        for row in rows:
+            found.append(row)
+            status.update(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
+    return found

@@ -1,0 +1,37 @@
+"""Experiments: solvers swapped on the same work, integrality studied as sets grow, and the page that shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from formulations.tables import member
+
+if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+    from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
+    from rankopt.experiments.limits import Limits as Limits
+    from rankopt.experiments.rows import Outcome as Outcome
+    from rankopt.experiments.rows import Row as Row
+    from rankopt.experiments.rows import read_rows as read_rows
+    from rankopt.experiments.solver_swap import SolverSwap as SolverSwap
+    from rankopt.experiments.tape import Tape as Tape
+
+PARTS = {
+    "IntegralityStudy": "rankopt.experiments.integrality:IntegralityStudy",
+    "Limits": "rankopt.experiments.limits:Limits",
+    "Outcome": "rankopt.experiments.rows:Outcome",
+    "Row": "rankopt.experiments.rows:Row",
+    "SolverSwap": "rankopt.experiments.solver_swap:SolverSwap",
+    "Tape": "rankopt.experiments.tape:Tape",
+    "read_rows": "rankopt.experiments.rows:read_rows",
+}
+"""Everything here, `name: "module:object"`."""
+
+__all__ = [*PARTS]
+
+
+def __getattr__(name: str) -> object:
+    return member(__name__, name, PARTS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

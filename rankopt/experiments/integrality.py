@@ -1,0 +1,190 @@
+"""The integrality study: which statements are proved, refuted or fractional, and how far relaxations overestimate.
+
+Statements grow in n documents, k positions and the number of blocks.
+
+Two questions are kept apart. Whether the linear program is whole for every objective is a property of the statement:
+proved, refuted by a witness, or undecided. How often it is not whole, and by how much then, is a property of statement
+and objective: profits of rank one (decay × score), of rank two (less discount × gain, the loss-augmented argmax), of
+full rank, and of few values (many ties) are drawn with the seed, and each is solved with and without integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.errors import FormulationError, Infeasible, Refuted
+from formulations.integrality.confirmation import confirm
+from formulations.integrality.evidence import Proof, Witness
+from formulations.integrality.gap import integrality_gap
+from formulations.integrality.verify import verify_integrality
+from formulations.modeling.linear_program import LinearProgram
+from formulations.modeling.ranking_set import RankingSet
+from rankopt.experiments.limits import Limits, memory_peak, start_peak
+from rankopt.experiments.row_file import RowFile, grown
+from rankopt.experiments.rows import Outcome, Row, versions
+from rankopt.experiments.statements import STATEMENTS, Statement
+
+__all__ = ["IntegralityStudy"]
+
+Floats = NDArray[np.float64]
+
+
+def rank_one(k: int, n: int, rng: np.random.Generator) -> Floats:
+    """Scores weighted by position."""
+    return np.asarray(np.outer(np.arange(1.0, k + 1) ** -0.5, rng.random(n)))
+
+
+def rank_two(k: int, n: int, rng: np.random.Generator) -> Floats:
+    """What the loss-augmented argmax maximises, made positive by a constant a position, which changes no optimum."""
+    discount, gain = 1.0 / np.log2(np.arange(2.0, k + 2)), rng.integers(0, 3, n)
+    return rank_one(k, n, rng) - np.outer(discount, gain) + 3.0
+
+
+def full_rank(k: int, n: int, rng: np.random.Generator) -> Floats:
+    return rng.random((k, n))
+
+
+def few_values(k: int, n: int, rng: np.random.Generator) -> Floats:
+    return np.asarray(rng.choice([1.0, 2.0, 4.0], (k, n)))
+
+
+OBJECTIVES: dict[str, Callable[[int, int, np.random.Generator], Floats]] = {
+    "rank one": rank_one,
+    "rank two": rank_two,
+    "full rank": full_rank,
+    "few values": few_values,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class IntegralityStudy:
+    """Every statement at every size, each in a process of its own with a limit of time.
+
+    statements: name → function of (n, k, blocks), a set of rankings or a linear program over its cells (None where it
+        makes no sense); functions of your own must be importable.
+    objectives: how many are drawn of each kind.
+    """
+
+    statements: Mapping[str, Statement] = field(default_factory=lambda: dict(STATEMENTS))
+    documents: tuple[int, ...] = (6, 10)
+    positions: tuple[int, ...] = (3, 4)
+    blocks: tuple[int, ...] = (2, 3, 4)
+    objectives: int = 10
+    limits: Limits = field(default_factory=Limits)
+    seed: int = 0
+
+    def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[Row]:
+        """All rows, also written line by line to `output`; `resume` goes on with that file."""
+        return list(self.rows(output, resume=resume))
+
+    def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[Row]:
+        """The rows as they are found, statement after statement, small sizes first."""
+        file = RowFile(output, resume)
+        for name, statement in self.statements.items():
+            sizes = [(n, k, b) for n in self.documents for k in self.positions for b in self.blocks if b <= n and k < n]
+            sizes = [size for size in sizes if statement(*size) is not None]
+            blanks = [self._blank(name, *size) for size in sizes]
+            job = Study(name, statement, tuple(sizes), tuple(blanks), self.objectives, self.seed)
+            yield from grown(file, job, blanks, self.limits, self.limits.problem)
+
+    def _blank(self, name: str, n: int, k: int, blocks: int) -> Row:
+        return Row(
+            kind="integrality", solver="verify_integrality", status=Outcome.GIVEN_UP,
+            problem=f"{name} n={n} k={k} blocks={blocks}", tape=f"integrality:{self.objectives}-{self.seed}",
+            sizes={"n": n, "k": k, "blocks": blocks}, facts={"statement": name}, versions=versions(), seed=self.seed,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The job of a worker: one statement at its sizes."""
+
+    name: str
+    statement: Statement
+    sizes: tuple[tuple[int, int, int], ...]
+    blanks: tuple[Row, ...]
+    objectives: int
+    seed: int
+
+    def open(self) -> Iterator[str]:
+        return iter(())
+
+    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
+        start_peak()
+        stated, blank = self.statement(*self.sizes[item]), self.blanks[item]
+        assert stated is not None
+        program: LinearProgram = stated if isinstance(stated, LinearProgram) else stated.program
+        blank = replace(blank, extent=f"{program.matrix.shape[0]} rows × {program.matrix.shape[1]} variables")
+        began = perf_counter()
+        try:
+            if isinstance(stated, RankingSet):
+                stated.check_nonempty()
+            answer = verify_integrality(program, seed=self.seed)
+            seconds = perf_counter() - began
+            facts: dict[str, Any] = {"statement": self.name}
+            if isinstance(answer, Proof):
+                status, facts["proof"] = Outcome.PROVED, answer.kind
+            elif isinstance(answer, Witness):
+                status = Outcome.REFUTED
+                facts |= {"witness": str(answer).splitlines()[0], "vertex": answer.vertex is not None}
+            else:
+                status = Outcome.UNDECIDED
+            confirmed = None
+            if status is not Outcome.UNDECIDED:
+                confirmed = bool(confirm(program, answer))  # raises where the evidence is false
+            row = replace(blank, status=status, seconds=seconds, repeats=1, facts=facts, certified=confirmed)
+            partial({"seconds": seconds, "facts": facts})
+            facts |= self._sampled(program, *self.sizes[item][:2])
+        except Infeasible as error:
+            return replace(blank, status=Outcome.FAILED, message=f"the set is empty: {error}")
+        except Refuted as error:
+            return replace(blank, status=Outcome.WRONG, certified=False, message=str(error))
+        except FormulationError as error:
+            return replace(blank, status=Outcome.FAILED, message=str(error))
+        return replace(row, facts=facts, memory=memory_peak())
+
+    def _sampled(self, program: LinearProgram, n: int, k: int) -> dict[str, Any]:
+        """How often and how far the relaxation overestimates, over all objectives and for each kind."""
+        rng = np.random.default_rng(self.seed)
+        kinds = {
+            name: [self._overestimate(program, draw(k, n, rng)) for _ in range(self.objectives)]
+            for name, draw in OBJECTIVES.items()
+        }
+        every = [share for shares in kinds.values() for share in shares]
+        return {**_summary(every), "kinds": {name: _summary(shares) for name, shares in kinds.items()}}
+
+    def _overestimate(self, program: LinearProgram, profit: Floats) -> float | None:
+        """(relaxation - best whole point) / best whole point; None where no point is whole."""
+        objective = np.zeros(program.objective.size)
+        cells = program.variables[0]
+        objective[: cells.size] = _on_cells(profit, cells)
+        try:
+            gap = integrality_gap(replace(program, objective=objective))
+        except Infeasible:
+            return None
+        return 0.0 if gap.integral else gap.absolute / abs(gap.whole.value)
+
+
+def _on_cells(profit: Floats, cells: Any) -> Floats:
+    """The profit of each cell that has a variable, in the order of the variables."""
+    if not cells.labelled:
+        return profit.ravel()
+    return np.array([profit[i, j] for i, j in cells.index])
+
+
+def _summary(shares: list[float | None]) -> dict[str, Any]:
+    known = [share for share in shares if share is not None]
+    return {
+        "objectives": len(shares),
+        "no_whole_point": len(shares) - len(known),
+        "fractional": sum(share is None or share > 0.0 for share in shares) / max(len(shares), 1),
+        "overestimate_mean": float(np.mean(known)) if known else None,
+        "overestimate_max": float(np.max(known)) if known else None,
+    }

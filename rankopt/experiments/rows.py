@@ -1,0 +1,196 @@
+"""What an experiment found, row by row: one JSON object a line.
+
+kinds of rows
+    argmax        a problem of an argmax tape, solved by one solver
+    master        a master program of a plane tape, solved by one solver
+    training      a run of training with one argmax, master or method put in the place of the usual one
+    integrality   a statement of a set of rankings at one size: proved whole, refuted, and how fractional it is
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from formulations.solvers import installed_version
+from rankopt.errors import DataError
+
+__all__ = ["KINDS", "Outcome", "Row", "read_rows", "versions", "written"]
+
+KINDS = ("argmax", "master", "training", "integrality")
+
+
+class Outcome(Enum):
+    """How a run ended, judged by us and never by the solver's word."""
+
+    SOLVED = "certified, and the gap is within the tolerance"
+    INEXACT = "certified and feasible, but the proven gap is above the tolerance"
+    WRONG = "refuted: no feasible point, or its value, bound or optimality is not what the solver says"
+    FAILED = "the solver gave up and said so"
+    CRASHED = "the solver raised what it should not, or took its process down"
+    TIMED_OUT = "killed at the limit of time"
+    OUT_OF_MEMORY = "stopped at the limit of memory"
+    UNSUPPORTED = "the solver does not take such problems"
+    MISSING = "the solver's package is not installed"
+    GIVEN_UP = "not tried: the solver used up its time for the tape, or broke down too often in a row"
+    PROVED = "integrality: the linear program is proved whole, for every objective"
+    REFUTED = "integrality: a witness shows that the program is not totally unimodular"
+    UNDECIDED = "integrality: neither proved nor refuted"
+
+    @property
+    def words(self) -> str:
+        """The name as a reader has it."""
+        return self.name.lower().replace("_", " ")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One solver on one problem, or one run, or one statement.
+
+    None stands for what is not known or makes no sense. Seconds and bytes are of this machine; all else is the same
+    whenever the same tape is replayed by the same versions.
+    """
+
+    kind: str
+    """One of KINDS."""
+    solver: str
+    """The name of what was tried: solver, or method; for integrality "verify_integrality"."""
+    status: Outcome
+    problem: str = ""
+    """The problem's name: unique within its tape, the same for all solvers. For training what was trained."""
+    tape: str = ""
+    """The tape's name and fingerprint, as in "argmax:1f0c9a27"; for training that of the data and settings."""
+    role: str = ""
+    """Training: which part was swapped, "argmax", "master" or "method"."""
+    extent: str = ""
+    """How large the problem is, in words."""
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """The same in numbers: positions, documents; planes, features, groups; queries, documents; n, k, blocks."""
+    step: int | None = None
+    """The step of the recorded run that met the problem."""
+    maximises: bool = True
+    """Whether value <= optimum <= bound; False for bound <= optimum <= value."""
+    value: float | None = None
+    """The objective of the answer, recomputed; for training the best proven objective."""
+    bound: float | None = None
+    """The bound on the optimum that we proved."""
+    scale: float | None = None
+    """The magnitude that the tolerance is relative to."""
+    tolerance: float | None = None
+    """The gap, relative to scale, up to which an answer counts as SOLVED."""
+    certified: bool | None = None
+    """Whether value, feasibility and bound hold when recomputed from the data alone."""
+    integral: bool | None = None
+    """Whether the solver's own point was whole before anything was rounded; None where the problem asks for none."""
+    ties: int | None = None
+    """Argmax: pairs of documents that could change places in the answer for nothing."""
+    iterations: int | None = None
+    """The solver's own count, where it tells one; for training the steps."""
+    seconds: float | None = None
+    """Median over `repeats` of the solver's own time, restating and judging left out; for training all of fit."""
+    seconds_whole: float | None = None
+    """The same with restating, carrying back and judging."""
+    repeats: int = 0
+    """How many timed runs the median is of."""
+    memory: int | None = None
+    """Peak resident bytes of the solver's process while it was at this problem, its packages included."""
+    version: str = ""
+    """Of the solver's package."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Of python, rankopt, numpy and the platform."""
+    seed: int | None = None
+    message: str = ""
+    """The solver's own words, or why the row is what it is."""
+    history: Mapping[str, Sequence[float | None]] = field(default_factory=dict)
+    """Training: columns step, round, seconds, primal, bound, of one length; the last known ones if it was killed."""
+    measures: Mapping[str, float | None] = field(default_factory=dict)
+    """Training: what the learnt ranker reaches on held-out queries, such as {"nDCG@10": 0.51}."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What only some rows have; for integrality proof, witness, objectives, fractional, overestimate_mean,
+    overestimate_max (shares of the whole optimum)."""
+
+    @property
+    def gap(self) -> float | None:
+        """Distance from value to bound, relative to scale; not below 0, None where one of them is not known."""
+        if self.value is None or self.bound is None:
+            return None
+        return max(self.bound - self.value if self.maximises else self.value - self.bound, 0.0) / (self.scale or 1.0)
+
+    @property
+    def key(self) -> tuple[str, str, str, str, str]:
+        """What the row is about: no two rows of a file share it."""
+        return self.kind, self.tape, self.problem, self.role, self.solver
+
+    @property
+    def answered(self) -> bool:
+        """Whether the solver gave a feasible answer that holds, exact or not."""
+        return self.status in (Outcome.SOLVED, Outcome.INEXACT)
+
+    def as_line(self) -> str:
+        """The row as one line of JSON; numbers that JSON does not know become null, fields at their default go."""
+        record = {name: _plain(value) for name, value in asdict(self).items() if value != _DEFAULTS.get(name, ...)}
+        return json.dumps(record, ensure_ascii=False)
+
+    @classmethod
+    def from_line(cls, line: str) -> Row:
+        """The row of one line; raises ValueError where it is none."""
+        record = json.loads(line)
+        if not isinstance(record, dict):
+            raise ValueError("a row is a JSON object")
+        known = {name: value for name, value in record.items() if name in _NAMES}
+        try:
+            return cls(**{**known, "status": Outcome[known["status"]]})
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"a row needs kind, solver and a known status: {error}") from error
+
+
+_NAMES = {entry.name for entry in fields(Row)}
+_DEFAULTS: dict[str, Any] = {
+    **{entry.name: entry.default for entry in fields(Row)},
+    **{name: {} for name in ("sizes", "versions", "history", "measures", "facts")},
+}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Outcome):
+        return value.name
+    if isinstance(value, Mapping):
+        return {str(name): _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def read_rows(path: str | PathLike[str]) -> list[Row]:
+    """The rows of a file. A last line without an end was cut off when its run was killed: it is no row."""
+    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    rows = []
+    for number, line in enumerate(lines[:-1], 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(Row.from_line(line))
+        except ValueError as error:
+            raise DataError(f"{path}, line {number} is no row of an experiment: {error}; remove the line") from error
+    return rows
+
+
+def written(rows: Iterable[Row]) -> str:
+    """The rows as text, one line each."""
+    return "".join(row.as_line() + "\n" for row in rows)
+
+
+def versions() -> dict[str, str]:
+    """What rows of this process are found with."""
+    packages = {name: installed_version(name) for name in ("rankopt", "numpy")}
+    return {"python": platform.python_version(), **packages, "platform": f"{sys.platform}-{platform.machine()}"}

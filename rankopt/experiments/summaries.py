@@ -1,0 +1,152 @@
+"""What rows say together: who agrees with whom, who is fast, who wins.
+
+Every summary takes rows of one kind, such as `of_kind(rows, "argmax")`; solvers are compared problem by problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.experiments.rows import Outcome, Row
+
+__all__ = [
+    "Agreement", "agreement", "gap_against_time", "of_kind", "pairwise_wins", "performance_profile",
+    "relative_gaps", "shifted_geometric_mean", "shifted_geometric_means", "solvers_of",
+]  # fmt: skip
+
+Floats = NDArray[np.float64]
+
+
+def of_kind(rows: Iterable[Row], kind: str) -> list[Row]:
+    """The rows of a kind, in their order."""
+    return [row for row in rows if row.kind == kind]
+
+
+def solvers_of(rows: Iterable[Row]) -> list[str]:
+    """The solvers in order of first appearance."""
+    return list(dict.fromkeys(row.solver for row in rows))
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """shares[a, b]: of the problems that a and b answered, those where their values are one, within the larger of their
+    tolerances; NaN where there are none. compared[a, b]: how many they answered. differing: both rows of each problem
+    where their values are not one, a before b."""
+
+    solvers: tuple[str, ...]
+    shares: Floats
+    compared: NDArray[np.int64]
+    differing: tuple[tuple[Row, Row], ...]
+
+
+def agreement(rows: Sequence[Row]) -> Agreement:
+    """Who agrees with whom. Answers that were refuted do not count as answers, but are in no agreement either: a WRONG
+    row differs from every answer."""
+    solvers, table = solvers_of(rows), _by_problem(rows)
+    count = len(solvers)
+    same, both = np.zeros((count, count), dtype=np.int64), np.zeros((count, count), dtype=np.int64)
+    differing = []
+    for answers in table.values():
+        for a, one in enumerate(solvers):
+            for b, other in enumerate(solvers):
+                if not (one in answers and other in answers):
+                    continue
+                x, y = answers[one], answers[other]
+                if not (_said(x) and _said(y) and (x.answered or y.answered or a == b)):
+                    continue
+                both[a, b] += 1
+                if _one_value(x, y) or a == b:
+                    same[a, b] += 1
+                elif a < b:
+                    differing.append((x, y))
+    with np.errstate(invalid="ignore"):
+        return Agreement(tuple(solvers), same / both, both, tuple(differing))
+
+
+def _said(row: Row) -> bool:
+    return row.answered or row.status is Outcome.WRONG
+
+
+def _one_value(x: Row, y: Row) -> bool:
+    if not (x.answered and y.answered) or x.value is None or y.value is None:
+        return False
+    scale = max(x.scale or 1.0, y.scale or 1.0)
+    allowed = max(x.tolerance or 0.0, y.tolerance or 0.0)
+    return abs(x.value - y.value) <= allowed * scale + 1e-12 * max(abs(x.value), abs(y.value))
+
+
+def shifted_geometric_mean(seconds: Iterable[float], shift: float) -> float:
+    """exp(mean(log(t + shift))) - shift: a mean of ratios, in which times far below the shift hardly count."""
+    times = np.array(list(seconds), dtype=np.float64)
+    return float(np.exp(np.log(times + shift).mean()) - shift) if times.size else float("nan")
+
+
+def shifted_geometric_means(rows: Sequence[Row], shift: float = 1e-3, penalty: float | None = None) -> dict[str, float]:
+    """Seconds of each solver over all problems of the rows. What it did not solve counts as `penalty` seconds, by
+    default ten times the longest time of any solver, so that giving up never pays."""
+    table = _by_problem(rows)
+    longest = max((row.seconds or 0.0 for row in rows), default=0.0)
+    missed = 10.0 * longest if penalty is None else penalty
+    return {
+        solver: shifted_geometric_mean((_time(answers.get(solver), missed) for answers in table.values()), shift)
+        for solver in solvers_of(rows)
+    }
+
+
+def performance_profile(rows: Sequence[Row]) -> dict[str, tuple[Floats, Floats]]:
+    """For each solver factors t >= 1 in rising order, and the share of all problems that it solved within t times the
+    seconds of the fastest that solved it [Dolan and Moré, Math. Program. 91, 2002]. Problems that nobody solved count.
+    """
+    table = _by_problem(rows)
+    fastest = [min(_time(row, np.inf) for row in answers.values()) for answers in table.values()]
+    curves = {}
+    for solver in solvers_of(rows):
+        times = np.array([_time(answers.get(solver), np.inf) for answers in table.values()])
+        solved = np.isfinite(times)
+        ratios = np.sort(times[solved] / np.maximum(np.array(fastest)[solved], 1e-12))
+        factors, counts = np.unique(ratios, return_counts=True)
+        curves[solver] = factors, np.cumsum(counts) / max(len(table), 1)
+    return curves
+
+
+def pairwise_wins(rows: Sequence[Row]) -> tuple[list[str], NDArray[np.int64]]:
+    """wins[a, b]: problems that a solved and b did not, or later. Equal times are nobody's win."""
+    solvers, table = solvers_of(rows), _by_problem(rows)
+    times = np.array(
+        [[_time(answers.get(solver), np.inf) for answers in table.values()] for solver in solvers], dtype=np.float64
+    ).reshape(len(solvers), len(table))
+    return solvers, np.array([[int((one < other).sum()) for other in times] for one in times], dtype=np.int64)
+
+
+def gap_against_time(rows: Sequence[Row]) -> dict[str, tuple[Floats, Floats]]:
+    """For each training run, named "role: solver", its seconds and its gap relative to the best objective at each."""
+    curves = {}
+    for row in rows:
+        if row.history:
+            seconds, primal, bound = (
+                np.array([np.nan if value is None else value for value in row.history[name]], dtype=np.float64)
+                for name in ("seconds", "primal", "bound")
+            )
+            curves[f"{row.role}: {row.solver}"] = seconds, relative_gaps(primal, bound)
+    return curves
+
+
+def relative_gaps(primal: Floats, bound: Floats) -> Floats:
+    """The gap at each step, relative to the best objective there; NaN where one of them is not known."""
+    return np.asarray(np.maximum(primal - bound, 0.0) / np.maximum(np.abs(primal), 1e-300))
+
+
+def _by_problem(rows: Iterable[Row]) -> Mapping[tuple[str, str, str], dict[str, Row]]:
+    table: dict[tuple[str, str, str], dict[str, Row]] = {}
+    for row in rows:
+        table.setdefault((row.tape, row.problem, row.role), {})[row.solver] = row
+    return table
+
+
+def _time(row: Row | None, missed: float) -> float:
+    """The seconds of a solved problem."""
+    return missed if row is None or row.status is not Outcome.SOLVED or row.seconds is None else row.seconds

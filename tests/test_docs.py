@@ -1,0 +1,81 @@
+"""Every block of the documentation runs, page by page, and prints what stands below it."""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = sorted(DOCS.rglob("*.md"))
+FENCE = re.compile(r"^```(\w+)(?: title=\"(.*?)\")?\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+NOT_RUN = ("pip install . && rankopt demo", "rankopt swap train.txt --test test.txt --argmax all")
+"""How blocks begin that do not run here: the walk of .ci/run does the first, in a new environment; the second takes
+minutes, on data that may not come along."""
+
+
+class Block(NamedTuple):
+    language: str
+    title: str
+    text: str
+
+
+def blocks(page):
+    return [Block(*found) for found in FENCE.findall(page.read_text(encoding="utf-8"))]
+
+
+def printed_by(block, names):
+    """Run a block in the current folder and return what it printed; None for one that is not to be run."""
+    if block.title:
+        Path(block.title).write_text(block.text, encoding="utf-8")
+        return None
+    if block.language == "python":
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(compile(block.text, "documentation", "exec"), names)
+        return output.getvalue()
+    if block.language == "sh" and not block.text.startswith(NOT_RUN):
+        path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", block.text],
+            capture_output=True, text=True, timeout=300, env={**os.environ, "PATH": path},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
+def test_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names, printed = {"__name__": "documentation"}, None
+    for block in blocks(page):
+        if block.language != "text":
+            printed = printed_by(block, names)
+            continue
+        assert printed is not None, f"no block that runs stands before: {block.text}"
+        same = doctest.OutputChecker().check_output(block.text, printed, SAME)
+        assert same, f"it says\n{block.text}but prints\n{printed}"
+
+
+def test_every_block_is_of_a_kind_that_is_run_or_checked():
+    assert len(PAGES) >= 5
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        assert len(blocks(page)) * 2 == len(re.findall("^```", text, flags=re.MULTILINE)), page
+        assert {block.language for block in blocks(page)} <= {"python", "sh", "text", "toml"}, page
+        assert all(block.title for block in blocks(page) if block.language == "toml"), page
+
+
+def test_the_gallery_is_in_the_navigation():
+    from formulations import GALLERY
+
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    assert [name for name in GALLERY if f"formulations/{name}.md" not in navigation] == []

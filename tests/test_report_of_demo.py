@@ -1,0 +1,44 @@
+"""The page of the demo: what was measured and proved of each ranker, and whether swapped solvers agree."""
+
+from dataclasses import replace
+
+import pytest
+
+from rankopt.data import load_sample
+from rankopt.experiments.report.of_demo import page_of_demo
+from rankopt.measures import evaluate
+from rankopt.rankers import LargeMarginRanker, RegressionRanker
+
+
+@pytest.fixture(scope="module")
+def trained():
+    sample = load_sample("les-miserables")
+    few = sample.train.select(range(6))
+    rankers = {
+        "least squares": RegressionRanker().fit(few),
+        "large margin, convex": LargeMarginRanker("nDCG@5", bound="convex", lam=1.0).fit(few),
+    }
+    swapped = {("exact", "active_set"): rankers["large margin, convex"]}
+    return rankers, swapped, sample.test
+
+
+def test_means_and_certificates_are_on_the_page(trained):
+    rankers, swapped, test = trained
+    page = page_of_demo(rankers, swapped, test, "rankopt demo")
+    for ranker in rankers.values():
+        assert f"{evaluate(test, ranker.predict(test), 'nDCG@5').mean():.4f}" in page
+    proved = rankers["large margin, convex"].certificate_
+    assert f"{proved.primal:.6g}" in page
+    assert f"{proved.bound:.6g}" in page
+    assert "All agree" in page
+
+
+def test_solvers_that_do_not_agree_are_not_said_to(trained):
+    rankers, swapped, test = trained
+    (pair, ranker), *_ = swapped.items()
+    liar = LargeMarginRanker("nDCG@5", bound="convex", lam=1.0)
+    liar.certificate_ = replace(ranker.certificate_, primal=ranker.certificate_.bound / 2)
+    liar.history_ = ranker.history_
+    page = page_of_demo(rankers, {pair: ranker, ("other", "solver"): liar}, test, "rankopt demo")
+    assert "They do not agree." in page
+    assert "All agree" not in page

@@ -1,0 +1,202 @@
+"""The report page: nothing from outside, data escaped, colours that follow the reader; opened in a browser."""
+
+import re
+from html import unescape
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from browser import NAMES, Browser, installed
+from scipy.sparse import csr_array
+
+from rankopt.experiments.report.convergence import convergence
+from rankopt.experiments.report.figures import Drawing, figures, line_style
+from rankopt.experiments.report.heat_map import heat_map
+from rankopt.experiments.report.markup import element
+from rankopt.experiments.report.matrix_picture import matrix_picture
+from rankopt.experiments.report.measure_curves import measure_curves
+from rankopt.experiments.report.page import page, section
+from rankopt.experiments.report.palette import DARK, LIGHT
+from rankopt.experiments.report.profiles import profile_drawing
+from rankopt.experiments.report.tables import Shown, table
+
+HOSTILE = "<script>document.title = 'broken'</script> & \"quoted\" $x_1$"
+
+
+def drawings(name="a"):
+    steps = np.arange(1, 40)
+    run = {
+        "step": steps.tolist(),
+        "round": (steps // 20).tolist(),
+        "seconds": (0.01 * steps).tolist(),
+        "primal": [None, *(0.5 + 1 / steps[1:]).tolist()],
+        "bound": (0.5 - 1 / steps).tolist(),
+    }
+    names = [f"{name} {i}" for i in range(10)]
+    several = {each: run for each in names}
+    shares = np.where(np.eye(10) > 0, 1.0, 0.5)
+    shares[2, 3] = np.nan
+    return [
+        *convergence(several, name),
+        *measure_curves({each: {f"nDCG@{k}": 0.1 * k for k in (1, 3, 5)} for each in names}, name),
+        heat_map(names, shares, name, name),
+        profile_drawing({each: (np.array([1.0, 10.0]), np.array([0.5, 1.0])) for each in names}, name),
+        matrix_picture(csr_array(np.eye(5)), [0, 1], [0, 1]),
+    ]
+
+
+ROWS = [["ten", 10, 0.5], ["nine", 9, None], ["two", 2, Shown(30.0, "30 s")], ["nine again", 9, float("nan")]]
+
+
+def whole(name="a"):
+    parts = [figures(drawings(name)), table([name, "count", "seconds"], [*ROWS, [name, 1, 0.1]], name)]
+    return page(name, name, section(name, name, *parts), made_by=name)
+
+
+PAGE = whole()
+
+
+def test_text_from_data_is_escaped_wherever_it_enters():
+    assert "<script>document" not in whole(HOSTILE)
+    assert element("p", HOSTILE).count("<") == 2
+    assert '"quoted"' not in element("p", title=HOSTILE)
+
+
+def test_figures_are_xml_with_text_as_text_and_ids_of_their_own():
+    drawn = re.findall(r"<svg.*?</svg>", PAGE, flags=re.DOTALL)
+    assert len(drawn) == len(drawings())
+    seen = set()
+    for one in drawn:
+        root = ElementTree.fromstring(one)
+        ids = [node.get("id") for node in root.iter() if node.get("id")]
+        assert len(ids) == len(set(ids))
+        assert not seen.intersection(ids)
+        seen.update(ids)
+        used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', one))
+        assert used <= set(ids)
+        words = " ".join("".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text"))
+        assert re.search("[a-z]", words)
+
+
+def test_nothing_is_fetched():
+    addresses = set(re.findall(r"https?://[^\"'\s<)]+", PAGE))
+    assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+    assert "default-src 'none'" in unescape(PAGE)
+    assert not re.search(r"<(link|img|iframe|script src)", PAGE)
+
+
+def test_colours_are_variables_that_both_palettes_define():
+    assert set(LIGHT) == set(DARK)
+    used = set(re.findall(r"var\(--(\w+)\)", PAGE))
+    assert used <= set(LIGHT)
+    drawn = "".join(re.findall(r"<svg.*?</svg>", PAGE, flags=re.DOTALL))
+    assert set(re.findall(r"#[0-9a-f]{6}\b", drawn)) == set()
+
+
+def luminance(colour):
+    parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    return float(np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722])
+
+
+@pytest.mark.parametrize("palette", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_stands_out_from_every_ground(palette):
+    """Contrast 4.5 as WCAG asks of text; 2 at least of lines, which stand beside named others."""
+
+    def contrast(one, other):
+        low, high = sorted(luminance(palette[name]) for name in (one, other))
+        return (high + 0.05) / (low + 0.05)
+
+    for ground in ("paper", "h0", "h1", "h2", "h3", "bad", "none"):
+        assert contrast("ink", ground) >= 4.5, ground
+    assert contrast("soft", "paper") >= 4.5
+    assert min(contrast(f"s{i}", "paper") for i in range(1, 9)) >= 2
+
+
+def test_a_drawing_that_fails_leaves_the_style_as_it_was():
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    with pytest.raises(ZeroDivisionError), Drawing("t", "s"):
+        _ = 1 / 0
+    assert dict(matplotlib.rcParams) == before
+
+
+def test_more_series_than_colours_differ_by_dashes():
+    styles = [str(line_style(place)) for place in range(24)]
+    assert len(set(styles)) == 24
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    if installed() is None:
+        pytest.skip(f"no browser: none of {', '.join(NAMES)} is installed, so pages are not opened")
+    return Browser(tmp_path_factory.mktemp("browser"))
+
+
+READ = "const column = (i) => Array.from(document.querySelectorAll('tbody tr'), (row) => row.cells[i].textContent);"
+CLICK = READ + "const click = (i) => document.querySelectorAll('thead th button')[i].click();"
+
+
+def test_a_click_sorts_numbers_by_value_and_leaves_the_unknown_below(browser):
+    script = CLICK + "const found = []; for (const i of [1, 1, 2, 2, 0]) { click(i); found.push(column(i)); }"
+    state = "return [found, Array.from(document.querySelectorAll('thead th'), (th) => th.getAttribute('aria-sort'))];"
+    (found, sorted_by), console = browser.ask(PAGE, script + state)
+    assert console == []
+    assert found[0] == ["1", "2", "9", "9", "10"]
+    assert found[1] == ["10", "9", "9", "2", "1"]
+    assert found[2] == ["0.1", "0.5", "30 s", *found[2][3:]]
+    assert found[3] == ["30 s", "0.5", "0.1", *found[3][3:]]
+    assert found[4] == sorted(found[4])
+    assert sorted_by == ["ascending", None, None]
+
+
+def test_equal_rows_keep_their_order(browser):
+    (before, after), _ = browser.ask(PAGE, CLICK + "const a = column(0); click(1); return [a, column(0)];")
+    nines = [name for name in after if name.startswith("nine")]
+    assert nines == [name for name in before if name.startswith("nine")]
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_a_page_fits_its_width_in_both_colours(browser, width, dark):
+    script = (
+        "const root = document.documentElement, seen = (node) => getComputedStyle(node);"
+        "return [innerWidth, root.scrollWidth, seen(document.body).backgroundColor, seen(document.body).color,"
+        "seen(document.querySelector('svg text')).fill];"
+    )
+    (inner, scroll, ground, ink, letters), console = browser.ask(PAGE, script, width=width, dark=dark)
+    assert console == []
+    assert inner == width
+    assert scroll <= inner
+    palette = DARK if dark else LIGHT
+    # the first text of the figures is a number beside an axis
+    assert [ground, ink, letters] == [rgb(palette["paper"]), rgb(palette["ink"]), rgb(palette["soft"])]
+
+
+def rgb(colour):
+    return f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
+
+
+def test_hostile_names_change_nothing(browser):
+    title, console = browser.ask(whole(HOSTILE), "return document.title;")
+    assert console == []
+    assert title == HOSTILE
+
+
+def test_what_would_be_fetched_or_fails_is_seen_on_the_console(browser):
+    """The checks above would notice: a request is refused by the page itself, and an error is printed."""
+    broken = PAGE.replace("<main>", '<main><img src="http://localhost:1/x.png" alt=""><script>missing()</script>')
+    _, console = browser.ask(broken, "return 1;")
+    assert any("Content Security Policy" in line for line in console)
+    assert any("missing is not defined" in line for line in console)
+
+
+def test_a_screenshot_shows_more_than_paper(browser, tmp_path):
+    from matplotlib.image import imread
+
+    file, shot = tmp_path / "page.html", tmp_path / "page.png"
+    file.write_text(PAGE, encoding="utf-8")
+    browser.run(f"--screenshot={shot}", file.as_uri())
+    picture = imread(shot)
+    assert picture.shape[1] == 1400
+    assert len(np.unique((255 * picture[..., :3]).astype(int).reshape(-1, 3), axis=0)) > 50

@@ -1,0 +1,95 @@
+"""Tapes: forms of any kind are read back as they were, and a recorded run is the run that it records."""
+
+import numpy as np
+import pytest
+
+from formulations import RankingSet, margin_dual, ranking, ranking_set, solve
+from formulations.instances import FORMS, instances
+from rankopt.constraints import Admissible
+from rankopt.data import load_sample
+from rankopt.errors import DataError, OptionError
+from rankopt.experiments import Outcome, SolverSwap, Tape
+from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
+from rankopt.experiments.stored_forms import FORMS as STORED
+from rankopt.experiments.stored_forms import Packed, unpacked
+from rankopt.experiments.ties import tied_pairs
+from rankopt.rankers import LargeMarginRanker
+
+
+@pytest.fixture(scope="module")
+def train():
+    return load_sample("les-miserables").train.select(range(6))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_tape_of_any_form_is_read_back_as_it_was(form, tmp_path):
+    problems = [problem for _, problem, _ in instances(form)]
+    tape = Tape.of(problems)
+    tape.save(tmp_path / "tape.npz")
+    again = Tape.load(tmp_path / "tape.npz")
+    assert again.name == tape.name
+    assert [taped.known for taped in again.problems] == [taped.known for taped in tape.problems]
+    for one, other in zip(tape.problems, again.problems, strict=True):
+        assert one.form.extent == other.form.extent
+        assert solve(other.form).value == pytest.approx(one.known[0], abs=1e-9)
+
+
+def test_every_stored_class_is_what_the_table_says_and_sets_are_stored_once():
+    shared = RankingSet(4, 2).at_most(1, by=["a", "a", "b", None])
+    packed = Packed()
+    numbers = [packed.add(ranking_set(np.full((2, 4), float(i)), shared)) for i in range(3)]
+    assert [record["class"] for record in packed.records].count("RankingSet") == 1
+    back = unpacked(packed.records, packed.arrays, numbers)
+    assert back[0].admissible is back[2].admissible
+    assert {record["class"] for record in packed.records} <= set(STORED)
+    with pytest.raises(OptionError, match="cannot be put on a tape"):
+        packed.add(object())
+
+
+def test_a_damaged_tape_is_an_error(tmp_path):
+    (tmp_path / "tape.npz").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="record it again"):
+        Tape.load(tmp_path / "tape.npz")
+
+
+def test_a_recorded_run_meets_what_training_asks_and_changes_nothing(train):
+    log = Log(most=8)
+    options = {"bound": "convex", "lam": 1.0, "max_iter": 20, "tol": 1e-9, "engine": "serial"}
+    with pytest.warns(match="stopped before"):
+        usual = LargeMarginRanker("nDCG@5", **options).fit(train)
+    with pytest.warns(match="stopped before"):
+        ranker = LargeMarginRanker("nDCG@5", argmax=ArgmaxRecorder(log), callbacks=[log.stepped], **options).fit(train)
+    np.testing.assert_array_equal(ranker.coef_, usual.coef_)
+    assert min(log.heard) == 0
+    assert max(log.heard) == 20  # the last evaluation, after 20 steps
+    assert len(log.heard) <= 9
+    tape = argmax_tape(log, 9, seed=0)
+    assert len(tape.problems) == 9
+    assert len({taped.step for taped in tape.problems}) == 3
+    assert [taped.name for taped in tape.problems] == [taped.name for taped in argmax_tape(log, 9, seed=0).problems]
+    first = tape.problems[0]
+    assert first.known == (solve(first.form).value, solve(first.form).bound)
+
+
+def test_tapes_under_constraints_hold_the_sets(train):
+    ranker = LargeMarginRanker("nDCG@3", constraints=Admissible(k=3).at_most(2, by="community"), max_iter=3, tol=0.5)
+    rows = SolverSwap(train, argmax=("highs",), masters=(), methods=(), ranker=ranker, problems=3, repeats=1).run()
+    argmax = [row for row in rows if row.kind == "argmax"]
+    assert len(argmax) == 3
+    assert {row.status for row in argmax} == {Outcome.SOLVED}
+    assert "under" in argmax[0].extent
+    assert [row.role for row in rows if row.kind == "training"] == ["argmax", "argmax"]
+
+
+def test_ties_are_pairs_whose_exchange_costs_nothing():
+    distinct = ranking([3.0, 2.0, 1.0], [0.0, 0.0, 0.0], discount=[1.0, 1.0, 1.0], decay=[3.0, 2.0, 1.0])
+    assert tied_pairs(distinct, np.arange(3)) == 0
+    tied = ranking([3.0, 2.0, 2.0, 2.0], np.zeros(4), discount=[1.0, 1.0], decay=[3.0, 2.0])
+    assert tied_pairs(tied, np.array([0, 1])) == 2  # document 1 with 2 or 3; that 2 and 3 are left out changes nothing
+    flat = ranking(np.zeros(3), np.zeros(3), discount=[1.0, 0.5, 0.2], decay=[3.0, 2.0, 1.0])
+    assert tied_pairs(flat, np.arange(3)) == 3
+    blocks = RankingSet(4, 2).at_most(1, by=["a", "a", "b", "b"])
+    equal = ranking_set(np.ones((2, 4)), blocks)
+    # 0 and 2 may change places, 0 may go for 1, 2 for 3; 0 for 3 or 2 for 1 would take two documents of one block.
+    assert tied_pairs(equal, np.array([0, 2])) == 3
+    assert tied_pairs(margin_dual([[1.0]], [1.0], lam=1.0), np.ones(1)) is None
