@@ -14,6 +14,9 @@ __all__ = ["ascend"]
 EPSILON = 2.0**-52
 FLAT = 1e-11
 
+CREEP = 1e-5
+"""Less than this part of the gap is no progress: where rows nearly depend on each other, steps may stay that short."""
+
 
 @compiled(nb.float64(PROGRAM, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS))
 def price_group(program: Program, working: Working, g: int, barred: np.ndarray, best: Ints, excess: Floats) -> float:
@@ -107,7 +110,8 @@ def ascend(program: Program, working: Working, tolerance: float, limit: int) -> 
         if gap < least:
             found[:] = weights
         rises = value > highest + 4.0 * EPSILON * abs(value)
-        idle = 0 if rises or gap < least else idle + 1
+        moves = value > highest + CREEP * least or gap < (1.0 - CREEP) * least
+        idle = 0 if moves else idle + 1
         if rises:
             barred[:] = False
         highest, least = max(highest, value), min(gap, least)
