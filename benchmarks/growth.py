@@ -2,10 +2,10 @@
 
     python benchmarks/growth.py
 
-Each line is a process of its own that generates data, fits a ranker with a fixed number of steps, and reports seconds
-and peak memory of `fit` (resident, above what the process held with the data not yet made). The ratio is to the line
-with half as much. The last line reads the features from a file mapped into memory, with a hard limit on the memory of
-its own that the process may take: 0.3 of the size of the features.
+Each line is the quicker of two processes of its own that generate data, fit a ranker with a fixed number of steps, and
+report seconds and peak memory of `fit` (resident, above what a process held with the data not yet made). The ratio is
+to the line with half as much. The last line reads the features from a file mapped into
+memory, with a hard limit on the memory of its own that the process may take: 0.3 of the size of the features.
 """
 
 import json
@@ -21,6 +21,7 @@ import numpy as np
 
 BLOCK = 4096
 STEPS = 10
+REPEATS = 2
 CELLS = [
     ("queries", (750, 120, 136)), ("queries", (1500, 120, 136)), ("queries", (3000, 120, 136)),
     ("queries", (6000, 120, 136)), ("queries", (12000, 120, 136)),
@@ -73,10 +74,10 @@ def cell(queries, documents, features, kind, folder):
 
 
 def asked(size, kind="f8", folder=""):
-    run = subprocess.run(
-        [sys.executable, __file__, *map(str, size), kind, folder], capture_output=True, text=True, check=True
-    )
-    return json.loads(run.stdout)
+    """The quickest of REPEATS processes."""
+    call = [sys.executable, __file__, *map(str, size), kind, folder]
+    runs = [subprocess.run(call, capture_output=True, text=True, check=True) for _ in range(REPEATS)]
+    return min((json.loads(run.stdout) for run in runs), key=lambda found: found["seconds"])
 
 
 def main():

@@ -60,7 +60,7 @@ def cell(queries: Queries, bound: str, lam: float, method: object) -> str:
     engine, began = Counting(), perf_counter()
     ranker = ranker_of(bound, lam=lam, method=method, engine=engine, time_limit=LIMIT, max_iter=10**6).fit(queries)
     seconds, proof = perf_counter() - began, ranker.certificate_
-    left = "" if proof.relative_gap <= ranker.tol else f", {100 * proof.relative_gap:.2g}%"
+    left = "" if proof.relative_gap <= ranker.tol else f", {float(f'{100 * proof.relative_gap:.2g}'):g}%"
     return f"{engine.passes:.0f}, {seconds:.1f} s{left}" + (f", J {proof.primal:.3f}" if bound == "nonconvex" else "")
 
 
