@@ -14,7 +14,8 @@ from formulations.solvers.exact import Exact
 from rankopt.optimize.bundle import Bundle
 
 TINY = 8
-"""Problems up to this many documents are solved honestly, among them the one that warms a worker up."""
+"""Problems up to this many documents are solved honestly, among them the one that warms a worker up, but by those
+whose name begins with always."""
 
 
 def honest(problem):
@@ -64,6 +65,19 @@ def greedy_for_memory(problem):
         kept = [np.empty(1 << 24) for _ in range(1 << 20)]
         return np.arange(len(kept))
     return honest(problem)
+
+
+def always_sleeping(problem):
+    time.sleep(1e6)
+
+
+def always_greedy(problem):
+    kept = [np.empty(1 << 24) for _ in range(1 << 20)]
+    return np.arange(len(kept))
+
+
+def always_segfaulting(problem):
+    os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def once_in_a_while(problem):

@@ -60,6 +60,30 @@ def test_a_solver_that_used_up_its_time_for_the_tape_is_given_up():
     assert "after 1 of 3" in rows[1].message
 
 
+@pytest.mark.parametrize(
+    ("function", "found", "words"),
+    [
+        (planted.always_sleeping, ["TIMED_OUT", "GIVEN_UP", "GIVEN_UP"], "a tiny first problem was not solved in 12 s"),
+        (planted.always_segfaulting, ["CRASHED", "GIVEN_UP", "GIVEN_UP"], "SIGSEGV"),
+        (planted.always_greedy, ["OUT_OF_MEMORY"] * 3, ""),
+    ],
+)
+def test_limits_hold_from_the_first_problem_on(function, found, words):
+    """A worker asks something tiny first; a solver that fails there already takes no more than the limits either."""
+    limits = replace(QUICK, start=12.0, memory=1 << 28)
+    rows = swapped(rankings(), own(function, accepts=RankTwoAssignment), limits=limits)
+    assert [row.status.name for row in rows] == found
+    assert words in rows[0].message
+    assert all(row.memory is None or row.memory < 2 << 30 for row in rows)
+
+
+def test_experiments_that_ask_nothing_are_slips():
+    with pytest.raises(OptionError, match="1 or more"):
+        SolverSwap(rankings(), problems=0)
+    with pytest.raises(OptionError, match="nothing to swap"):
+        SolverSwap(rankings(), argmax=(), masters=(), methods=())
+
+
 def test_missing_and_unsuited_solvers_are_rows_and_slips_are_errors():
     rows = swapped(rankings((9,)), "cvxpy:NEVERHEARDOF", "active_set")
     assert [row.status.name for row in rows] == ["MISSING", "UNSUPPORTED"]

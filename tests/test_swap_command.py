@@ -32,7 +32,8 @@ def test_it_prints_a_table_writes_rows_and_a_report_and_goes_on(data, tmp_path):
     assert "--argmax exact,planted_solvers:HONEST --master none" in report.read_text()  # the command, at the foot
     assert [row.status for row in read_rows(rows)] == [Outcome.SOLVED] * 6
     again = run(*common)
-    assert isinstance(again.exception, ValueError)  # the file exists
+    assert again.exit_code == 2
+    assert "add --resume" in again.output
     more = run(*common, "--resume", "--test", data, "--time-limit", "20", "--json")
     assert more.exit_code == 0, more.output
     said = json.loads(more.output)
@@ -46,6 +47,16 @@ def test_a_refuted_answer_is_exit_code_1(data):
     done = run(data, "--argmax", "planted_solvers:LiarInBatches", "--master", "none", "--no-live", "--problems", "1")
     assert done.exit_code == 1, done.output
     assert "WRONG" in done.output
+
+
+@pytest.mark.parametrize(
+    "words", [["--memory-limit", "nan"], ["--memory-limit", "inf"], ["--time-limit", "-1"], ["--problems", "0"],
+              ["--repeats", "-3"], ["--resume"]], ids=" ".join
+)  # fmt: skip
+def test_numbers_that_are_no_limits_are_usage_errors(words):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert "Traceback" not in done.output
 
 
 def test_all_is_what_is_installed():

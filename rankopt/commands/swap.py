@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,6 +16,12 @@ from rankopt.commands.swap_table import show, summary
 
 if TYPE_CHECKING:
     from rankopt.experiments.rows import Row
+
+
+def _positive(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise click.BadParameter(f"{value:g} is no limit; give a positive finite number", param=parameter)
+    return value
 
 
 @click.command()
@@ -28,14 +36,27 @@ if TYPE_CHECKING:
     help="Which upper bound of the measure's regret.",
 )  # fmt: skip
 @click.option("--lam", type=float, default=0.1, show_default=True, help="Weight of the regulariser.")
-@click.option("--problems", default=24, show_default=True, help="About how many problems an argmax tape holds.")
-@click.option("--repeats", default=3, show_default=True, help="Timed runs of a problem; their median counts.")
+@click.option(
+    "--problems", type=click.IntRange(1), default=24, show_default=True,
+    help="About how many problems an argmax tape holds.",
+)  # fmt: skip
+@click.option(
+    "--repeats", type=click.IntRange(1), default=3, show_default=True,
+    help="Timed runs of a problem; their median counts.",
+)  # fmt: skip
 @click.option("--live/--no-live", default=True, show_default=True, help="Swap inside live training too.")
-@click.option("--time-limit", type=float, help="Seconds of a solver for a tape [3]; two thirds of it for a live run.")
-@click.option("--memory-limit", type=float, default=4.0, show_default=True, help="Gigabytes that a solver may take.")
+@click.option(
+    "--time-limit", type=float, callback=_positive,
+    help="Seconds of a solver for a tape [3] and for a problem [10]; two thirds of it for a live run, which is killed "
+    "five seconds after twice that.",
+)  # fmt: skip
+@click.option(
+    "--memory-limit", type=float, callback=_positive, default=4.0, show_default=True,
+    help="Gigabytes that a solver may take.",
+)  # fmt: skip
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
 @click.option("--output", type=click.Path(dir_okay=False), help="Where rows are written, one JSON object a line.")
-@click.option("--resume", is_flag=True, help="Go on with the rows of --output.")
+@click.option("--resume", is_flag=True, help="Go on with --output; its rows stay, also those of limits.")
 @report_option
 @json_option
 def swap(
@@ -75,10 +96,12 @@ def swap(
 
     if resume and output is None:
         raise click.UsageError("--resume goes on with the file that --output names; give it")
+    if output is not None and Path(output).exists() and not resume:
+        raise click.UsageError(f"{output} exists; remove it, choose another file, or add --resume to go on with it")
     sys.path.append(os.getcwd())  # where a solver of the caller's own may stand
     seconds = 3.0 if time_limit is None else time_limit
     limits = Limits(
-        problem=max(10.0, seconds), tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)
+        problem=time_limit or 10.0, tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)
     )
     usual = {method_spec(one): one for one in METHODS}
     what: Any = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)

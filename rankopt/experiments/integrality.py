@@ -116,6 +116,9 @@ class Study:
     def open(self) -> Iterator[str]:
         return iter(())
 
+    def warm(self) -> None:
+        """Nothing is asked first: all of it is ours."""
+
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
         start_peak()
         stated, blank = self.statement(*self.sizes[item]), self.blanks[item]

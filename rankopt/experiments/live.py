@@ -63,11 +63,11 @@ class LiveRun:
             except UnknownSolver as error:
                 yield str(error)
                 return
-        self._warm(swapped)
         self.swapped = clone(self.ranker).set_params(**{self.role: swapped, "time_limit": self.seconds})
 
-    def _warm(self, swapped: Any) -> None:
+    def warm(self) -> None:
         """Load and compile what training uses on first use, which is no matter of the solver: seconds are of a run."""
+        swapped = self.swapped.get_params()[self.role]
         if self.role in FORMS and swapped != "auto":
             warm(swapped, FORMS[self.role])
         few = self.queries.select(range(min(3, len(self.queries))))

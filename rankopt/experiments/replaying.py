@@ -106,6 +106,8 @@ class Replay:
         except UnknownSolver as error:
             yield str(error)
             return
+
+    def warm(self) -> None:
         warm(self.solver, type(self.tape.problems[0].form))
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:

@@ -68,6 +68,12 @@ class SolverSwap:
     limits: Limits = field(default_factory=Limits)
     seed: int = 0
 
+    def __post_init__(self) -> None:
+        if self.problems < 1 or self.repeats < 1:
+            raise OptionError(f"problems = {self.problems} and repeats = {self.repeats} must be 1 or more")
+        if not (self.argmax or self.masters or self.methods):
+            raise OptionError("there is nothing to swap; name argmax solvers, masters or methods")
+
     def run(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> list[Row]:
         """All rows. output: a file of JSON lines that they are written to at once, with tapes in a folder beside it.
         resume: go on with that file; rows that are there already are not run again."""

@@ -62,6 +62,9 @@ def supervised(
                 left.pop(0)
                 broken = broken + 1 if worker.ended else 0
                 yield found
+                if worker.ended and not worker.warm:  # another one would come as far
+                    yield from _given_up(rows, left, "its worker ended before the first problem")
+                    return
                 if worker.ended or used >= budget:
                     break
 
@@ -80,7 +83,7 @@ class _Worker:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.words, start_new_session=True,
         )  # fmt: skip
         self.messages: Queue[dict[str, Any] | None] = Queue()
-        self.ready = self.ended = self.dead = False
+        self.ready = self.warm = self.ended = self.dead = False
         self.seconds_starting = 0.0
         threading.Thread(target=self._listen, daemon=True).start()
         head = {"length": len(packed), "memory": limits.memory, "items": items}
@@ -106,15 +109,15 @@ class _Worker:
         self.seconds_starting = 0.0
         partial: dict[str, Any] = {}
         began = monotonic()
-        deadline = began + (seconds if self.ready else start)
+        deadline = began + (seconds if self.warm else start)
         while True:
             try:
                 message = self.messages.get(timeout=max(0.0, deadline - monotonic()))
             except Empty:
                 self.ended = True
                 self._kill()
-                what = f"killed after {seconds:g} s" if self.ready else f"killed: it did not come up in {start:g} s"
-                return _known(replace(blank, status=Outcome.TIMED_OUT, message=what), partial)
+                far = f"killed after {seconds:g} s" if self.warm else f"killed: {self._late()} {start:g} s"
+                return _known(replace(blank, status=Outcome.TIMED_OUT, message=far), partial)
             if message is None:
                 self.ended = True
                 status, words = self._autopsy()
@@ -122,13 +125,18 @@ class _Worker:
             if "missing" in message:
                 return replace(blank, status=Outcome.MISSING, message=message["missing"])
             if "ready" in message:
-                self.ready, self.seconds_starting = True, monotonic() - began
+                self.ready = True
+            if "warm" in message:
+                self.warm, self.seconds_starting = True, monotonic() - began
             if "begin" in message:
                 deadline = monotonic() + seconds
             if "partial" in message:
                 partial = message["partial"]
             if "row" in message:
                 return Row.from_line(json.dumps(message["row"]))
+
+    def _late(self) -> str:
+        return "a tiny first problem was not solved in" if self.ready else "it did not come up in"
 
     def _listen(self) -> None:
         """Pass on what the worker says; None when it says no more."""

@@ -1,6 +1,7 @@
 """The process that solves: takes a job from its standard input, and tells what it finds line by line.
 
     {"ready": true}            it has come up, and its limit of memory holds
+    {"warm": true}             it got through what is loaded and compiled on first use
     {"begin": 3}               it is at problem 3
     {"partial": {...}}         what is known so far of problem 3: fields of its row
     {"row": {...}}             the row of problem 3
@@ -36,6 +37,10 @@ class Job(Protocol):
         """Load what is needed; yields, before anything is done, why it cannot be (the package is missing)."""
         ...
 
+    def warm(self) -> None:
+        """Let what is loaded or compiled on first use be loaded now: it is asked something tiny."""
+        ...
+
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
         """The row of one item. partial: told fields of the row that are known already."""
         ...
@@ -65,6 +70,10 @@ def _work(job: Job, items: list[int], memory: int | None, out: TextIO) -> None:
     if memory is not None:
         hold_memory(memory)
     tell({"ready": True})
+    job.warm()
+    if memory is not None:  # what is loaded on first use does not count
+        hold_memory(memory)
+    tell({"warm": True})
     for item in items:
         tell({"begin": item})
         row = job.row(item, lambda fields: tell({"partial": fields}))
