@@ -8,6 +8,7 @@ import numba as nb
 import numpy as np
 
 from formulations.argmax.cones import find_cones
+from formulations.argmax.significant import significant
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
 
@@ -26,7 +27,8 @@ class Layout:
     """by_gain: the documents of each query, counted within it, by rising gain and then as they come.
 
     chain_start: places in by_gain where a chain of one gain begins, worth its gain, those of query q being entries
-    first_chain[q] : first_chain[q + 1]. low, high, stop: see `cones`.
+    first_chain[q] : first_chain[q + 1]. low, high, stop: see `cones`. discount, decay: the weights that are searched
+    with, and for each query how much of them was left out (see `significant`).
     """
 
     by_gain: Shorts
@@ -36,6 +38,10 @@ class Layout:
     low: Shorts
     high: Shorts
     stop: Ints
+    discount: Floats
+    decay: Floats
+    lost_discount: Floats
+    lost_decay: Floats
 
     @classmethod
     def of(cls, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Layout:
@@ -48,7 +54,12 @@ class Layout:
         chain_start = np.append(np.flatnonzero(begins), gain.size)
         low, high = np.zeros(gain.size, dtype=np.int32), np.zeros(gain.size, dtype=np.int32)
         stop = np.empty(lengths.size, dtype=np.int64)
+        discount, lost_discount = significant(discount, offsets)
+        decay, lost_decay = significant(decay, offsets)
         _cones(discount, decay, offsets, low, high, stop)
         within = (by_gain - np.repeat(offsets[:-1], lengths)).astype(np.int32)
         first_chain = np.searchsorted(chain_start, offsets)
-        return cls(within, chain_start, sorted_gain[chain_start[:-1]], first_chain, low, high, stop)
+        return cls(
+            within, chain_start, sorted_gain[chain_start[:-1]], first_chain, low, high, stop,
+            discount, decay, lost_discount, lost_decay,
+        )  # fmt: skip

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from formulations.arrays import Ints
+from formulations.arrays import Floats, Ints
 from formulations.modeling.batch import BatchSolution
 from formulations.modeling.form import Form
 from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch
 from formulations.modeling.solution import Solution
 from formulations.modeling.solve import Answer
 from formulations.parts import share_ranges
+
+if TYPE_CHECKING:
+    from formulations.argmax.layout import Layout
 
 __all__ = ["Exact"]
 
@@ -59,13 +62,25 @@ class Exact:
 
         def solve_range(begin: int, end: int) -> None:
             argmax_range(
-                batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, layout.by_gain,
+                batch.scores, batch.gain, layout.discount, layout.decay, batch.offsets, layout.by_gain,
                 layout.chain_start, layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
                 begin, end, room, order, value, bound, ways,
             )  # fmt: skip
 
         share_ranges(batch.offsets, RANGE_ROWS, solve_range)
+        if layout.lost_discount.any() or layout.lost_decay.any():
+            value, bound = _with_all_weights(batch, layout, order, bound - value)
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
+
+
+def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Floats) -> tuple[Floats, Floats]:
+    """Value and bound of orders that were found with the significant weights alone, by all of them."""
+    starts = batch.offsets[:-1]
+    placed = order + np.repeat(starts, np.diff(batch.offsets))
+    profit = batch.decay * batch.scores[placed] - batch.discount * batch.gain[placed]
+    value = np.add.reduceat(profit, starts)
+    score, gain = (np.maximum.reduceat(np.abs(part), starts) for part in (batch.scores, batch.gain))
+    return value, value + gap + 2.0 * (layout.lost_decay * score + layout.lost_discount * gain)
 
 
 def _padded(problem: RankTwoAssignment) -> RankTwoBatch | None:
