@@ -95,8 +95,10 @@ class Training:
 
     def _keep(self, folder: Path) -> None:
         """Write down what this training is; OptionError where the folder is of another."""
+        from rankopt.rankers import Checkpoint
         from rankopt.rankers.archive import write_whole
 
+        Checkpoint(str(folder), self.every)  # a slip is an error before anything is written
         begun = any(folder.glob("lam*/standing*.zip"))
         if begun and Training.kept(folder)._problem() != self._problem():
             raise OptionError(
@@ -151,6 +153,8 @@ class Training:
 
 
 def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str) -> None:
+    from rankopt.optimize.certificate import Stop
+
     table(
         ["lam", "objective", "bound", "gap", "kind", "steps", "seconds", f"{measure} on validation", ""],
         [
@@ -168,10 +172,10 @@ def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str) ->
             for row in rows
         ],
     )
-    if chosen["at_start"]:
+    if chosen["at_start"] and chosen["stop"] == Stop.GAP:
         click.echo(
             "Nothing better than w0 was found: try a smaller --lam, --bound nonconvex, "
             "or a --decay cut at the measure's k."
         )
-    if chosen["stop"] != "the gap is within the tolerance":
+    if chosen["stop"] != Stop.GAP:
         click.echo(f"Training ended because {chosen['stop']}.")

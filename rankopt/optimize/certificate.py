@@ -12,6 +12,7 @@ class Stop(StrEnum):
     """Why a run ended."""
 
     GAP = "the gap is within the tolerance"
+    CHOSEN = "the gap closed, and weights from before were better on eval_set"
     STALLED = "no step narrowed the gap any more, as far as double precision and the master allow"
     ITERATIONS = "max_iter steps were taken"
     TIME = "time_limit passed"

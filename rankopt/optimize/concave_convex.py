@@ -20,6 +20,9 @@ __all__ = ["Judge", "Keep", "Training", "train"]
 
 Floats = NDArray[np.float64]
 
+ROUNDED = 1e-12
+"""A relative gap that the rounding of the last proof may open again."""
+
 
 @dataclass(frozen=True, eq=False)
 class Training:
@@ -86,6 +89,8 @@ def train(
     except KeyboardInterrupt:
         stop, risk = Stop.INTERRUPTED, primal - regulariser
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
+    if stop is Stop.GAP and certificate.relative_gap > max(tol, ROUNDED):
+        certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else Stop.CHOSEN)
     return Training(chosen.w, certificate, History.of(clock.steps), now.state, risk, judged)
 
 

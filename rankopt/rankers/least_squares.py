@@ -8,12 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.losses.products import PART, row_sums
+from rankopt.losses.products import PART, row_scores, row_sums
 from rankopt.rankers.centred_blocks import Centred
 from rankopt.rankers.normal_equations import by_normal_equations
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+NUMBERS = 1 << 22
+"""Sums of parts hold no more numbers than this."""
 
 WIDE = 512
 """Features above which sparse data is solved by iteration, without any dense part of it."""
@@ -37,8 +40,7 @@ def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float,
     # What rounding of the mean leaves of a constant column: scaled up it would be noise with a large weight.
     rounding = 4 * np.finfo(np.float64).eps * np.sqrt(total * len(root)) * np.abs(mean)
     if hasattr(features, "tocsr") and features.shape[1] > WIDE:
-        chosen = features.tocsr()[rows].astype(np.float64, copy=False)
-        return _by_iteration(chosen, residual, root, mean, rounding, alpha)
+        return _by_iteration(features.tocsr(), rows, residual, root, mean, rounding, alpha)
     matrix = Centred(features, rows, root, mean)
     solved = by_normal_equations(matrix, residual, rounding, alpha)
     return _by_singular_values(matrix, residual, rounding, alpha) if solved is None else solved
@@ -72,27 +74,24 @@ def _scale(norms: Floats, rounding: Floats) -> Floats:
 
 
 def _by_iteration(
-    features: Any, residual: Floats, root: Floats, mean: Floats, rounding: Floats, alpha: float
+    features: Any, rows: Ints, residual: Floats, root: Floats, mean: Floats, rounding: Floats, alpha: float
 ) -> Floats:
     from scipy.sparse.linalg import LinearOperator, lsmr
 
-    n, d = features.shape
-    # Σ root² (x - mean)² without the dense difference: entries that are stored, then the zeros between them.
-    weights = root**2
-    deviations, stored = features.copy(), features.copy()
-    deviations.data = (deviations.data - mean[deviations.indices]) ** 2
-    stored.data = np.ones_like(stored.data)
-    squares = weights @ deviations + mean**2 * np.maximum(weights.sum() - weights @ stored, 0.0)
-    scale = _scale(np.sqrt(squares), rounding)
+    n, d = len(rows), features.shape[1]
+    scale = _scale(np.sqrt(_squares(features, rows, root**2, mean)), rounding)
     ridge = np.sqrt(alpha) * scale
+    size = max(PART, -(-n * d // NUMBERS))
+    parts, turns = np.append(np.arange(0, n, size), n), np.argsort(rows)
 
     def forward(z: Floats) -> Floats:
         w = scale * z.ravel()
-        return np.concatenate([root * (features @ w - mean @ w), ridge * z.ravel()])
+        return np.concatenate([root * (row_scores(features, rows, w, turns) - mean @ w), ridge * z.ravel()])
 
     def backward(r: Floats) -> Floats:
-        rows, columns = root * r.ravel()[:n], r.ravel()[n:]
-        return np.asarray(scale * (features.T @ rows - mean * rows.sum()) + ridge * columns)
+        own, columns = root * r.ravel()[:n], r.ravel()[n:]
+        sums = row_sums(features, rows, own, parts).sum(axis=0)
+        return np.asarray(scale * (sums - mean * own.sum()) + ridge * columns)
 
     operator = LinearOperator((n + d, d), matvec=forward, rmatvec=backward, dtype=np.float64)
     right = np.concatenate([residual, np.zeros(d)])
@@ -105,3 +104,15 @@ def _by_iteration(
             stacklevel=5,
         )
     return np.asarray(solution * scale)
+
+
+def _squares(features: Any, rows: Ints, weights: Floats, mean: Floats) -> Floats:
+    """Σ weight (x - mean)² of each column without the dense difference: entries that are stored, then the zeros."""
+    squares, stored = np.zeros(mean.size), np.zeros(mean.size)
+    for start in range(0, len(rows), PART):
+        part = slice(start, start + PART)
+        block = features[rows[part]].tocsr()
+        weight = np.repeat(weights[part], np.diff(block.indptr))
+        squares += np.bincount(block.indices, weight * (block.data - mean[block.indices]) ** 2, mean.size)
+        stored += np.bincount(block.indices, weight, mean.size)
+    return np.asarray(squares + mean**2 * np.maximum(weights.sum() - stored, 0.0))
