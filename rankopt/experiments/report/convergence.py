@@ -57,8 +57,8 @@ def _both(runs: Mapping[str, dict[str, Floats]], against: str, about: str) -> Dr
             several = np.unique(run["round"]).size > 1
             whole = _thinned(np.arange(run["step"].size))
             # Thin across rounds, for the objective drops where a round ends; a round may be a single step.
-            width = {"linewidth": THIN} if several else {}
-            axes.plot(run[against][whole], run["primal"][whole], label=name, marker=_point(whole), **style, **width)
+            drawn = style | ({"linewidth": THIN} if several else {})
+            axes.plot(run[against][whole], run["primal"][whole], label=name, marker=_point(whole), **drawn)
             for round in np.unique(run["round"]):
                 rows = _thinned(np.flatnonzero(run["round"] == round))
                 x, primal, bound = (run[column][rows] for column in (against, "primal", "bound"))
