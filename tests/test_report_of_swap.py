@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from swap_rows import sample_rows
 
 from rankopt.cli import rankopt
+from rankopt.commands.swap_table import summary
 from rankopt.experiments.report import write
 from rankopt.experiments.report.of_swap import page_of_swap
 from rankopt.experiments.report.tape_section import MOST_LINES
@@ -53,6 +54,16 @@ def test_the_fastest_solver_stands_first_and_untried_ones_last():
     order = [row[0] for row in cells(PAGE, "Tape argmax")]
     assert order[0] == "exact"
     assert order[-1] == "cvxpy:MOSEK"
+
+
+def test_a_solver_that_solved_nothing_has_no_time():
+    seconds = {row[0]: row[4] for row in cells(PAGE, "Tape argmax")}
+    assert seconds["cvxpy:MOSEK"] == seconds["own:faulty"] == "-"
+    assert "-" not in (seconds["exact"], seconds["scipy"])
+    lines = {line["solver"]: line for line in summary([row for row in ROWS if row.kind == "argmax"])}
+    assert lines["cvxpy:MOSEK"]["seconds"] is None
+    assert lines["own:faulty"]["seconds"] is None
+    assert lines["exact"]["seconds"] > 0
 
 
 def test_what_went_wrong_is_listed_with_what_the_solver_said():
@@ -124,6 +135,6 @@ def test_the_page_opens_and_sorts_in_a_browser(tmp_path, width):
     )
     (order, scroll, drawn), console = Browser(tmp_path).ask(page, script, width=width)
     assert console == []
-    assert order == ["own:faulty", "cvxpy:CLARABEL", "scipy", "exact", "cvxpy:MOSEK"]
+    assert order == ["cvxpy:CLARABEL", "scipy", "exact", "own:faulty", "cvxpy:MOSEK"]
     assert scroll <= width
     assert drawn >= 10

@@ -45,6 +45,15 @@ def test_what_was_not_solved_counts_as_the_penalty():
     assert usual["a"] == pytest.approx((1 * 2 * 8 * 80) ** 0.25)  # ten times the longest, 8
 
 
+def test_who_solved_nothing_has_no_time():
+    means = shifted_geometric_means(
+        [*ROWS, row("d", "p", 2.0, status=Outcome.WRONG), row("e", "p", status=Outcome.MISSING)]
+    )
+    assert np.isnan(means["d"])
+    assert np.isnan(means["e"])
+    assert all(np.isfinite(means[solver]) for solver in "abc")
+
+
 def test_performance_profiles():
     curves = performance_profile(ROWS)
     np.testing.assert_allclose(curves["a"][0], [1.0, 2.0])  # p at once, r alone, q in twice the time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,8 +19,8 @@ SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
 
 
 def summary(rows: list[Row]) -> list[dict[str, Any]]:
-    """One line a tape and solver, and a live run. seconds: the shifted geometric mean over all problems; of a live run
-    what it took."""
+    """One line a tape and solver, and a live run. seconds: the shifted geometric mean over all problems, None where it
+    solved none of them; of a live run what it took."""
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.summaries import shifted_geometric_means
 
@@ -28,12 +29,13 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
         here = [row for row in rows if row.tape == tape and row.role == role]
         for solver, mean in shifted_geometric_means(here).items():
             own = [row for row in here if row.solver == solver]
+            time = None if isnan(mean) else mean
             gaps = [row.gap for row in own if row.gap is not None]
             lines.append({
                 "tape": tape, "role": role, "solver": solver, "problems": len(own),
                 "solved": sum(row.status is Outcome.SOLVED for row in own),
                 "otherwise": sorted({row.status.name for row in own if row.status is not Outcome.SOLVED}),
-                "largest_gap": max(gaps, default=None), "seconds": own[0].seconds if role else mean,
+                "largest_gap": max(gaps, default=None), "seconds": own[0].seconds if role else time,
                 "measures": dict(own[0].measures),
             })  # fmt: skip
     return lines
@@ -52,7 +54,9 @@ def show(rows: list[Row]) -> None:
     click.echo(
         "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over all problems of the tape;"
     )
-    click.echo("a problem that was not solved counts ten times the longest time of any solver.")
+    click.echo(
+        "a problem that was not solved counts ten times the longest time of any solver; who solved none has none."
+    )
 
 
 def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:

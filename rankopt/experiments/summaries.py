@@ -87,12 +87,16 @@ def shifted_geometric_mean(seconds: Iterable[float], shift: float) -> float:
 
 def shifted_geometric_means(rows: Sequence[Row], shift: float = 1e-3, penalty: float | None = None) -> dict[str, float]:
     """Seconds of each solver over all problems of the rows. What it did not solve counts as `penalty` seconds, by
-    default ten times the longest time of any solver, so that giving up never pays."""
+    default ten times the longest time of any solver, so that giving up never pays. A solver that solved none has no
+    time: NaN."""
     table = _by_problem(rows)
     longest = max((row.seconds or 0.0 for row in rows), default=0.0)
     missed = 10.0 * longest if penalty is None else penalty
+    able = {row.solver for row in rows if _time(row, np.inf) < np.inf}
     return {
         solver: shifted_geometric_mean((_time(answers.get(solver), missed) for answers in table.values()), shift)
+        if solver in able
+        else float("nan")
         for solver in solvers_of(rows)
     }
 

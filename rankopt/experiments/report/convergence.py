@@ -24,6 +24,9 @@ INSTANT = 1e-6
 FILLED = 3
 """Most runs whose gaps are filled: more of them make one grey."""
 
+THIN = 1.1
+"""Points that the line of the best objective is wide where it goes through several rounds."""
+
 POINTS = 300
 """Most points of a line: a figure needs no more, and a page of long runs would grow by megabytes."""
 
@@ -40,7 +43,7 @@ def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
     if len(table) == 1:  # a single line has no legend
         about = ", ".join(dict.fromkeys([about, *table]))
     if any(np.unique(run["round"]).size > 1 for run in table.values()):
-        about += ", round by round of the concave-convex procedure"
+        about += "; bounds and gaps round by round of the concave-convex procedure"
     drawings = [_both(table, against, about) for against in AXES]
     return [*drawings, _gaps(table, about)]
 
@@ -51,12 +54,16 @@ def _both(runs: Mapping[str, dict[str, Floats]], against: str, about: str) -> Dr
     with drawing as axes:
         for place, (name, run) in enumerate(runs.items()):
             style = line_style(place)
+            several = np.unique(run["round"]).size > 1
+            whole = _thinned(np.arange(run["step"].size))
+            # Thin across rounds, for the objective drops where a round ends; a round may be a single step.
+            drawn = style | ({"linewidth": THIN} if several else {})
+            axes.plot(run[against][whole], run["primal"][whole], label=name, marker=_point(whole), **drawn)
             for round in np.unique(run["round"]):
                 rows = _thinned(np.flatnonzero(run["round"] == round))
                 x, primal, bound = (run[column][rows] for column in (against, "primal", "bound"))
                 if len(runs) <= FILLED:
                     axes.fill_between(x, bound, primal, color=style["color"], alpha=0.08, linewidth=0)
-                axes.plot(x, primal, label=name if round == run["round"][0] else None, marker=_point(rows), **style)
                 axes.plot(x, bound, marker=_point(rows), **style)
         axes.set_xlabel(AXES[against])
         axes.set_ylabel("objective")

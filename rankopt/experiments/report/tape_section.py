@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -47,7 +48,6 @@ def _solvers(rows: Sequence[Row], mean: dict[str, float]) -> Html:
         own = [row for row in rows if row.solver == solver]
         counts = Counter(row.status.words for row in own if row.status is not Outcome.SOLVED)
         solved = sum(row.status is Outcome.SOLVED for row in own)
-        tried = any(row.status not in NOT_TRIED for row in own)
         memory = max((row.memory for row in own if row.memory), default=None)
         found.append(
             [
@@ -55,16 +55,17 @@ def _solvers(rows: Sequence[Row], mean: dict[str, float]) -> Html:
                 next((row.version for row in own if row.version), ""),
                 Shown(solved / problems, f"{solved} of {problems}"),
                 ", ".join(f"{count} {word}" for word, count in counts.items()),
-                brief(mean[solver]) if tried else None,
+                Shown(math.nan, "-") if math.isnan(mean[solver]) else brief(mean[solver]),
                 brief(max((row.gap for row in own if row.answered and row.gap is not None), default=None)),
                 _fractional(own),
                 None if memory is None else Shown(memory, f"{memory / 2**20:.0f} MiB"),
             ]
         )
-    found.sort(key=lambda row: (row[4] is None, row[4].value if isinstance(row[4], Shown) else 0.0))
+    found.sort(key=lambda row: math.inf if math.isnan(mean[str(row[0])]) else mean[str(row[0])])
     head = ["solver", "version", "solved", "else", "seconds", "largest gap", "fractional", "memory"]
     caption = (
-        "Seconds: shifted geometric mean (shift 1 ms), what was not solved counting as ten times the longest time. "
+        "Seconds: shifted geometric mean (shift 1 ms), what was not solved counting as ten times the longest time; "
+        "- where nothing was solved. "
         "Gap: of the answers, relative to the scale of the problem. Fractional: answers not whole before rounding."
     )
     return table(head, found, caption)
