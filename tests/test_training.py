@@ -390,3 +390,18 @@ def test_a_lam_beyond_all_risk_keeps_the_start(bound, lam):
         huge = of_the_characters(bound, lam).certificate_
     assert huge.stop is Stop.GAP
     assert huge.at_start
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_the_gap_closed_is_said_of_the_weights_that_are_returned(bound):
+    """Weights from before that a judge likes better have a gap of their own, and the certificate says why."""
+    stops = set()
+    for seed in range(3):
+        X, y, qid = made(seed=seed, queries=24)
+        near, far = qid < 12, qid >= 12
+        ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=1e-3)
+        proved = ranker.fit(X[near], y[near], qid=qid[near], eval_set=(X[far], y[far]), eval_qid=qid[far]).certificate_
+        assert (proved.stop is Stop.GAP) == (proved.relative_gap <= ranker.tol)
+        stops.add(proved.stop)
+    assert stops <= {Stop.GAP, Stop.CHOSEN}
+    assert Stop.CHOSEN in stops
