@@ -26,7 +26,9 @@ RANGE_ROWS = 1 << 13
 
 @dataclass(frozen=True)
 class Exact:
-    """The loss-augmented argmax by its structure (see `formulations.argmax`); exact on every input.
+    """The loss-augmented argmax by its structure (see `formulations.argmax`), exact whatever the input.
+
+    Weights that are nothing beside the largest are left out of the search; what that may cost is in the bound.
 
     room: states that the dynamic program may hold for a query, by default as many as cost less than an assignment of
     all its documents; a query that needs more is solved as an assignment, by shortest paths from a good order.
