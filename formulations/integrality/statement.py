@@ -91,7 +91,8 @@ def _tidy(matrix: csr_array) -> csr_array:
 
 def _bare(given: csr_array | ArrayLike) -> csr_array:
     if issparse(given):
-        shape, kind, data = given.shape, given.dtype, given.tocoo().data  # type: ignore[union-attr]
+        sparse: Any = given
+        shape, kind, data = sparse.shape, sparse.dtype, sparse.tocoo().data
     else:
         try:
             array = np.asarray(given)

@@ -4,7 +4,7 @@ import gzip
 import zlib
 from collections.abc import Iterator
 from os import PathLike, fspath
-from typing import IO, Any
+from typing import IO, Any, cast
 
 import numpy as np
 
@@ -72,7 +72,7 @@ def _texts(file: str, block: int) -> Iterator[tuple[int, bytes]]:
 def _opened(file: str) -> IO[bytes]:
     with open(file, "rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
-    return gzip.open(file, "rb") if packed else open(file, "rb")  # type: ignore[return-value]
+    return cast(IO[bytes], gzip.open(file, "rb")) if packed else open(file, "rb")
 
 
 def _last_query(text: bytes) -> int:

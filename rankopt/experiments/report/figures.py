@@ -27,7 +27,8 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))
 """Of series 1 to 8, 9 to 16 and 17 to 24."""
 
 STYLE = {
-    "svg.fonttype": "none", "svg.hashsalt": "rankopt", "font.size": 10.5, "axes.titlesize": 11,
+    "svg.fonttype": "none", "svg.hashsalt": "rankopt", "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 10.5, "axes.titlesize": 11,
     "axes.edgecolor": LIGHT["soft"], "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": LIGHT["rule"], "grid.linewidth": 0.6, "axes.axisbelow": True,
     "xtick.color": LIGHT["soft"], "ytick.color": LIGHT["soft"], "text.color": LIGHT["ink"],
@@ -113,6 +114,7 @@ def _svg(figure: Figure, says: str) -> Html:
     drawn = text.getvalue()
     drawn = drawn[drawn.index("<svg") :].rstrip()
     drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn, flags=re.DOTALL)
+    drawn = _slim(drawn)
     own = f"f{crc32(drawn.encode()):08x}-"
     drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{own}", drawn)
     # The size is the page's to choose; the view box keeps the proportions.
@@ -120,3 +122,11 @@ def _svg(figure: Figure, says: str) -> Html:
     drawn = re.sub(r'^<svg\b([^>]*?) width="[^"]*"', rf"<svg{label}\1", drawn.replace("\n", " ", 1), count=1)
     drawn = re.sub(r'^(<svg\b[^>]*?) height="[^"]*"', r"\1", drawn, count=1)
     return Html(named(drawn))
+
+
+def _slim(drawn: str) -> str:
+    """The drawing without indentation, ids that nothing refers to, and groups that hold nothing."""
+    asked = set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawn))
+    drawn = re.sub(r' id="([^"]*)"', lambda found: found[0] if found[1] in asked else "", drawn)
+    drawn = re.sub(r"\s*\n\s*", "\n", drawn)
+    return re.sub(r"<g/>\n", "", drawn)
