@@ -28,7 +28,7 @@ from argmax_problems import DECAYS, MEASURES, SETS, largest, lengths, notation, 
 from scipy.optimize import linear_sum_assignment
 
 from formulations import solve_batch
-from formulations.modeling.rank_two import RankTwoBatch
+from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.threads import at_most
 from rankopt.data import Queries
 

@@ -10,7 +10,7 @@ from movielens_films import queries as film_queries
 from movielens_films import read_ratings
 
 from formulations import ranking
-from formulations.modeling.rank_two import RankTwoBatch
+from formulations.forms.rank_two_assignment import RankTwoBatch
 from rankopt.data import Queries, concatenate, read_svmlight
 from rankopt.losses.decay import parse_decay
 from rankopt.measures.notation import parse

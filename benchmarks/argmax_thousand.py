@@ -21,7 +21,7 @@ from argmax import mean, scipys
 from argmax_problems import DECAYS, MEASURES, POINTS, even, largest, notation, part, posed, thousand, trials
 
 from formulations import solve_batch
-from formulations.modeling.rank_two import RankTwoBatch
+from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.threads import at_most
 
 GRADES = {"skewed": thousand, "even": even}

@@ -18,9 +18,9 @@ import numpy as np
 
 from rankopt.data import Queries
 from rankopt.engines import ENGINES, engine_named
-from rankopt.losses.plan import SHARD_ROWS
-from rankopt.losses.risk import Risk
 from rankopt.rankers import LargeMarginRanker
+from rankopt.risk.risk import Risk
+from rankopt.risk.sharding import SHARD_ROWS
 
 ROUNDS = 7
 FEATURES = 40

@@ -21,10 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.data import Queries, concatenate, read_svmlight
 from rankopt.engines.threads import Threads
 from rankopt.errors import OptimumAtStart
-from rankopt.losses.question import Question
-from rankopt.losses.shard import Shard, ShardAt
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
+from rankopt.risk.planes_at import Question
+from rankopt.risk.shard import Shard, ShardAt
 
 LIMIT = 10.0
 METHODS = {

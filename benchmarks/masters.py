@@ -20,11 +20,11 @@ from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
+from formulations.solvers.block_ascent import BlockAscent
 from master_corpus import nasty, solved
 
 from formulations import FormulationError, accepting, solve
-from formulations.modeling.grouped_simplex import GroupedSimplexQP
-from formulations.solvers.block_ascent import BlockAscent
+from formulations.forms.grouped_simplex import GroupedSimplexQP
 from rankopt.data import concatenate, read_svmlight
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker

@@ -149,7 +149,7 @@ def anchor(name: str) -> str:
 
 
 def module_of(place: str) -> Any:
-    """The module of a gallery function; `formulations.ranking` itself is the function."""
+    """The module of a gallery function; `formulations.problems.ranking` itself is the function."""
     import sys
 
     load(place)

@@ -6,7 +6,7 @@
     diverse_retrieval  ConstrainedRanking  bipartite incidence matrix       all that solve a matching, by collapse
     ranking_set        ConstrainedRanking  its statement says: verify       by its structure: matching, flow, highs, ...
     marginal_ranking   LinearProgram       (a lottery, by `decompose`)      highs, cvxpy:...
-    margin_dual        GroupedSimplexQP    (its variables are real)         active_set, block_ascent, qpsolvers:...
+    margin_dual        GroupedSimplexQP    (its variables are real)         active_set, qpsolvers:..., cvxpy:...
 
 A function of the gallery goes from data to a problem and cannot solve it; `solve` takes the solver as an argument, and
 `certify` believes neither. `accepting(problem)` lists the installed solvers of a problem.
@@ -22,13 +22,13 @@ Fraction(0, 1)
 
 from __future__ import annotations
 
-import sys
-from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from formulations.tables import member
+
 if TYPE_CHECKING:
-    from formulations.diverse_retrieval import diverse_retrieval as diverse_retrieval
+    from formulations.certificates.certify import Certificate as Certificate
+    from formulations.certificates.certify import certify as certify
     from formulations.errors import FormulationError as FormulationError
     from formulations.errors import Fractional as Fractional
     from formulations.errors import Infeasible as Infeasible
@@ -38,95 +38,94 @@ if TYPE_CHECKING:
     from formulations.errors import Unbounded as Unbounded
     from formulations.errors import UnknownSolver as UnknownSolver
     from formulations.errors import Unsupported as Unsupported
-    from formulations.exposure import DemographicParity as DemographicParity
-    from formulations.exposure import DisparateImpact as DisparateImpact
-    from formulations.exposure import DisparateTreatment as DisparateTreatment
-    from formulations.exposure import ExposureLimits as ExposureLimits
+    from formulations.forms.assignment import Assignment as Assignment
+    from formulations.forms.form import Solution as Solution
+    from formulations.forms.form import Status as Status
+    from formulations.forms.grouped_simplex import GroupedSimplexQP as GroupedSimplexQP
+    from formulations.forms.linear_program import LinearProgram as LinearProgram
+    from formulations.forms.min_cost_flow import MinCostFlow as MinCostFlow
+    from formulations.forms.quadratic_program import QuadraticProgram as QuadraticProgram
+    from formulations.forms.rank_two_assignment import RankTwoAssignment as RankTwoAssignment
     from formulations.integrality.confirmation import confirm as confirm
     from formulations.integrality.evidence import Proof as Proof
     from formulations.integrality.evidence import Undecided as Undecided
     from formulations.integrality.evidence import Witness as Witness
-    from formulations.integrality.gap import integrality_gap as integrality_gap
     from formulations.integrality.verify import verify_integrality as verify_integrality
-    from formulations.lottery import Lottery as Lottery
-    from formulations.lottery import decompose as decompose
-    from formulations.margin_dual import margin_dual as margin_dual
-    from formulations.marginal_ranking import marginal_ranking as marginal_ranking
-    from formulations.matching import matching as matching
-    from formulations.modeling.assignment import Assignment as Assignment
-    from formulations.modeling.batch import BatchSolution as BatchSolution
-    from formulations.modeling.batch import solve_batch as solve_batch
-    from formulations.modeling.certify import Certificate as Certificate
-    from formulations.modeling.certify import certify as certify
-    from formulations.modeling.constrained_ranking import ConstrainedRanking as ConstrainedRanking
-    from formulations.modeling.flow import MinCostFlow as MinCostFlow
-    from formulations.modeling.grouped_simplex import GroupedSimplexQP as GroupedSimplexQP
-    from formulations.modeling.linear_program import LinearProgram as LinearProgram
-    from formulations.modeling.quadratic_program import QuadraticProgram as QuadraticProgram
-    from formulations.modeling.rank_two import RankTwoAssignment as RankTwoAssignment
-    from formulations.modeling.ranking_set import RankingSet as RankingSet
-    from formulations.modeling.solution import Solution as Solution
-    from formulations.modeling.solution import Status as Status
-    from formulations.modeling.solve import Answer as Answer
-    from formulations.modeling.solve import solve as solve
-    from formulations.own_solver import own as own
-    from formulations.ranking import ranking as ranking
-    from formulations.ranking_set import ranking_set as ranking_set
+    from formulations.marginals.birkhoff import Lottery as Lottery
+    from formulations.marginals.birkhoff import decompose as decompose
+    from formulations.marginals.exposure import DemographicParity as DemographicParity
+    from formulations.marginals.exposure import DisparateImpact as DisparateImpact
+    from formulations.marginals.exposure import DisparateTreatment as DisparateTreatment
+    from formulations.marginals.exposure import ExposureLimits as ExposureLimits
+    from formulations.problems.diverse_retrieval import diverse_retrieval as diverse_retrieval
+    from formulations.problems.margin_dual import margin_dual as margin_dual
+    from formulations.problems.marginal_ranking import marginal_ranking as marginal_ranking
+    from formulations.problems.matching import matching as matching
+    from formulations.problems.ranking import ranking as ranking
+    from formulations.problems.ranking_set import ranking_set as ranking_set
+    from formulations.problems.statement_file import read_statement as read_statement
+    from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
+    from formulations.sets.ranking_set import RankingSet as RankingSet
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
-    from formulations.statement_file import read_statement as read_statement
+    from formulations.solvers.batch_solution import BatchSolution as BatchSolution
+    from formulations.solvers.own import own as own
+    from formulations.solvers.solver import Answer as Answer
+    from formulations.solving.batch import solve_batch as solve_batch
+    from formulations.solving.integrality_gap import integrality_gap as integrality_gap
+    from formulations.solving.solve import solve as solve
 
 GALLERY = {
-    "diverse_retrieval": "formulations.diverse_retrieval:diverse_retrieval",
-    "margin_dual": "formulations.margin_dual:margin_dual",
-    "marginal_ranking": "formulations.marginal_ranking:marginal_ranking",
-    "matching": "formulations.matching:matching",
-    "ranking": "formulations.ranking:ranking",
-    "ranking_set": "formulations.ranking_set:ranking_set",
+    "diverse_retrieval": "formulations.problems.diverse_retrieval:diverse_retrieval",
+    "margin_dual": "formulations.problems.margin_dual:margin_dual",
+    "marginal_ranking": "formulations.problems.marginal_ranking:marginal_ranking",
+    "matching": "formulations.problems.matching:matching",
+    "ranking": "formulations.problems.ranking:ranking",
+    "ranking_set": "formulations.problems.ranking_set:ranking_set",
 }
 """Every problem, `name: "module:function"`."""
 
 WORDS = {
-    "Answer": "formulations.modeling.solve:Answer",
-    "Assignment": "formulations.modeling.assignment:Assignment",
-    "BatchSolution": "formulations.modeling.batch:BatchSolution",
-    "Certificate": "formulations.modeling.certify:Certificate",
-    "ConstrainedRanking": "formulations.modeling.constrained_ranking:ConstrainedRanking",
-    "DemographicParity": "formulations.exposure:DemographicParity",
-    "DisparateImpact": "formulations.exposure:DisparateImpact",
-    "DisparateTreatment": "formulations.exposure:DisparateTreatment",
-    "ExposureLimits": "formulations.exposure:ExposureLimits",
+    "Answer": "formulations.solvers.solver:Answer",
+    "Assignment": "formulations.forms.assignment:Assignment",
+    "BatchSolution": "formulations.solvers.batch_solution:BatchSolution",
+    "Certificate": "formulations.certificates.certify:Certificate",
+    "ConstrainedRanking": "formulations.sets.constrained_ranking:ConstrainedRanking",
+    "DemographicParity": "formulations.marginals.exposure:DemographicParity",
+    "DisparateImpact": "formulations.marginals.exposure:DisparateImpact",
+    "DisparateTreatment": "formulations.marginals.exposure:DisparateTreatment",
+    "ExposureLimits": "formulations.marginals.exposure:ExposureLimits",
     "FormulationError": "formulations.errors:FormulationError",
     "Fractional": "formulations.errors:Fractional",
-    "GroupedSimplexQP": "formulations.modeling.grouped_simplex:GroupedSimplexQP",
+    "GroupedSimplexQP": "formulations.forms.grouped_simplex:GroupedSimplexQP",
     "Infeasible": "formulations.errors:Infeasible",
     "InvalidProblem": "formulations.errors:InvalidProblem",
-    "LinearProgram": "formulations.modeling.linear_program:LinearProgram",
-    "Lottery": "formulations.lottery:Lottery",
-    "MinCostFlow": "formulations.modeling.flow:MinCostFlow",
+    "LinearProgram": "formulations.forms.linear_program:LinearProgram",
+    "Lottery": "formulations.marginals.birkhoff:Lottery",
+    "MinCostFlow": "formulations.forms.min_cost_flow:MinCostFlow",
     "Proof": "formulations.integrality.evidence:Proof",
-    "QuadraticProgram": "formulations.modeling.quadratic_program:QuadraticProgram",
-    "RankTwoAssignment": "formulations.modeling.rank_two:RankTwoAssignment",
-    "RankingSet": "formulations.modeling.ranking_set:RankingSet",
+    "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
+    "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
+    "RankingSet": "formulations.sets.ranking_set:RankingSet",
     "Refuted": "formulations.errors:Refuted",
-    "Solution": "formulations.modeling.solution:Solution",
+    "Solution": "formulations.forms.form:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
-    "Status": "formulations.modeling.solution:Status",
+    "Status": "formulations.forms.form:Status",
     "Unbounded": "formulations.errors:Unbounded",
     "Undecided": "formulations.integrality.evidence:Undecided",
     "UnknownSolver": "formulations.errors:UnknownSolver",
     "Unsupported": "formulations.errors:Unsupported",
     "Witness": "formulations.integrality.evidence:Witness",
     "accepting": "formulations.solvers:accepting",
-    "certify": "formulations.modeling.certify:certify",
+    "certify": "formulations.certificates.certify:certify",
     "confirm": "formulations.integrality.confirmation:confirm",
-    "decompose": "formulations.lottery:decompose",
-    "integrality_gap": "formulations.integrality.gap:integrality_gap",
+    "decompose": "formulations.marginals.birkhoff:decompose",
+    "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
-    "own": "formulations.own_solver:own",
-    "read_statement": "formulations.statement_file:read_statement",
-    "solve": "formulations.modeling.solve:solve",
-    "solve_batch": "formulations.modeling.batch:solve_batch",
+    "own": "formulations.solvers.own:own",
+    "read_statement": "formulations.problems.statement_file:read_statement",
+    "solve": "formulations.solving.solve:solve",
+    "solve_batch": "formulations.solving.batch:solve_batch",
     "verify_integrality": "formulations.integrality.verify:verify_integrality",
 }
 
@@ -135,24 +134,8 @@ __all__ = [*GALLERY, *WORDS]
 
 def __getattr__(name: str) -> Any:
     """What a table names, loaded on first use."""
-    place = GALLERY.get(name) or WORDS.get(name)
-    if place is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, _, attribute = place.partition(":")
-    return getattr(import_module(module), attribute)
+    return member(__name__, name, GALLERY, WORDS)
 
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """A problem's file has the problem's name. Importing a file makes it an attribute of its package, which would hide
-    the function: `formulations.ranking` is always the function."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in GALLERY and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

@@ -14,7 +14,12 @@ from contextvars import ContextVar
 from functools import lru_cache
 from itertools import count
 
-__all__ = ["at_most", "share", "threads"]
+import numpy as np
+
+from formulations.arrays import Ints
+
+__all__ = ["at_most", "share", "share_ranges", "threads"]
+
 
 _LIMIT: ContextVar[int | None] = ContextVar("threads", default=None)
 
@@ -72,3 +77,13 @@ def share(parts: int, compute: Callable[[int], object]) -> None:
 def _pool(process: int, workers: int) -> ThreadPoolExecutor:
     """The threads of this process; a forked child has none of its parent's, hence the process id."""
     return ThreadPoolExecutor(workers, thread_name_prefix="rankopt")
+
+
+def share_ranges(offsets: Ints, rows: int, compute: Callable[[int, int], object]) -> None:
+    """compute(first, last) for ranges of queries first <= q < last of about `rows` rows; it frees the interpreter."""
+    if offsets[-1] <= rows:
+        compute(0, offsets.size - 1)
+        return
+    marks = np.append(np.arange(0, offsets[-1], rows), offsets[-1])
+    cuts = np.unique(np.searchsorted(offsets, marks)).tolist()
+    share(len(cuts) - 1, lambda part: compute(cuts[part], cuts[part + 1]))

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from rankopt.data import read_svmlight as read_svmlight
     from rankopt.measures import compare as compare
     from rankopt.measures import evaluate as evaluate
+    from rankopt.persistence.models import load_model as load_model
     from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
     from rankopt.rankers.matching import MatchingRanker as MatchingRanker
     from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.regression import RegressionRanker as RegressionRanker
-    from rankopt.rankers.saved import load_model as load_model
 
 FRONT = {
     "Admissible": "rankopt.constraints:Admissible",
@@ -39,7 +39,7 @@ FRONT = {
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
     "compare": "rankopt.measures:compare",
     "evaluate": "rankopt.measures:evaluate",
-    "load_model": "rankopt.rankers.saved:load_model",
+    "load_model": "rankopt.persistence.models:load_model",
     "load_sample": "rankopt.data:load_sample",
     "read_svmlight": "rankopt.data:read_svmlight",
 }

@@ -19,7 +19,7 @@ from rankopt.losses.loss import Loss
 from rankopt.measures.positional import Positional
 
 if TYPE_CHECKING:
-    from rankopt.optimize.loop import Method
+    from rankopt.optimize.method import Method
 
 __all__ = ["check_loss", "check_measure", "check_method"]
 

@@ -9,8 +9,8 @@ from typing import ClassVar
 import numpy as np
 
 from formulations import Answer, Assignment, GroupedSimplexQP, RankTwoAssignment, own, solve
-from formulations.modeling.batch import solve_batch
 from formulations.solvers.exact import Exact
+from formulations.solving.batch import solve_batch
 from rankopt.optimize.bundle import Bundle
 
 TINY = 8

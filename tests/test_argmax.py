@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.whole_batch import WAYS
-from formulations.instances import brute_force
+from formulations.argmax.batch import WAYS
 from formulations.solvers.exact import Exact
+from formulations.testing.instances import brute_force
 
 DECAYS = {
     "linear": lambda n, k: np.maximum(k + 1 - np.arange(1.0, n + 1), 0),
@@ -175,7 +175,7 @@ def test_shuffling_documents_changes_no_value(decay, ties):
 def test_the_bound_of_a_batch_holds_in_rational_numbers():
     from fractions import Fraction
 
-    from formulations.modeling.rational_orders import ranked
+    from formulations.certificates.rational_orders import ranked
 
     random = np.random.default_rng(6)
     for decay, discount in product(DECAYS, DISCOUNTS):

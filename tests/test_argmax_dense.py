@@ -6,7 +6,7 @@ import pytest
 from formulations import ranking, solve, solve_batch
 from formulations.argmax.cones import find_cones
 from formulations.argmax.dense import assign
-from formulations.argmax.plain_order import greedy_order, order_prices
+from formulations.argmax.greedy_order import greedy_order, order_prices
 
 POSITIONS = np.arange(1.0, 500.0)
 WEIGHTS = {

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from formulations.argmax.beam_search import proved_labels
 from formulations.argmax.cones import find_cones
 from formulations.argmax.order_ideals import NO_BEAM, best_labels
-from formulations.argmax.proved_search import proved_labels
-from formulations.argmax.pruning import greedy_labels, open_slack, price_between
+from formulations.argmax.price_bounds import greedy_labels, open_slack, price_between
 
 POSITIONS = np.arange(1.0, 400.0)
 WEIGHTS = {

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from formulations import ranking, solve, solve_batch
-from formulations.modeling.rank_two import RankTwoBatch
+from formulations.forms.rank_two_assignment import RankTwoBatch
 from rankopt.losses.decay import parse_decay
 from rankopt.measures.notation import parse
 

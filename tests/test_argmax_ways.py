@@ -12,9 +12,9 @@ from formulations import ranking, solve, solve_batch
 from formulations.argmax.cones import find_cones
 from formulations.argmax.order_ideals import CHAINS
 from formulations.errors import Refuted
-from formulations.instances import brute_force
-from formulations.modeling.rank_two import RankTwoBatch
+from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.solvers.exact import RANGE_ROWS, Exact
+from formulations.testing.instances import brute_force
 from formulations.threads import at_most
 
 POSITIONS = np.arange(1.0, 2001.0)

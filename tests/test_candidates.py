@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from formulations import RankingSet, certify, named, ranking_set, solve, verify_integrality
-from formulations.modeling.candidates import candidates, kinds
-from formulations.modeling.narrowing import relaxed
+from formulations.bridges.narrowing import relaxed
+from formulations.sets.candidates import candidates, kinds
 
 N, K = 40, 4
 GROUP = np.arange(N) % 3 == 0

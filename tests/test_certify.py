@@ -9,13 +9,13 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 
 from formulations import Refuted, SolverFailed, Status, Unsupported, certify, margin_dual, matching, ranking, solve
-from formulations.instances import FORMS, instances
-from formulations.modeling.bridges import restated
-from formulations.modeling.flow import MinCostFlow
-from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.prices import shortest_path_prices
-from formulations.modeling.quadratic_program import QuadraticProgram
-from formulations.modeling.vertex import flow_on_support, order_on_support
+from formulations.bridges import restated
+from formulations.bridges.crossover import flow_on_support, order_on_support
+from formulations.forms.assignment_prices import shortest_path_prices
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.testing.instances import FORMS, instances
 
 EVERYTHING = [(form, name, problem) for form in FORMS for name, problem, _ in instances(form)]
 IDS = [f"{form.__name__}-{name}" for form, name, _ in EVERYTHING]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.data import load_sample, read_svmlight, write_svmlight
-from rankopt.optimize.loop import Clock
+from rankopt.optimize.method import Clock
 from rankopt.rankers import LargeMarginRanker, load_model
 
 

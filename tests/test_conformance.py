@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 
-from formulations.ranking import ranking
+from formulations.problems.ranking import ranking
 from formulations.solvers import named
 from rankopt.losses import BOUNDS, bound_named
 from rankopt.losses.margin import MarginLoss

@@ -7,11 +7,11 @@ import pytest
 from constrained_problems import EVERY, PROFIT, SIX, brute_force, stated
 
 from formulations import RankingSet, Refuted, SolverFailed, Status, Unsupported, certify, matching, ranking_set, solve
-from formulations.modeling.assignment import Assignment
-from formulations.modeling.constrained_ranking import ConstrainedRanking
-from formulations.modeling.flow import MinCostFlow
-from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.solve import Answer
+from formulations.forms.assignment import Assignment
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.solvers.solver import Answer
 
 
 @pytest.mark.parametrize(("kind", "seed"), SIX)

@@ -5,13 +5,13 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from formulations.modeling.ranking_set import RankingSet
-from formulations.ranking import ranking
+from formulations.problems.ranking import ranking
+from formulations.sets.ranking_set import RankingSet
 from formulations.solvers import named
 from rankopt.constraints import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, bound_named
-from rankopt.losses.admissible import AdmissibleBatch
+from rankopt.losses.argmax_admissible import AdmissibleBatch
 from rankopt.losses.constrained import ConstrainedLoss
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import MarginLoss

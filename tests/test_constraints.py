@@ -10,8 +10,8 @@ from sklearn.base import clone
 
 from formulations.errors import Infeasible
 from formulations.integrality import verify_integrality
-from formulations.modeling.constrained_ranking import ConstrainedRanking
-from formulations.modeling.solve import solve
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
 from rankopt.constraints.greedy import Caps
 from rankopt.data import Queries

@@ -20,9 +20,9 @@ from formulations.errors import InvalidProblem
 from rankopt.data.queries import Queries
 from rankopt.engines import ENGINES, engine_named
 from rankopt.engines.dask import Dask
+from rankopt.engines.mapped_shards import stow
 from rankopt.engines.processes import Processes
 from rankopt.engines.serial import Serial
-from rankopt.engines.stowed import stow
 from rankopt.errors import EngineError, OptionError
 from rankopt.losses import plan
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker

@@ -24,12 +24,12 @@ from formulations import (
     ranking,
     solve,
 )
-from formulations.instances import FORMS, instances
-from formulations.modeling.bridges import restated
-from formulations.modeling.flow import MinCostFlow
-from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.names import Block, name_at, split_by_block
-from formulations.modeling.quadratic_program import QuadraticProgram
+from formulations.bridges import restated
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.notation.names import Block, name_at, split_by_block
+from formulations.testing.instances import FORMS, instances
 
 PROGRAMS = [
     (f"{form.__name__}-{name}", problem)

@@ -19,19 +19,12 @@ from integrality_matrices import (
 from scipy.sparse import block_array, csr_array
 
 from formulations.errors import InvalidProblem, Refuted, Unsupported
-from formulations.integrality import (
-    Proof,
-    Undecided,
-    Witness,
-    confirm,
-    integrality_gap,
-    proof_of,
-    verify_integrality,
-)
+from formulations.integrality import Proof, Undecided, Witness, confirm, proof_of, verify_integrality
 from formulations.integrality.evidence import Parts
 from formulations.integrality.laminar import laminar_families, leaf_of_columns, tree_parents
 from formulations.integrality.network import tree_of
-from formulations.matching import matching
+from formulations.problems.matching import matching
+from formulations.solving.integrality_gap import integrality_gap
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -8,10 +8,10 @@ import pytest
 from test_marginal_ranking import SHAPES, all_orders
 
 from formulations.errors import FormulationError, InvalidProblem
-from formulations.exposure import DemographicParity
-from formulations.lottery import SHRINK, decompose
-from formulations.marginal_ranking import marginal_ranking
-from formulations.modeling.solve import solve
+from formulations.marginals.birkhoff import SHRINK, decompose
+from formulations.marginals.exposure import DemographicParity
+from formulations.problems.marginal_ranking import marginal_ranking
+from formulations.solving.solve import solve
 
 
 def most(k, n):

@@ -7,14 +7,14 @@ import pandas as pd
 import pytest
 from scipy.optimize import LinearConstraint, linprog
 
+from formulations.certificates.certify import certify
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.exposure import DemographicParity, DisparateImpact, DisparateTreatment, ExposureLimits
-from formulations.lottery import decompose
-from formulations.marginal_ranking import marginal_ranking
-from formulations.matching import matching
-from formulations.modeling.certify import certify
-from formulations.modeling.solution import Status
-from formulations.modeling.solve import solve
+from formulations.forms.form import Status
+from formulations.marginals.birkhoff import decompose
+from formulations.marginals.exposure import DemographicParity, DisparateImpact, DisparateTreatment, ExposureLimits
+from formulations.problems.marginal_ranking import marginal_ranking
+from formulations.problems.matching import matching
+from formulations.solving.solve import solve
 
 SHAPES = [(1, 1), (1, 4), (2, 3), (3, 3), (3, 5), (4, 5), (5, 5)]
 KINDS = [DemographicParity, DisparateTreatment, DisparateImpact]

@@ -4,15 +4,15 @@ import warnings
 
 import numpy as np
 import pytest
+from formulations.solvers.block_ascent import BlockAscent
 from master_corpus import KINDS, nasty, solved
 
 from formulations import FormulationError, Status, accepting, certify, margin_dual, named, solve
-from formulations.margin_dual import stated
-from formulations.modeling.bridges import restated
-from formulations.modeling.grouped_simplex import GroupedSimplexQP
-from formulations.modeling.quadratic_program import QuadraticProgram
+from formulations.bridges import restated
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.solvers.active_set import ActiveSet
-from formulations.solvers.block_ascent import BlockAscent
+from formulations.solvers.cvxpy_margin_dual import stated
 
 DIRECT = [spec for spec in accepting(GroupedSimplexQP) if spec.startswith("qpsolvers:") and spec != "qpsolvers:highs"]
 OURS = ("active_set", "block_ascent")

@@ -16,11 +16,11 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses import BOUNDS
-from rankopt.losses.question import Question
-from rankopt.losses.shard import Shard
-from rankopt.losses.slots import EMPTY, SlotLoss, matched
+from rankopt.losses.argmax_slots import EMPTY, SlotLoss, matched
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, load_model
+from rankopt.risk.planes_at import Question
+from rankopt.risk.shard import Shard
 
 WEIGHTS = np.array([1.0, 0.5, 2.0])
 

@@ -12,7 +12,7 @@ import pytest
 import rankopt.measures
 from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES, Measure, Positional, parse
-from rankopt.measures.ranking import ranked
+from rankopt.measures.tied_ranking import ranked
 
 
 def dcg(grades, k, gain=lambda y: 2**y - 1, discount=lambda i: 1 / log2(i + 1)):

@@ -10,7 +10,7 @@ from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.concave_convex import train
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
 from rankopt.optimize.grouping import at_groups, groups_of
-from rankopt.optimize.loop import Clock
+from rankopt.optimize.method import Clock
 from rankopt.optimize.model import grown, solved
 from rankopt.optimize.planes import PlaneSet
 from rankopt.optimize.state import State

@@ -8,9 +8,9 @@ from scipy.optimize import linear_sum_assignment
 import formulations
 from formulations import Answer, Assignment, GroupedSimplexQP, RankTwoAssignment, UnknownSolver, accepting, own, solve
 from formulations.errors import Crashed, NoAnswer
-from formulations.own_solver import imported
 from formulations.solvers import named, specs
 from formulations.solvers.cvxpy import Cvxpy
+from formulations.solvers.own import imported
 from formulations.testing import check_solver
 from rankopt.data import load_sample
 from rankopt.rankers import LargeMarginRanker

@@ -7,8 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from formulations.threads import at_most
-from rankopt.losses.products import pair_sums, parts_of, row_scores, row_sums
-from rankopt.losses.scores import linear_scores
+from rankopt.scorers.linear import linear_scores, pair_sums, parts_of, row_scores, row_sums
 
 
 def table(kind, rows=5000, features=37, seed=0):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from formulations import Infeasible, InvalidProblem, RankingSet, diverse_retrieval, ranking_set
-from formulations.modeling.conflict import check_nonempty, conflict
+from formulations.sets.conflict import conflict
 
 N, K = 5, 3
 EVERY = list(permutations(range(N), K))
@@ -260,14 +260,14 @@ def test_there_are_conflicts_to_look_at():
 def test_a_conflict_is_irreducible(seed):
     """All of its members exclude every point; without any one of them a point is left."""
     admissible = empty_set(seed)
-    members = conflict(admissible)
+    members = conflict(admissible.shape, admissible.constraints)
     cells = points(admissible.positions, admissible.documents)
     meets = np.array([held(member, cells) for member in members])
     assert not meets.all(axis=0).any()
     for left_out in range(len(members)):
         assert np.delete(meets, left_out, axis=0).all(axis=0).any(), members[left_out].name
     with pytest.raises(Infeasible) as caught:
-        check_nonempty(admissible)
+        admissible.check_nonempty()
     assert all(f"{member.name} ({member.says})" in str(caught.value) for member in members)
 
 

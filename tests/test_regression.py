@@ -9,10 +9,9 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from rankopt.data import Queries, read_svmlight
 from rankopt.measures import evaluate, parse
+from rankopt.optimize.least_squares import _by_singular_values, least_squares
+from rankopt.optimize.normal_equations import Centred, by_normal_equations
 from rankopt.rankers import RegressionRanker
-from rankopt.rankers.centred_blocks import Centred
-from rankopt.rankers.least_squares import _by_singular_values, least_squares
-from rankopt.rankers.normal_equations import by_normal_equations
 
 N, D, M = 60, 6, 7
 

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from rankopt.data import load_sample
-from rankopt.experiments.report.of_demo import page_of_demo
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
+from rankopt.report.of_demo import page_of_demo
 
 
 @pytest.fixture(scope="module")

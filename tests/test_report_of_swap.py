@@ -11,10 +11,10 @@ from swap_rows import sample_rows
 
 from rankopt.cli import rankopt
 from rankopt.commands.swap_table import summary
-from rankopt.experiments.report import write
-from rankopt.experiments.report.of_swap import page_of_swap
-from rankopt.experiments.report.tape_section import MOST_LINES
 from rankopt.experiments.rows import Outcome, Row
+from rankopt.report import write
+from rankopt.report.of_swap import page_of_swap
+from rankopt.report.tape_section import MOST_LINES
 
 ROWS = sample_rows()
 PAGE = page_of_swap(ROWS, "rankopt swap data.txt")

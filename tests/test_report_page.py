@@ -9,16 +9,16 @@ import pytest
 from browser import NAMES, Browser, installed
 from scipy.sparse import csr_array
 
-from rankopt.experiments.report.convergence import convergence
-from rankopt.experiments.report.figures import Drawing, figures, line_style
-from rankopt.experiments.report.heat_map import heat_map
-from rankopt.experiments.report.markup import element
-from rankopt.experiments.report.matrix_picture import matrix_picture
-from rankopt.experiments.report.measure_curves import measure_curves
-from rankopt.experiments.report.page import page, section
-from rankopt.experiments.report.palette import DARK, LIGHT
-from rankopt.experiments.report.profiles import profile_drawing
-from rankopt.experiments.report.tables import Shown, table
+from rankopt.report.convergence import convergence
+from rankopt.report.figures import Drawing, figures, line_style
+from rankopt.report.heat_map import heat_map
+from rankopt.report.markup import element
+from rankopt.report.matrix_picture import matrix_picture
+from rankopt.report.measure_curves import measure_curves
+from rankopt.report.page import page, section
+from rankopt.report.palette import DARK, LIGHT
+from rankopt.report.profiles import profile_drawing
+from rankopt.report.tables import Shown, table
 
 HOSTILE = "<script>document.title = 'broken'</script> & \"quoted\" $x_1$"
 

@@ -13,7 +13,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import ndcg_score
 
 from rankopt.data import SAMPLES, load_sample, normalise
-from rankopt.data.les_miserables import FEATURES, pair_features
+from rankopt.data.samples.les_miserables import FEATURES, pair_features
 from rankopt.errors import OptionError
 
 DIGEST = """

@@ -28,17 +28,17 @@ from formulations import (
     ranking,
     solve,
 )
-from formulations.modeling.assignment import Assignment
-from formulations.modeling.bridges import restated
-from formulations.modeling.flow import MinCostFlow
-from formulations.modeling.integer_costs import exact_costs, rounded_costs
-from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.solve import Answer
+from formulations.bridges import restated
+from formulations.bridges.integer_costs import exact_costs, rounded_costs
+from formulations.forms.assignment import Assignment
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.solvers import SOLVERS, specs
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
 from formulations.solvers.ortools import OrTools
 from formulations.solvers.qpsolvers import QpSolvers
+from formulations.solvers.solver import Answer
 from formulations.testing import check_problem, check_solver
 
 ACCURACY = {

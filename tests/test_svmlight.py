@@ -16,9 +16,9 @@ from sklearn.datasets import load_svmlight_file
 
 from rankopt.data import Queries, concatenate, read_svmlight, write_svmlight
 from rankopt.data import svmlight as svmlight_module
-from rankopt.data.decimal_bytes import EXACT, HARD, number_at, powers_of_ten
-from rankopt.data.svmlight_bytes import parse_bytes
-from rankopt.data.svmlight_lines import parse_lines
+from rankopt.data.svmlight.decimals import EXACT, HARD, number_at, powers_of_ten
+from rankopt.data.svmlight.fast import parse_bytes
+from rankopt.data.svmlight.lines import parse_lines
 from rankopt.errors import DataError, OptionError
 
 GOOD = """\

@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 
 from formulations import RankingSet, margin_dual, ranking, ranking_set, solve
-from formulations.instances import FORMS, instances
+from formulations.testing.instances import FORMS, instances
 from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Outcome, SolverSwap, Tape
-from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
-from rankopt.experiments.stored_forms import FORMS as STORED
-from rankopt.experiments.stored_forms import Packed, unpacked
-from rankopt.experiments.ties import tied_pairs
+from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, argmax_tape
+from rankopt.experiments.tapes.stored_forms import FORMS as STORED
+from rankopt.experiments.tapes.stored_forms import Packed, unpacked
+from rankopt.experiments.tapes.ties import tied_pairs
 from rankopt.rankers import LargeMarginRanker
 
 

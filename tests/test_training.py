@@ -116,7 +116,7 @@ def test_the_stationary_gap_is_zero_at_a_fixed_point_and_positive_beside_it(boun
         """What the convex majorant that touches J at w still leaves to gain."""
         objective = ranker.objective(Queries.from_arrays(X, y, qid=qid))
         from rankopt.optimize.concave_convex import train
-        from rankopt.optimize.loop import Clock
+        from rankopt.optimize.method import Clock
 
         majorant = objective.majorant(w)
         proved = train(majorant, Bundle(), w, 1e-10, Clock.started(5000, None)).certificate

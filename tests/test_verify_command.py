@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from formulations import Infeasible, InvalidProblem, RankingSet, read_statement, solve
-from formulations.modeling.constrained_ranking import ConstrainedRanking
+from formulations.sets.constrained_ranking import ConstrainedRanking
 from rankopt.cli import main, rankopt
 
 SITES = """

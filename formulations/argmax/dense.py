@@ -7,7 +7,7 @@ gains. Documents are kept in the order that they had at first, so that what a po
 import numba as nb
 import numpy as np
 
-from formulations.argmax.plain_order import greedy_order, order_prices
+from formulations.argmax.greedy_order import greedy_order, order_prices
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, compiled
 

@@ -8,11 +8,22 @@ import numba as nb
 import numpy as np
 
 from formulations.argmax.cones import find_cones
-from formulations.argmax.significant import significant
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
 
-__all__ = ["Layout"]
+__all__ = ["Layout", "significant"]
+
+
+NOTHING = 2.0**-400
+
+
+def significant(weights: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+    """The weights, small ones zero, and for each query the sum of what was left out; weights fall in each query."""
+    largest = np.maximum(np.abs(weights[offsets[:-1]]), np.abs(weights[offsets[1:] - 1]))
+    size = np.abs(weights)
+    small = size < NOTHING * np.repeat(largest, np.diff(offsets))
+    lost = np.add.reduceat(np.where(small, size, 0.0), offsets[:-1])
+    return np.where(small, 0.0, weights) if lost.any() else weights, lost
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, SHORTS, SHORTS, INTS))

@@ -11,12 +11,25 @@ With two gains this is the merge of two lists in O(n₊ n₋).
 
 import numba as nb
 import numpy as np
+from numba import int64
 
-from formulations.argmax.beam import best_of
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
 
-__all__ = ["CHAINS", "NO_BEAM", "best_labels"]
+__all__ = ["CHAINS", "NO_BEAM", "best_labels", "best_of"]
+
+
+@compiled(int64(INTS, FLOATS, SHORTS, BYTES, int64, int64))
+def best_of(key: Ints, value: Floats, origin: Shorts, chain: Bytes, width: int, beam: int) -> int:
+    """Keep the `beam` states of greatest value, in their order."""
+    least = np.sort(value[:width])[width - beam]
+    kept = 0
+    for t in range(width):
+        if value[t] >= least and kept < beam:
+            key[kept], value[kept], origin[kept], chain[kept] = key[t], value[t], origin[t], chain[t]
+            kept += 1
+    return kept
+
 
 CHAINS = 16
 """Most distinct gains that are merged; with more, states are too many anyway."""

@@ -10,9 +10,9 @@ import numpy as np
 
 from formulations.argmax.cones import find_cones
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
-from formulations.argmax.stable_sort import sort_falling
 from formulations.arrays import Floats, Ints
 from formulations.compiled import INTS, READ_FLOATS, compiled
+from formulations.stable_sort import sort_falling
 
 __all__ = ["split"]
 

@@ -5,8 +5,8 @@ bipartite    two classes of rows, at most two entries a column                 b
 interval     an order of the rows with consecutive entries in each column      interval.py
 laminar      two laminar families of rows                                      laminar.py
 network      a directed tree, each column a path in it                         network.py
-enumeration  signs for every set of rows                                       enumeration.py
-in parts     what may be left out, and a proof for each block that remains     reduction.py, two_sum.py
+enumeration  signs for every set of rows                                       ghouila_houri.py
+in parts     what may be left out, and a proof for each block that remains     series_parallel.py, two_sum.py
 
 refuted by   a square submatrix of determinant other than -1, 0, 1, shrunk     witness.py
 """
@@ -22,18 +22,14 @@ if TYPE_CHECKING:
     from formulations.integrality.evidence import Proof as Proof
     from formulations.integrality.evidence import Undecided as Undecided
     from formulations.integrality.evidence import Witness as Witness
-    from formulations.integrality.gap import IntegralityGap as IntegralityGap
-    from formulations.integrality.gap import integrality_gap as integrality_gap
     from formulations.integrality.proving import proof_of as proof_of
     from formulations.integrality.verify import verify_integrality as verify_integrality
 
 WORDS = {
-    "IntegralityGap": "formulations.integrality.gap:IntegralityGap",
     "Proof": "formulations.integrality.evidence:Proof",
     "Undecided": "formulations.integrality.evidence:Undecided",
     "Witness": "formulations.integrality.evidence:Witness",
     "confirm": "formulations.integrality.confirmation:confirm",
-    "integrality_gap": "formulations.integrality.gap:integrality_gap",
     "proof_of": "formulations.integrality.proving:proof_of",
     "verify_integrality": "formulations.integrality.verify:verify_integrality",
 }

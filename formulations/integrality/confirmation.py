@@ -30,7 +30,6 @@ from formulations.integrality.evidence import (
     Witness,
 )
 from formulations.integrality.statement import stated
-from formulations.modeling.form import Form
 
 __all__ = ["confirm"]
 
@@ -40,7 +39,7 @@ KINDS = {
 HARDNESS = ("series-parallel", *KINDS.values())
 
 
-def confirm(problem: Form | csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
+def confirm(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Undecided) -> str | None:
     """The kind of a proof that holds, "witness" for a witness that holds, None for what claims nothing.
 
     Raises `Refuted` where a claim is false of this problem's matrix, `InvalidProblem` where limits are not whole.

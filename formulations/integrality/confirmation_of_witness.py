@@ -12,7 +12,7 @@ from formulations.integrality.determinant import rank
 from formulations.integrality.evidence import Vertex, Witness
 from formulations.integrality.sparse_determinant import entries_of, sparse_determinant
 from formulations.integrality.statement import Statement
-from formulations.modeling.linear_program import LinearProgram
+from formulations.notation.program import Program
 
 __all__ = ["LARGEST_ENUMERATED", "confirm_witness"]
 
@@ -73,7 +73,7 @@ def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
         raise Refuted("rows of the witness can be left out: it is not minimal")
 
 
-def _confirm_vertex(program: LinearProgram | None, vertex: Vertex) -> None:
+def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
     """x is feasible and fractional, the limits tight at it determine it, and their normals add up to the objective."""
     if program is None:
         raise Refuted("a bare matrix has no feasible set to have a vertex")

@@ -11,15 +11,14 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Ints, frozen
 from formulations.integrality.bipartite import row_classes
-from formulations.integrality.enumeration import MOST_ROWS, enumerated
 from formulations.integrality.evidence import Evidence, Families, Part, Parts, Proof, Signings, Signs, TwoSum
+from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
 from formulations.integrality.interval import consecutive_order
 from formulations.integrality.laminar import laminar_families
 from formulations.integrality.network import tree_of
-from formulations.integrality.reduction import components, reduced
+from formulations.integrality.series_parallel import components, reduced
 from formulations.integrality.statement import stated
 from formulations.integrality.two_sum import separation
-from formulations.modeling.form import Form
 
 __all__ = ["HARDNESS", "Remainder", "proof_of", "prove"]
 
@@ -39,7 +38,7 @@ Remainder: TypeAlias = list[tuple[list[int], list[int]]]
 """Rows and columns of the blocks that no quick proof covers, parts of a block before it."""
 
 
-def proof_of(problem: Form | csr_array | ArrayLike | Any) -> Proof | None:
+def proof_of(problem: csr_array | ArrayLike | Any) -> Proof | None:
     """A proof that the matrix is totally unimodular, if a quick one exists; None says nothing."""
     matrix = stated(problem).matrix
     if (np.abs(matrix.data) != 1).any():

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.integrality.bipartite import odd_cycle
-from formulations.integrality.enumeration import MOST_ROWS, enumerated
 from formulations.integrality.evidence import Proof, Signings, Signs, Undecided
 from formulations.integrality.fractional import costs, random_polyhedron
+from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
+from formulations.integrality.minimal_submatrix import shrunk
 from formulations.integrality.proving import Remainder, prove
-from formulations.integrality.shrinking import shrunk
 from formulations.integrality.statement import Statement
 from formulations.integrality.unproved_part import narrowed
 from formulations.integrality.witness import Found

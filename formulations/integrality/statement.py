@@ -1,6 +1,6 @@
 """The matrix whose integrality is in question, with the names and limits of the problem it comes from.
 
-A problem is given as a form (restated as a linear program), as a set of rankings (its `program`), or as a bare matrix.
+A problem is given as anything that says itself as a linear `program` (a form, a set of rankings), or as a bare matrix.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import LARGEST, Floats
-from formulations.errors import InvalidProblem
-from formulations.modeling.bridges import restated
-from formulations.modeling.form import Form
-from formulations.modeling.linear_program import LinearProgram
+from formulations.errors import InvalidProblem, Unsupported
+from formulations.notation.program import Program
 
 __all__ = ["Statement", "stated"]
 
@@ -26,7 +24,7 @@ class Statement:
     """`matrix` without stored zeros, and the linear program it belongs to, if any."""
 
     matrix: csr_array
-    program: LinearProgram | None
+    program: Program | None
 
     def row_name(self, row: int) -> str:
         return f"row {row}" if self.program is None else self.program.row_name(row)
@@ -73,13 +71,15 @@ def _first_broken(limits: Floats) -> int | None:
     return int(broken[0]) if broken.size else None
 
 
-def stated(problem: Form | csr_array | ArrayLike | Any) -> Statement:
-    """The statement of a form, of anything that has a linear `program`, or of a bare matrix."""
-    program = problem if isinstance(problem, Form) else getattr(problem, "program", None)
-    if isinstance(program, Form):
-        linear = restated(program, LinearProgram)
-        return Statement(_tidy(linear.matrix), linear)
-    return Statement(_bare(problem), None)
+def stated(problem: csr_array | ArrayLike | Any) -> Statement:
+    """The statement of what has a linear `program` (itself a plain program or a form), or of a bare matrix."""
+    said = getattr(problem, "program", problem)
+    program = getattr(said, "program", said)
+    if not isinstance(program, Program):
+        return Statement(_bare(problem), None)
+    if program.hessian is not None:
+        raise Unsupported(f"{type(problem).__name__} cannot be restated as a linear program: its objective is curved")
+    return Statement(_tidy(program.matrix), program)
 
 
 def _tidy(matrix: csr_array) -> csr_array:

@@ -14,13 +14,12 @@ from formulations.integrality.search import searched
 from formulations.integrality.statement import stated
 from formulations.integrality.vertex import fractional_vertex
 from formulations.integrality.witness import Found, broken_entry, witness
-from formulations.modeling.form import Form
 
 __all__ = ["verify_integrality"]
 
 
 def verify_integrality(
-    problem: Form | csr_array | ArrayLike | Any, *, seed: int = 0, effort: int = 1
+    problem: csr_array | ArrayLike | Any, *, seed: int = 0, effort: int = 1
 ) -> Proof | Witness | Undecided:
     """Whether the constraint matrix is totally unimodular: proof, witness, or neither.
 

@@ -9,7 +9,7 @@ from formulations.integrality.determinant import rank
 from formulations.integrality.evidence import Vertex
 from formulations.integrality.fractional import Polyhedron, costs
 from formulations.integrality.statement import Statement
-from formulations.modeling.linear_program import LinearProgram
+from formulations.notation.program import Program
 
 __all__ = ["exact_vertex", "fractional_vertex"]
 
@@ -40,7 +40,7 @@ def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.G
     return None
 
 
-def exact_vertex(program: LinearProgram, x: Floats) -> Vertex | None:
+def exact_vertex(program: Program, x: Floats) -> Vertex | None:
     """The vertex at x with the objective that is greatest there alone; None where x is no fractional vertex.
 
     That objective is the sum of the outward normals of all limits tight at x. No feasible point exceeds it, and one

@@ -14,10 +14,10 @@ from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
+from formulations.bridges import crossings
 from formulations.errors import UnknownSolver
-from formulations.modeling.bridges import crossings
-from formulations.modeling.form import Form
-from formulations.modeling.solve import Solver, suits
+from formulations.forms.form import Form
+from formulations.solvers.solver import Solver, suits
 
 __all__ = ["SOLVERS", "accepting", "automatic", "installed_version", "named", "specs"]
 
@@ -31,7 +31,7 @@ SOLVERS = {
     "cvxpy": "formulations.solvers.cvxpy:Cvxpy",
     "qpsolvers": "formulations.solvers.qpsolvers:QpSolvers",
     "active_set": "formulations.solvers.active_set:ActiveSet",
-    "block_ascent": "formulations.solvers.block_ascent:BlockAscent",
+    "block_ascent": "formulations.solvers.active_set:ActiveSet",  # a second name: models and scripts hold it
 }
 
 AUTOMATIC = {
@@ -40,7 +40,7 @@ AUTOMATIC = {
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),
     "LinearProgram": ("highs", "cvxpy:CLARABEL"),
-    "GroupedSimplexQP": ("active_set", "block_ascent", "qpsolvers:piqp", "qpsolvers:clarabel"),
+    "GroupedSimplexQP": ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel"),
     "CvxpyProblem": ("cvxpy",),
     "QuadraticProgram": ("qpsolvers:clarabel", "qpsolvers:piqp"),
 }
@@ -79,9 +79,10 @@ def installed_version(package: str) -> str:
 
 
 def specs() -> list[str]:
-    """The names of all solvers that are installed, variants written out."""
+    """The names of all solvers that are installed, variants written out; of several names of one solver the first."""
     found: list[str] = []
-    for name in SOLVERS:
+    first = {place: name for name, place in reversed(SOLVERS.items())}
+    for name in (first[place] for place in dict.fromkeys(SOLVERS.values())):
         kind = _load(SOLVERS[name])
         variants = kind.variants() if hasattr(kind, "variants") else ()
         found.extend(f"{name}:{variant}" if variant else name for variant in variants)

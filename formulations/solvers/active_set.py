@@ -1,28 +1,36 @@
-"""Our master for the bundle method: an active-set method on one simplex."""
+"""Our master for the bundle method and for one slack a query: an active-set method on simplices."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from formulations.modeling.form import Form
-from formulations.modeling.grouped_simplex import GroupedSimplexQP
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Answer
+import numpy as np
+
+from formulations.forms.form import Form, Solution
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.solvers.solver import Answer
 
 __all__ = ["ActiveSet"]
 
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """Maximise the margin dual of one group: the best point for the planes in use, then another plane, and so on.
+    """Maximise the margin dual, of one group or of many: the best point for the planes in use, then another plane, and
+    so on. Named `active_set` and `block_ascent`.
 
     The planes in use hold weight and are independent: a Cholesky factor of their Gram matrix gives the best point for
     them, kept up to date as planes come and go. The step is cut where a weight would turn negative, and that plane
     leaves; at the best point the plane that rises highest above the model enters. One that depends on those in use
     takes the weight of one of them. No Gram matrix of all planes is formed: its digits end where planes are steep and
-    nearly parallel. Ends when the Frank-Wolfe gap falls below `tolerance` of the objective (or below rounding), or when
-    neither gap nor objective moves any more. A start is used, and given up if it leads nowhere.
+    nearly parallel. Ends when the Frank-Wolfe gap, summed over the groups, falls below `tolerance` of the objective (or
+    below rounding), or when neither gap nor objective moves any more. A start is used, and given up if it leads
+    nowhere.
+
+    Of many groups those are passed over in which a plane rises above the one that holds the capacity, the worst first.
+    With d features no more than d planes beside one a group need hold weight, so the factor is d × d at most, however
+    many groups and planes there are; a price costs d, and the best plane of a group is looked for only when it is the
+    group's turn.
 
     max_steps: planes that may enter; 0 means 50 times as many as there are and 200 more.
     """
@@ -35,11 +43,16 @@ class ActiveSet:
     spec: ClassVar[str] = "active_set"
 
     def declines(self, problem: Form) -> str | None:
-        if isinstance(problem, GroupedSimplexQP) and problem.capacity.size > 1:
-            return f"it takes one group and this has {problem.capacity.size}; use 'block_ascent'"
         return None
 
     def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
-        from formulations.masters.start import climbed  # compiled when first used
+        from formulations.active_set.start import climbed  # compiled when first used
 
-        return climbed(problem, start, self.tolerance, self.max_steps)
+        planes, hot = problem.values.size, None
+        if start is not None and 0 < start.x.size <= planes:
+            hot = problem.feasible(np.pad(start.x, (0, planes - start.x.size)))
+        weights, step, steps, gap = climbed(
+            problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam),
+            hot, self.tolerance, self.max_steps,
+        )  # fmt: skip
+        return Answer(weights, step, f"{steps} steps", {"gap": gap})

@@ -8,12 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from formulations.bridges.integer_costs import rounded_costs
 from formulations.errors import Infeasible, SolverFailed, UnknownSolver
-from formulations.modeling.form import Form
-from formulations.modeling.integer_costs import rounded_costs
-from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Answer
+from formulations.forms.form import Form, Solution
+from formulations.forms.linear_program import LinearProgram
+from formulations.solvers.solver import Answer
 
 __all__ = ["CpSat"]
 

@@ -12,14 +12,13 @@ import numpy as np
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
-from formulations.modeling.cvxpy_problem import CvxpyProblem
-from formulations.modeling.form import Form
-from formulations.modeling.grouped_simplex import GroupedSimplexQP
-from formulations.modeling.linear_program import LinearProgram, row_sides
-from formulations.modeling.quadratic_program import QuadraticProgram
-from formulations.modeling.scaling import row_units, unit
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Answer
+from formulations.forms.cvxpy_problem import CvxpyProblem
+from formulations.forms.form import Form, Solution
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.linear_program import LinearProgram, row_sides
+from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.forms.scaling import row_units, unit
+from formulations.solvers.solver import Answer
 
 __all__ = ["Cvxpy"]
 
@@ -173,7 +172,7 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
     """
     import cvxpy
 
-    from formulations.margin_dual import stated
+    from formulations.solvers.cvxpy_margin_dual import stated
 
     if isinstance(problem, GroupedSimplexQP):
         return *stated(problem), lambda: np.empty(0)

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.modeling.batch import BatchSolution
-from formulations.modeling.form import Form
-from formulations.modeling.rank_two import RankTwoAssignment, RankTwoBatch
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Answer
-from formulations.parts import share_ranges
+from formulations.forms.form import Form, Solution
+from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
+from formulations.solvers.batch_solution import BatchSolution
+from formulations.solvers.solver import Answer
+from formulations.threads import share_ranges
 
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
@@ -54,8 +53,8 @@ class Exact:
 
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution:
         """All queries at once, on all threads; the way taken is reported for each."""
+        from formulations.argmax.batch import WAYS, argmax_range
         from formulations.argmax.layout import Layout
-        from formulations.argmax.whole_batch import WAYS, argmax_range
 
         layout = batch.kept("layout", lambda: Layout.of(batch.gain, batch.discount, batch.decay, batch.offsets))
         order = np.empty(batch.scores.size, dtype=np.int64)

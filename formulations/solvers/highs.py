@@ -9,11 +9,10 @@ import numpy as np
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
-from formulations.modeling.form import Form
-from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.scaling import row_units, unit
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Answer
+from formulations.forms.form import Form, Solution
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.scaling import row_units, unit
+from formulations.solvers.solver import Answer
 
 __all__ = ["Highs"]
 

@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from formulations.bridges.integer_costs import rounded_costs
 from formulations.errors import Infeasible, SolverFailed, UnknownSolver
-from formulations.modeling.assignment import Assignment
-from formulations.modeling.flow import MinCostFlow
-from formulations.modeling.form import Form
-from formulations.modeling.integer_costs import rounded_costs
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Answer
+from formulations.forms.assignment import Assignment
+from formulations.forms.form import Form, Solution
+from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.solvers.solver import Answer
 
 __all__ = ["OrTools"]
 

@@ -12,12 +12,11 @@ from scipy.sparse import csc_matrix
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
-from formulations.modeling.form import Form
-from formulations.modeling.linear_program import row_sides
-from formulations.modeling.quadratic_program import QuadraticProgram
-from formulations.modeling.scaling import unit
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Answer
+from formulations.forms.form import Form, Solution
+from formulations.forms.linear_program import row_sides
+from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.forms.scaling import unit
+from formulations.solvers.solver import Answer
 
 __all__ = ["QpSolvers"]
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from formulations.errors import SolverFailed
-from formulations.modeling.assignment import Assignment
-from formulations.modeling.form import Form
-from formulations.modeling.solution import Solution
-from formulations.modeling.solve import Answer
+from formulations.forms.assignment import Assignment
+from formulations.forms.form import Form, Solution
+from formulations.solvers.solver import Answer
 
 __all__ = ["Scipy"]
 

@@ -43,7 +43,7 @@ def demo(output: str, report: str | None, json_: bool) -> None:
         swapped = _swapped(sample.train, say)
     written = _written(folder, rankers, sample.test)
     if report is not None:
-        from rankopt.experiments.report.of_demo import page_of_demo
+        from rankopt.report.of_demo import page_of_demo
 
         write_report(report, page_of_demo(rankers, swapped, sample.test, as_given()))
     say("Written")

@@ -47,10 +47,10 @@ def doctor(json_: bool) -> None:
 
 def _tried() -> list[dict[str, Any]]:
     """One row a solver and problem: an assignment and a margin dual with known optima."""
-    from formulations.margin_dual import margin_dual
-    from formulations.modeling.solve import solve
-    from formulations.ranking import ranking
+    from formulations.problems.margin_dual import margin_dual
+    from formulations.problems.ranking import ranking
     from formulations.solvers import accepting
+    from formulations.solving.solve import solve
 
     problems = {
         "ranking": (ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0]), -0.1),

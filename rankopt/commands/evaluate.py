@@ -90,8 +90,8 @@ def evaluate(
 
 def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
     """Scores of the model at `path`, grouped by query."""
-    from rankopt.losses.scores import linear_scores
     from rankopt.rankers import load_model
+    from rankopt.scorers.linear import linear_scores
 
     ranker = load_model(path)
     return linear_scores(queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_)

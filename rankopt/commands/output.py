@@ -69,7 +69,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
 
 def write_report(path: str, page: str) -> None:
     """Write a page and say so on standard error."""
-    from rankopt.experiments.report import save
+    from rankopt.report import save
 
     click.echo(f"written: {save(page, path)}", err=True)
 

@@ -16,7 +16,7 @@ __all__ = ["queries_at"]
 def queries_at(path: str, unjudged: float | None = None, n_features: int | None = None) -> Queries:
     """The queries at a path: a folder that `rankopt store` wrote, else a file."""
     if not Path(path).is_dir():
-        from rankopt.data.svmlight import read_svmlight
+        from rankopt.data.svmlight.reader import read_svmlight
 
         return read_svmlight(path, unjudged=unjudged, n_features=n_features)
     from rankopt.data.stored import open_stored

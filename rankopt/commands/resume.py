@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from rankopt.commands.output import json_option
-from rankopt.commands.training import Training
+from rankopt.commands.training_run import Training
 from rankopt.engines import ENGINES
 
 

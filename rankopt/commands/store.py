@@ -37,7 +37,7 @@ def store(
     """
     from rankopt.data.stored import open_stored
     from rankopt.data.stored import store as write
-    from rankopt.data.svmlight_blocks import read_svmlight_blocks
+    from rankopt.data.svmlight.blocks import read_svmlight_blocks
 
     def parts() -> Iterator[Queries]:
         width = features

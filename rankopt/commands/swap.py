@@ -83,13 +83,13 @@ def swap(
     with one argmax, master or method in the place of the usual one. Each solver works in a process of its own: crashes,
     hangs and wrong answers are rows of the result. Exit code 1 says that an answer was refuted.
     """
-    from formulations.modeling.grouped_simplex import GroupedSimplexQP
-    from formulations.modeling.rank_two import RankTwoAssignment
+    from formulations.forms.grouped_simplex import GroupedSimplexQP
+    from formulations.forms.rank_two_assignment import RankTwoAssignment
     from formulations.solvers import accepting
     from rankopt.data import load_sample
-    from rankopt.experiments.limits import Limits
+    from rankopt.experiments.isolation.limits import Limits
+    from rankopt.experiments.isolation.shipping import method_spec
     from rankopt.experiments.rows import Outcome
-    from rankopt.experiments.shipping import method_spec
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
     from rankopt.optimize import METHODS as KNOWN
     from rankopt.rankers import LargeMarginRanker
@@ -122,7 +122,7 @@ def swap(
 
         rows = read_rows(output)
     if report is not None:
-        from rankopt.experiments.report.of_swap import page_of_swap
+        from rankopt.report.of_swap import page_of_swap
 
         write_report(report, page_of_swap(rows, as_given()))
     if json_:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rankopt.commands.output import json_option
-from rankopt.commands.training import Training
+from rankopt.commands.training_run import Training
 from rankopt.engines import ENGINES
 from rankopt.optimize import METHODS
 

@@ -37,10 +37,11 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
     """
     import numpy as np
 
-    from formulations.integrality import confirm, integrality_gap, verify_integrality
-    from formulations.modeling.constrained_ranking import ConstrainedRanking
-    from formulations.modeling.ranking_set import RankingSet
-    from formulations.statement_file import read_statement
+    from formulations.integrality import confirm, verify_integrality
+    from formulations.problems.statement_file import read_statement
+    from formulations.sets.constrained_ranking import ConstrainedRanking
+    from formulations.sets.ranking_set import RankingSet
+    from formulations.solving.integrality_gap import integrality_gap
 
     problem = read_statement(file)
     admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
@@ -56,7 +57,7 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
     gap = integrality_gap(problem) if isinstance(problem, ConstrainedRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
-        from rankopt.experiments.report.of_set import page_of_set
+        from rankopt.report.of_set import page_of_set
 
         write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given()))
     if json_:

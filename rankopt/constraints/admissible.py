@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
-from formulations.modeling.ranking_set import RankingSet
+from formulations.sets.ranking_set import RankingSet
 from rankopt.constraints.rule import Attributes, Rule
 from rankopt.errors import DataError, OptionError
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.modeling.cells import by_label, unlabelled
-from formulations.modeling.ranking_set import RankingSet
+from formulations.sets.cells import by_label, unlabelled
+from formulations.sets.ranking_set import RankingSet
 from rankopt.errors import DataError, OptionError
 
 __all__ = ["Attributes", "Rule"]

@@ -17,9 +17,9 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.samples import load_sample as load_sample
     from rankopt.data.stored import open_stored as open_stored
     from rankopt.data.stored import store as store
-    from rankopt.data.svmlight import read_svmlight as read_svmlight
-    from rankopt.data.svmlight_blocks import read_svmlight_blocks as read_svmlight_blocks
-    from rankopt.data.svmlight_writer import write_svmlight as write_svmlight
+    from rankopt.data.svmlight.blocks import read_svmlight_blocks as read_svmlight_blocks
+    from rankopt.data.svmlight.reader import read_svmlight as read_svmlight
+    from rankopt.data.svmlight.writer import write_svmlight as write_svmlight
 
 PARTS = {
     "Queries": "rankopt.data.queries:Queries",
@@ -31,10 +31,10 @@ PARTS = {
     "normalise": "rankopt.data.normalisation:normalise",
     "open_stored": "rankopt.data.stored:open_stored",
     "read_attributes": "rankopt.data.attributes:read_attributes",
-    "read_svmlight": "rankopt.data.svmlight:read_svmlight",
-    "read_svmlight_blocks": "rankopt.data.svmlight_blocks:read_svmlight_blocks",
+    "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
+    "read_svmlight_blocks": "rankopt.data.svmlight.blocks:read_svmlight_blocks",
     "store": "rankopt.data.stored:store",
-    "write_svmlight": "rankopt.data.svmlight_writer:write_svmlight",
+    "write_svmlight": "rankopt.data.svmlight.writer:write_svmlight",
 }
 """Everything here, `name: "module:object"`."""
 

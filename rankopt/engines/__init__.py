@@ -10,7 +10,7 @@ from formulations.tables import load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
-    from rankopt.losses.risk import Engine
+    from rankopt.risk.risk import Engine
 
 __all__ = ["ENGINES", "ended", "engine_named"]
 

@@ -12,11 +12,11 @@ from secrets import token_hex
 from typing import Any
 
 from formulations.threads import at_most, threads
-from rankopt.engines.cluster import LocalCluster
-from rankopt.engines.stowed import Stowed, stow
+from rankopt.engines.dask_cluster import LocalCluster
+from rankopt.engines.mapped_shards import Stowed, stow
 from rankopt.errors import EngineError, OptionError
-from rankopt.losses.question import Question
-from rankopt.losses.shard import Shard, ShardAt
+from rankopt.risk.planes_at import Question
+from rankopt.risk.shard import Shard, ShardAt
 
 __all__ = ["Dask"]
 

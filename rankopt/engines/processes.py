@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from formulations.threads import threads
-from rankopt.engines.crew import Crew
+from rankopt.engines.worker_pool import Crew
 from rankopt.errors import OptionError
-from rankopt.losses.question import Question
-from rankopt.losses.shard import Shard, ShardAt
+from rankopt.risk.planes_at import Question
+from rankopt.risk.shard import Shard, ShardAt
 
 __all__ = ["Processes"]
 

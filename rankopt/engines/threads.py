@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from formulations.threads import at_most
-from rankopt.losses.question import Question
-from rankopt.losses.shard import Shard, ShardAt
+from rankopt.risk.planes_at import Question
+from rankopt.risk.shard import Shard, ShardAt
 
 __all__ = ["Threads"]
 

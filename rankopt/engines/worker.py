@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
 from formulations.threads import at_most
-from rankopt.engines.stowed import Stowed
+from rankopt.engines.mapped_shards import Stowed
 from rankopt.errors import EngineError
-from rankopt.losses.question import Question
-from rankopt.losses.shard import ShardAt
+from rankopt.risk.planes_at import Question
+from rankopt.risk.shard import ShardAt
 
 __all__ = ["Failed", "command", "serve"]
 

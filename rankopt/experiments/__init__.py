@@ -8,20 +8,20 @@ from formulations.tables import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
-    from rankopt.experiments.limits import Limits as Limits
+    from rankopt.experiments.isolation.limits import Limits as Limits
     from rankopt.experiments.rows import Outcome as Outcome
     from rankopt.experiments.rows import Row as Row
     from rankopt.experiments.rows import read_rows as read_rows
     from rankopt.experiments.solver_swap import SolverSwap as SolverSwap
-    from rankopt.experiments.tape import Tape as Tape
+    from rankopt.experiments.tapes.tape import Tape as Tape
 
 PARTS = {
     "IntegralityStudy": "rankopt.experiments.integrality:IntegralityStudy",
-    "Limits": "rankopt.experiments.limits:Limits",
+    "Limits": "rankopt.experiments.isolation.limits:Limits",
     "Outcome": "rankopt.experiments.rows:Outcome",
     "Row": "rankopt.experiments.rows:Row",
     "SolverSwap": "rankopt.experiments.solver_swap:SolverSwap",
-    "Tape": "rankopt.experiments.tape:Tape",
+    "Tape": "rankopt.experiments.tapes.tape:Tape",
     "read_rows": "rankopt.experiments.rows:read_rows",
 }
 """Everything here, `name: "module:object"`."""

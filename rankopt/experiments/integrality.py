@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import FormulationError, Infeasible, Refuted
+from formulations.forms.linear_program import LinearProgram
 from formulations.integrality.confirmation import confirm
 from formulations.integrality.evidence import Proof, Witness
-from formulations.integrality.gap import integrality_gap
 from formulations.integrality.verify import verify_integrality
-from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.ranking_set import RankingSet
-from rankopt.experiments.limits import Limits, memory_peak, start_peak
+from formulations.sets.ranking_set import RankingSet
+from formulations.solving.integrality_gap import integrality_gap
+from rankopt.experiments.isolation.limits import Limits, memory_peak, start_peak
 from rankopt.experiments.row_file import RowFile, grown
 from rankopt.experiments.rows import Outcome, Row, versions
 from rankopt.experiments.statements import STATEMENTS, Statement

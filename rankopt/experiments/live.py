@@ -12,17 +12,17 @@ import numpy as np
 from sklearn.base import clone
 
 from formulations.errors import FormulationError, UnknownSolver
-from formulations.modeling.form import Form
-from formulations.modeling.grouped_simplex import GroupedSimplexQP
-from formulations.modeling.rank_two import RankTwoAssignment
+from formulations.forms.form import Form
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.rank_two_assignment import RankTwoAssignment
 from rankopt.data.queries import Queries
 from rankopt.data.stored import open_stored
 from rankopt.errors import OptionError, RankoptError
-from rankopt.experiments.limits import memory_peak, start_peak
-from rankopt.experiments.replaying import fault, warm
+from rankopt.evaluation.evaluation import evaluate
+from rankopt.experiments.isolation.limits import memory_peak, start_peak
+from rankopt.experiments.isolation.shipping import Entrant, resolved
 from rankopt.experiments.rows import Outcome, Row
-from rankopt.experiments.shipping import Entrant, resolved
-from rankopt.measures.evaluation import evaluate
+from rankopt.experiments.tapes.replaying import fault, warm
 from rankopt.optimize.history import Step
 
 __all__ = ["LiveRun"]

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from formulations.errors import FormulationError
 from rankopt.data.queries import Queries
 from rankopt.data.stored import store
-from rankopt.experiments.recording import ArgmaxRecorder, Log, MasterRecorder, argmax_tape, master_tape
-from rankopt.experiments.tape import Tape
+from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, MasterRecorder, argmax_tape, master_tape
+from rankopt.experiments.tapes.tape import Tape
 
 __all__ = ["RecordedRun"]
 

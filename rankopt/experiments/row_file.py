@@ -8,10 +8,10 @@ from os import PathLike
 from pathlib import Path
 
 from rankopt.errors import OptionError
-from rankopt.experiments.limits import Limits
+from rankopt.experiments.isolation.limits import Limits
+from rankopt.experiments.isolation.supervisor import supervised
+from rankopt.experiments.isolation.worker import Job
 from rankopt.experiments.rows import Row, read_rows, written
-from rankopt.experiments.supervisor import supervised
-from rankopt.experiments.worker import Job
 
 __all__ = ["RowFile", "grown"]
 

@@ -11,18 +11,18 @@ from typing import Any
 
 from sklearn.base import clone
 
-from formulations.modeling.form import Form
+from formulations.forms.form import Form
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
 from rankopt.errors import OptionError
-from rankopt.experiments.limits import Limits
+from rankopt.experiments.isolation.limits import Limits
+from rankopt.experiments.isolation.shipping import Entrant, method_spec, spec_of
 from rankopt.experiments.live import LiveRun
 from rankopt.experiments.recorded_run import RecordedRun
-from rankopt.experiments.replaying import Replay, blank_rows
 from rankopt.experiments.row_file import RowFile, grown
 from rankopt.experiments.rows import Outcome, Row, versions
-from rankopt.experiments.shipping import Entrant, method_spec, spec_of
-from rankopt.experiments.tape import Tape
+from rankopt.experiments.tapes.replaying import Replay, blank_rows
+from rankopt.experiments.tapes.tape import Tape
 from rankopt.optimize.bundle import Bundle
 
 __all__ = ["ARGMAX", "MASTERS", "MEASURES", "METHODS", "SolverSwap"]

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.exposure import ExposureLimits
-from formulations.marginal_ranking import marginal_ranking
-from formulations.modeling.linear_program import LinearProgram
-from formulations.modeling.ranking_set import RankingSet
+from formulations.forms.linear_program import LinearProgram
+from formulations.marginals.exposure import ExposureLimits
+from formulations.problems.marginal_ranking import marginal_ranking
+from formulations.sets.ranking_set import RankingSet
 
 __all__ = ["STATEMENTS", "Statement"]
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 __all__ = ["BOUNDS", "bound_named"]
 
 BOUNDS = {
-    "convex": "rankopt.losses.convex:Convex",
-    "tie-aware": "rankopt.losses.tie_aware:TieAware",
-    "nonconvex": "rankopt.losses.nonconvex:Nonconvex",
+    "convex": "rankopt.losses.bounds.convex:Convex",
+    "tie-aware": "rankopt.losses.bounds.tie_aware:TieAware",
+    "nonconvex": "rankopt.losses.bounds.nonconvex:Nonconvex",
 }
 
 

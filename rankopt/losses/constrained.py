@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.admissible import AdmissibleBatch
+from rankopt.losses.argmax_admissible import AdmissibleBatch
 from rankopt.losses.loss import LossAt
 from rankopt.losses.margin import Reference
 

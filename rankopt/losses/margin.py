@@ -9,14 +9,14 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.modeling.batch import solve_batch
-from formulations.modeling.rank_two import RankTwoBatch
-from formulations.modeling.solve import Solver
-from formulations.parts import share_ranges
-from rankopt.losses.admissible import AdmissibleBatch
+from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.solvers.solver import Solver
+from formulations.solving.batch import solve_batch
+from formulations.threads import share_ranges
+from rankopt.losses.argmax_admissible import AdmissibleBatch
+from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
 from rankopt.losses.loss import LossAt
 from rankopt.losses.margin_kernel import judged
-from rankopt.losses.within import QUERY_ROWS, query_of_row, sorted_rows
 
 __all__ = ["MarginLoss", "Reference"]
 

@@ -9,9 +9,9 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.parts import share_ranges
+from formulations.threads import share_ranges
+from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
 from rankopt.losses.loss import LossAt
-from rankopt.losses.within import QUERY_ROWS, query_of_row, sorted_rows
 
 __all__ = ["PairwiseHinge"]
 
@@ -55,7 +55,7 @@ class PairwiseHinge:
 
     def at(self, scores: Floats, prove: bool = False) -> LossAt:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
-        from rankopt.losses.violations import count_violations
+        from rankopt.losses.pairwise_kernel import count_violations
 
         began = perf_counter()
         above, below = np.empty(scores.size, dtype=np.int64), np.empty(scores.size, dtype=np.int64)

@@ -20,21 +20,21 @@ from typing import TYPE_CHECKING, Any
 from formulations.tables import member
 
 if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
-    from rankopt.measures.comparison import Comparison as Comparison
-    from rankopt.measures.comparison import compare as compare
-    from rankopt.measures.comparison import holm as holm
+    from rankopt.evaluation.comparison import Comparison as Comparison
+    from rankopt.evaluation.comparison import compare as compare
+    from rankopt.evaluation.comparison import holm as holm
+    from rankopt.evaluation.evaluation import Evaluation as Evaluation
+    from rankopt.evaluation.evaluation import evaluate as evaluate
+    from rankopt.evaluation.judged_run import judge as judge
+    from rankopt.evaluation.trec import read_qrels as read_qrels
+    from rankopt.evaluation.trec import read_run as read_run
+    from rankopt.evaluation.trec import write_qrels as write_qrels
+    from rankopt.evaluation.trec import write_run as write_run
     from rankopt.measures.convention import Convention as Convention
     from rankopt.measures.convention import conventions as conventions
-    from rankopt.measures.evaluation import Evaluation as Evaluation
-    from rankopt.measures.evaluation import evaluate as evaluate
-    from rankopt.measures.judged_run import judge as judge
     from rankopt.measures.measure import Measure as Measure
     from rankopt.measures.notation import parse as parse
     from rankopt.measures.positional import Positional as Positional
-    from rankopt.measures.trec import read_qrels as read_qrels
-    from rankopt.measures.trec import read_run as read_run
-    from rankopt.measures.trec import write_qrels as write_qrels
-    from rankopt.measures.trec import write_run as write_run
 
 MEASURES = {
     "nDCG": "rankopt.measures.dcg:nDCG",
@@ -54,20 +54,20 @@ MEASURES = {
 
 PARTS = {
     "Convention": "rankopt.measures.convention:Convention",
-    "Comparison": "rankopt.measures.comparison:Comparison",
-    "Evaluation": "rankopt.measures.evaluation:Evaluation",
+    "Comparison": "rankopt.evaluation.comparison:Comparison",
+    "Evaluation": "rankopt.evaluation.evaluation:Evaluation",
     "Measure": "rankopt.measures.measure:Measure",
     "Positional": "rankopt.measures.positional:Positional",
-    "compare": "rankopt.measures.comparison:compare",
+    "compare": "rankopt.evaluation.comparison:compare",
     "conventions": "rankopt.measures.convention:conventions",
-    "evaluate": "rankopt.measures.evaluation:evaluate",
-    "holm": "rankopt.measures.comparison:holm",
-    "judge": "rankopt.measures.judged_run:judge",
+    "evaluate": "rankopt.evaluation.evaluation:evaluate",
+    "holm": "rankopt.evaluation.comparison:holm",
+    "judge": "rankopt.evaluation.judged_run:judge",
     "parse": "rankopt.measures.notation:parse",
-    "read_qrels": "rankopt.measures.trec:read_qrels",
-    "read_run": "rankopt.measures.trec:read_run",
-    "write_qrels": "rankopt.measures.trec:write_qrels",
-    "write_run": "rankopt.measures.trec:write_run",
+    "read_qrels": "rankopt.evaluation.trec:read_qrels",
+    "read_run": "rankopt.evaluation.trec:read_run",
+    "write_qrels": "rankopt.evaluation.trec:write_qrels",
+    "write_run": "rankopt.evaluation.trec:write_run",
 }
 """Everything else of this package."""
 

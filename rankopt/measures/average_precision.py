@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.measures.binary import Binary
-from rankopt.measures.ranking import Ranking
 from rankopt.measures.segments import Floats, Ints, position_in_query, totals
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)

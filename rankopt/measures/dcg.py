@@ -3,8 +3,8 @@
     DCG@k  = Σ_j a[π(j)] b(y_j)          a_i = 1/log2(i + 1) for i <= k, else 0;  b(y) = 2^y - 1
     nDCG@k = DCG@k / max over orders of DCG@k
 
-Options `discount` and `gain`: see `rankopt.measures.forms`. Left open, they are settled by the convention of an
-evaluation; training takes the formula above.
+Options `discount` and `gain`: see `rankopt.measures.gain_and_discount`. Left open, they are settled by the convention
+of an evaluation; training takes the formula above.
 
 Source: Järvelin and Kekäläinen 2002; exponential gain of Burges et al. 2005; [ORM, section 2.3].
 """
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.measures.convention import Convention
-from rankopt.measures.forms import discount_form, discount_of, gain_form, gain_of
+from rankopt.measures.gain_and_discount import discount_form, discount_of, gain_form, gain_of
 from rankopt.measures.positional import Positional, best_sum, per_best
 from rankopt.measures.segments import Floats, Ints
 

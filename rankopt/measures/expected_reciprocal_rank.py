@@ -19,8 +19,8 @@ import numpy as np
 
 from rankopt.errors import MeasureError
 from rankopt.measures.measure import Measure
-from rankopt.measures.ranking import Ranking
 from rankopt.measures.segments import Floats, running, totals
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rankopt.measures.convention import Convention
 from rankopt.measures.dcg import DiscountedGain
-from rankopt.measures.forms import discount_form, gain_form
+from rankopt.measures.gain_and_discount import discount_form, gain_form
 from rankopt.measures.measure import Measure
-from rankopt.measures.ranking import Ranking
 from rankopt.measures.segments import Floats, Ints, descending, query_of_row, running, totals
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
-from rankopt.measures.ranking import Ranking
 from rankopt.measures.segments import Floats, Ints
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,8 +11,8 @@ import numpy as np
 
 from rankopt.errors import MeasureError
 from rankopt.measures.measure import Measure
-from rankopt.measures.ranking import Ranking
 from rankopt.measures.segments import Floats, Ints, descending, position_in_query, query_of_row, totals
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)

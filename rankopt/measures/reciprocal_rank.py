@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
 from rankopt.measures.positional import Positional
-from rankopt.measures.ranking import Ranking
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, running, totals
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)

@@ -10,7 +10,7 @@ from formulations.tables import load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
-    from rankopt.optimize.loop import Method
+    from rankopt.optimize.method import Method
 
 __all__ = ["METHODS", "STATES", "method_named"]
 
@@ -25,7 +25,7 @@ METHODS = {
 STATES = {
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
     "PlaneSet": "rankopt.optimize.planes:PlaneSet",
-    "Standing": "rankopt.optimize.standing:Standing",
+    "Standing": "rankopt.optimize.run:Standing",
     "State": "rankopt.optimize.state:State",
     "SteepestState": "rankopt.optimize.steepest_subgradient:SteepestState",
     "StochasticState": "rankopt.optimize.stochastic_subgradient:StochasticState",

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from formulations.errors import InvalidProblem
 from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.history import History, Step
-from rankopt.optimize.loop import Clock, Method
+from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.standing import STALLED_AFTER, Standing
+from rankopt.optimize.run import STALLED_AFTER, Standing
 from rankopt.optimize.state import State
 
 __all__ = ["Judge", "Keep", "Training", "train"]

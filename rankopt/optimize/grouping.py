@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from rankopt.losses.risk import Planes, Risk
 from rankopt.optimize.objective import Objective
+from rankopt.risk.risk import Planes, Risk
 
 __all__ = ["at_groups", "batches_of", "cuts", "groups_of", "one_each"]
 

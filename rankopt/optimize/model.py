@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.risk import Planes
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.state import State
+from rankopt.risk.risk import Planes
 
 __all__ = ["grown", "solved"]
 

@@ -8,12 +8,13 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.margin_dual import margin_dual
-from formulations.modeling.solution import Solution, Status
-from formulations.modeling.solve import Solver, solve
+from formulations.forms.form import Solution, Status
+from formulations.problems.margin_dual import margin_dual
 from formulations.solvers import solves
-from rankopt.losses.risk import Planes, Risk
+from formulations.solvers.solver import Solver
+from formulations.solving.solve import solve
 from rankopt.optimize.planes import PlaneSet
+from rankopt.risk.risk import Planes, Risk
 
 __all__ = ["ROUNDING", "MasterAnswer", "Objective", "norms"]
 

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Judge, Training, train
-from rankopt.optimize.loop import Clock, Method
+from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.standing import Standing
+from rankopt.optimize.run import Standing
 from rankopt.optimize.state import State
 
 __all__ = ["follow"]

@@ -8,8 +8,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.risk import Planes
 from rankopt.optimize.planes import PlaneSet
+from rankopt.risk.risk import Planes
 
 __all__ = ["State"]
 

@@ -16,11 +16,11 @@ RANKERS = {
 """Every ranker, `name: "module:object"`. The closed list of what a saved model may be."""
 
 _PARTS = {
-    "Checkpoint": "rankopt.rankers.checkpoint:Checkpoint",
+    "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
     "Explanation": "rankopt.rankers.explanation:Explanation",
     "LinearRanker": "rankopt.rankers.base:LinearRanker",
-    "load_model": "rankopt.rankers.saved:load_model",
-    "save_model": "rankopt.rankers.saved:save_model",
+    "load_model": "rankopt.persistence.models:load_model",
+    "save_model": "rankopt.persistence.models:save_model",
 }
 
 __all__ = [*RANKERS, *_PARTS]

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.queries import Queries
-from rankopt.losses.scores import linear_scores
-from rankopt.measures.evaluation import evaluate
+from rankopt.errors import ModelError
+from rankopt.evaluation.evaluation import evaluate
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import (
     check_queries_named,
@@ -27,9 +27,9 @@ from rankopt.rankers.inputs import (
     read_queries,
     read_row,
 )  # fmt: skip
-from rankopt.rankers.loaded import check_weights
-from rankopt.rankers.shown import Shown
+from rankopt.rankers.rank_mixin import Shown
 from rankopt.rankers.weights import query_weights, weights_of_rows
+from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 
@@ -151,7 +151,7 @@ class LinearRanker(Shown, BaseEstimator):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
-        from rankopt.rankers.saved import save_model
+        from rankopt.persistence.models import save_model
 
         save_model(self, path)
 
@@ -168,3 +168,22 @@ class LinearRanker(Shown, BaseEstimator):
         tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
         tags.input_tags.sparse = True
         return tags
+
+
+def check_weights(ranker: "LinearRanker") -> None:
+    """Raise ModelError where weights, counts and names are missing, of another type or shape, or not finite."""
+    for name in ("coef_", "n_features_in_", "n_queries_"):
+        if not hasattr(ranker, name):
+            raise ModelError(f"{name} is missing.")
+    for name in ("n_features_in_", "n_queries_"):
+        if type(getattr(ranker, name)) is not int:
+            raise ModelError(f"{name} is not a whole number.")
+    coef, d, shape = ranker.coef_, ranker.n_features_in_, ranker._coef_shape()
+    if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == shape):
+        size = " × ".join(map(str, shape))
+        raise ModelError(f"coef_ is not an array of {size} float64 numbers as n_features_in_ says.")
+    if not np.isfinite(coef).all():
+        raise ModelError("coef_ has a value that is not finite.")
+    names = getattr(ranker, "feature_names_in_", None)
+    if names is not None and np.shape(names) != (d,):
+        raise ModelError(f"feature_names_in_ does not name {d} features.")

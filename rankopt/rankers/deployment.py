@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
-from formulations.modeling.constrained_ranking import ConstrainedRanking
-from formulations.modeling.ranking_set import RankingSet
-from formulations.modeling.solve import Solver, solve
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.ranking_set import RankingSet
+from formulations.solvers.solver import Solver
+from formulations.solving.solve import solve
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.greedy import Caps
 from rankopt.data.queries import Queries

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 from rankopt.data.queries import Queries
 from rankopt.data.values import lent
 from rankopt.errors import DataError
-from rankopt.rankers.attributes import row_attributes
+from rankopt.rankers.row_attributes import row_attributes
 
 if TYPE_CHECKING:
-    from rankopt.rankers.shown import Shown
+    from rankopt.rankers.rank_mixin import Shown
 
 QID_COLUMN = "qid"
 """The column of a data frame that names the query of each row; it is never a feature."""

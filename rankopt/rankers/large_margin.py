@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.modeling.constrained_ranking import ConstrainedRanking
-from formulations.modeling.rank_two import RankTwoAssignment
-from formulations.modeling.solve import Solver, suits
+from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.solvers import accepting, named
+from formulations.solvers.solver import Solver, suits
 from rankopt.constraints.admissible import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import bound_named
 from rankopt.losses.decay import parse_decay
-from rankopt.losses.plan import constrained_shards, margin_shards
-from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.risk.shard import Shard
+from rankopt.risk.sharding import constrained_shards, margin_shards
 
 if TYPE_CHECKING:
     from rankopt.data.arrangement import Arrangement

@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses import BOUNDS
-from rankopt.losses.plan import slot_shards
-from rankopt.losses.shard import Shard
-from rankopt.losses.slots import EMPTY, matched
+from rankopt.losses.argmax_slots import EMPTY, matched
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import documents_of, read_features, read_queries
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.regression import least_squares
 from rankopt.rankers.slots import benefit, matching_solver, reached, slot_scores, slot_weights
+from rankopt.risk.shard import Shard
+from rankopt.risk.sharding import slot_shards
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -45,7 +45,7 @@ class MatchingRanker(OptimizedRanker):
     Args:
         slots: k, or None: the largest grade of fit.
         slot_weight: (k,) what a right document earns in each slot, positive; 1 each by default.
-        bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.slots`).
+        bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.argmax_slots`).
         w0: "zeros", "regression" (least squares on belonging in the slot), or an array (k, d); by default zeros for the
             convex bound and regression for the others.
         argmax: the solver of the matchings, "auto" or any of `formulations.solvers`.

@@ -11,32 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.modeling.grouped_simplex import GroupedSimplexQP
-from formulations.modeling.solve import Solver, suits
+from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.solvers import accepting, named
+from formulations.solvers.solver import Solver, suits
 from rankopt.data.arrangement import Arrangement
 from rankopt.data.canonical import canonical
 from rankopt.engines import ended, engine_named
 from rankopt.errors import DataError, ModelError, OptimumAtStart, OptionError
-from rankopt.losses.risk import Risk
-from rankopt.losses.scores import linear_scores
-from rankopt.losses.shard import Shard
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.concave_convex import Keep, Training, train
 from rankopt.optimize.history import History, Step
-from rankopt.optimize.loop import Clock
+from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.standing import Standing
+from rankopt.optimize.run import Standing
+from rankopt.persistence.checkpoint import Checkpoint
+from rankopt.persistence.identity import identity
 from rankopt.rankers.base import LinearRanker
-from rankopt.rankers.checkpoint import Checkpoint
-from rankopt.rankers.identity import identity
 from rankopt.rankers.options import check_options
-from rankopt.rankers.path import Pathed
+from rankopt.rankers.path_mixin import Pathed
 from rankopt.rankers.progress import shown
 from rankopt.rankers.regression import least_squares
+from rankopt.risk.risk import Risk
+from rankopt.risk.shard import Shard
+from rankopt.scorers.linear import linear_scores
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -209,7 +209,7 @@ class OptimizedRanker(Pathed, LinearRanker):
 
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         """The measure on the evaluation queries, as `score` computes it."""
-        from rankopt.measures.evaluation import evaluate
+        from rankopt.evaluation.evaluation import evaluate
 
         deployment = self._deployment(evaluation)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.plan import pairwise_shards
-from rankopt.losses.shard import Shard
 from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.risk.shard import Shard
+from rankopt.risk.sharding import pairwise_shards
 
 if TYPE_CHECKING:
     from rankopt.data.arrangement import Arrangement

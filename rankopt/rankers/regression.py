@@ -11,8 +11,8 @@ from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
+from rankopt.optimize.least_squares import least_squares
 from rankopt.rankers.base import LinearRanker
-from rankopt.rankers.least_squares import least_squares
 
 __all__ = ["RegressionRanker", "least_squares"]
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.modeling.assignment import Assignment
-from formulations.modeling.solve import Solver, suits
+from formulations.forms.assignment import Assignment
 from formulations.solvers import accepting, named
+from formulations.solvers.solver import Solver, suits
 from rankopt.data.arrangement import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
-from rankopt.losses.scores import linear_scores
-from rankopt.losses.slots import EMPTY
+from rankopt.losses.argmax_slots import EMPTY
+from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,0 +1,137 @@
+"""The compiled loop of the active-set masters."""
+
+import numba as nb
+import numpy as np
+
+from formulations.active_set.cholesky import inner
+from formulations.active_set.pivots import admit, newton, opened
+from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, Working, combined
+from formulations.arrays import Floats, Ints
+from formulations.compiled import FLOATS, INTS, compiled
+
+__all__ = ["ascend"]
+
+EPSILON = 2.0**-52
+FLAT = 1e-11
+
+CREEP = 1e-5
+"""Less than this part of the gap is no progress: where rows nearly depend on each other, steps may stay that short."""
+
+
+@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS))
+def price_group(program: MarginDual, working: Working, g: int, barred: np.ndarray, best: Ints, excess: Floats) -> float:
+    """What group g adds to the gap; best[g], its plane that rises most above the base, and excess[g], by how much."""
+    planes, weights = program.values.size, working.weights
+    base = working.base[g]
+    at_base, highest, free = 0.0, 0.0, 0.0
+    carried = 0.0
+    choice = planes + g
+    for at in range(program.offsets[g], program.offsets[g + 1]):
+        i = program.groups[at]
+        rise = program.values[i] - inner(program.slopes[i], working.v) / program.lam
+        carried += weights[i] * rise
+        if i == base:
+            at_base = rise
+        highest = max(highest, rise)
+        if rise > free and not barred[i]:
+            choice, free = i, rise
+    if free == 0.0 and barred[planes + g]:
+        choice, free = base, at_base
+    best[g], excess[g] = choice, program.capacity[g] * (free - at_base)
+    gap: float = program.capacity[g] * highest - carried
+    return gap
+
+
+@compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64))
+def settle(program: MarginDual, working: Working, small: float, flat: float, rounds: int) -> None:
+    """The best point for the open planes, or for those of them that keep weight there; at most so many whole steps."""
+    quiet = 0
+    for _ in range(4 * working.weights.size + 100):
+        opened(program, working, flat)
+        gained = newton(program, working)
+        if gained < 0.0:
+            quiet = 0
+            continue
+        quiet += 1
+        if gained <= small or quiet == rounds:
+            return
+
+
+@compiled(nb.float64(MARGIN_DUAL, WORKING))
+def started(program: MarginDual, working: Working) -> float:
+    """What the objective can at least be: that of the weights at hand, or of one plane alone."""
+    planes, v = program.values.size, working.v
+    combined(program, working)
+    best = -0.5 * inner(v, v) / program.lam
+    for i in range(planes):
+        best += working.weights[i] * program.values[i]
+    for i in range(planes):
+        curvature = inner(program.slopes[i], program.slopes[i]) / program.lam
+        share = program.capacity[program.group[i]]
+        if program.values[i] <= 0.0:
+            continue
+        if program.values[i] < curvature * share:
+            share = program.values[i] / curvature
+        best = max(best, share * (program.values[i] - 0.5 * share * curvature))
+    return best
+
+
+@compiled(nb.types.UniTuple(nb.float64, 2)(MARGIN_DUAL, WORKING, nb.float64, nb.int64))
+def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) -> tuple[float, float]:
+    """Open planes that rise above their base until none does: leaves the best weights found; their gap, and steps."""
+    planes, groups = program.values.size, program.capacity.size
+    weights = working.weights
+    barred = np.zeros(planes + groups, np.bool_)
+    best, excess = np.zeros(groups, np.int64), np.zeros(groups)
+    flat = FLAT * started(program, working)
+    steepest = 0.0
+    for i in range(planes):
+        steepest = max(steepest, inner(program.slopes[i], program.slopes[i]))
+    steepest = np.sqrt(steepest)
+    found, least, highest, value, small = weights.copy(), np.inf, -np.inf, 0.0, 0.0
+    idle, steps = 0, 0
+    settled = False
+    while True:
+        combined(program, working)
+        if settled:
+            settle(program, working, 0.01 * small, flat, 3)
+        gap = 0.0
+        for g in range(groups):
+            gap += price_group(program, working, g, barred, best, excess)
+        linear = rough = 0.0
+        for i in range(planes):
+            linear += weights[i] * program.values[i]
+            rough += weights[i] * abs(program.values[i])
+        value = linear - 0.5 * inner(working.v, working.v) / program.lam
+        # v is kept, not formed from the weights, so rounding of the weights counts in the objective only
+        lengths = steepest * np.sqrt(inner(working.v, working.v)) / program.lam
+        rounding = 2.0 * EPSILON * (rough + lengths * program.capacity.sum())
+        small = max(tolerance * abs(value), rounding)
+        if gap < least:
+            found[:] = weights
+        rises = value > highest + 4.0 * EPSILON * abs(value)
+        moves = value > highest + CREEP * least or gap < (1.0 - CREEP) * least
+        idle = 0 if moves else idle + 1
+        if rises:
+            barred[:] = False
+        highest, least = max(highest, value), min(gap, least)
+        if gap <= small or steps >= limit or idle > 10 + working.counts[0]:
+            weights[:] = found
+            return least, float(steps)
+        if not settled:  # the start does not suffice as it is
+            settled = True
+            continue
+        order = np.argsort(-excess)
+        for turn in range(groups):
+            g = order[turn]
+            if turn:
+                price_group(program, working, g, barred, best, excess)
+            if excess[g] <= 0.25 * small / groups or best[g] == working.base[g]:
+                continue
+            barred[best[g]] = True
+            admit(program, working, best[g], flat)
+            if turn < groups - 1:
+                settle(program, working, 0.01 * small, flat, 1)
+            steps += 1
+            if steps >= limit:
+                break

@@ -1,0 +1,97 @@
+"""Bridges: one form restated as another, with the way back, as a table.
+
+    RankTwoAssignment → Assignment → MinCostFlow → LinearProgram
+                        Assignment ---------------→ LinearProgram
+    ConstrainedRanking → RankTwoAssignment (no constraints), Assignment (collapse), MinCostFlow (two laminar families),
+                         LinearProgram (relaxed, then in whole numbers)
+    GroupedSimplexQP → QuadraticProgram
+
+Each bridge returns the other problem and a function that carries its primal and dual back. The value and bound of what
+comes back are recomputed in the form it came from, so no bridge has to be believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TypeVar, cast
+
+from formulations.bridges import narrowing, widening
+from formulations.bridges.bridge import Back, Bridge, Declined
+from formulations.errors import Unsupported
+from formulations.forms.assignment import Assignment
+from formulations.forms.form import Form
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.sets.constrained_ranking import ConstrainedRanking
+
+__all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
+
+Restated = TypeVar("Restated", bound=Form)
+Chain = tuple[Bridge, ...]
+
+BRIDGES: tuple[Bridge, ...] = (
+    Bridge(RankTwoAssignment, Assignment, widening.written_out),
+    Bridge(Assignment, LinearProgram, widening.assignment_to_linear_program),
+    Bridge(Assignment, MinCostFlow, widening.assignment_to_flow),
+    Bridge(MinCostFlow, LinearProgram, widening.flow_to_linear_program),
+    Bridge(Assignment, LinearProgram, widening.in_whole_numbers, "integer program"),
+    Bridge(MinCostFlow, LinearProgram, widening.in_whole_numbers, "integer program"),
+    Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
+    Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
+    Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),
+    Bridge(ConstrainedRanking, MinCostFlow, narrowing.routed, "laminar flow", narrowing.why_routed),
+    Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
+    Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
+)
+
+
+@cache
+def chains(source: type[Form], targets: tuple[type[Form], ...]) -> tuple[Chain, ...]:
+    """All chains of bridges from `source` to one of `targets`, the shortest first; an empty one if it is one."""
+    if source in targets:
+        return ((),)
+    found: list[Chain] = []
+    paths: list[Chain] = [(bridge,) for bridge in BRIDGES if bridge.source is source]
+    while paths:
+        path = paths.pop(0)
+        end = path[-1].target
+        if end in targets:
+            found.append(path)
+            continue
+        passed = {bridge.source for bridge in path}
+        paths += [(*path, bridge) for bridge in BRIDGES if bridge.source is end and bridge.target not in passed]
+    return tuple(found)
+
+
+def crossings(problem: Form, targets: tuple[type[Form], ...]) -> Iterator[tuple[Chain, Form | str, list[Back]]]:
+    """For each chain to one of `targets`: the chain, the problem restated and the ways back; or why it declined."""
+    for chain in chains(type(problem), targets):
+        form, backs = problem, list[Back]()
+        try:
+            for bridge in chain:
+                form, back = bridge.cross(form)
+                backs.append(back)
+        except Declined as reason:
+            yield chain, str(reason), []
+        else:
+            yield chain, form, backs
+
+
+def restated(problem: Form, target: type[Restated]) -> Restated:
+    """`problem` in the form `target`; raises `Unsupported` if no chain of bridges leads there.
+
+    A ranking under constraints is restated in full, whatever candidates its solver is given.
+    """
+    if isinstance(problem, ConstrainedRanking) and target is LinearProgram:
+        return cast(Restated, problem.linear_program())
+    reasons = []
+    for _, form, _ in crossings(problem, (target,)):
+        if isinstance(form, Form):
+            return cast(Restated, form)
+        reasons.append(form)
+    why = f": {'; '.join(reasons)}" if reasons else ""
+    raise Unsupported(f"{type(problem).__name__} cannot be restated as {target.__name__}{why}")

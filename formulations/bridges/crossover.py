@@ -1,0 +1,172 @@
+"""From a point of a whole polytope to a vertex of it.
+
+Interior-point and first-order solvers return points inside the optimal face when there are ties. By Birkhoff and
+von Neumann the support of a (nearly) doubly stochastic point contains an assignment; the best one on it is a vertex of
+the face, and optimal if the point was. For flows the face is cut out by the arcs that stand at a limit, for ranking
+sets by the cells that carry mass: the simplex method ends at one of its vertices.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from formulations.arrays import Bools, Floats, Ints
+from formulations.errors import Fractional, SolverFailed
+from formulations.forms.assignment import Assignment
+from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.sets.collapse import Collapse
+from formulations.sets.constrained_ranking import ConstrainedRanking
+
+__all__ = ["flow_on_support", "order_on_face", "order_on_support"]
+
+
+THRESHOLDS = (1e-3, 1e-6, 0.0)
+"""What counts as no mass, the boldest guess first."""
+
+
+def order_on_support(problem: Assignment, positions: Ints, documents: Ints, mass: Floats) -> Ints:
+    """The document at each position of the best assignment within the cells that carry mass.
+
+    positions, documents, mass: one entry an allowed cell. An integral point is returned as it is. Mass below a
+    threshold counts as none; the threshold falls until the support holds an assignment. Raises `SolverFailed` for a
+    point that is no rounding error away from the polytope: what is not the solver's work is not to look like it.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    k, n = problem.positions, problem.documents
+    heavy = mass > 0.5
+    if np.abs(mass - heavy).max(initial=0.0) < 1e-6 and np.unique(documents[heavy]).size == k == heavy.sum():
+        order = np.empty(k, dtype=np.int64)
+        order[positions[heavy]] = documents[heavy]
+        return order
+    held = np.bincount(positions, mass, k)
+    if not np.abs(held - 1.0).max() <= 0.05:
+        raise SolverFailed(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+    for threshold in THRESHOLDS:
+        support = mass > threshold
+        profit = np.full((k, n), -np.inf)
+        profit[positions[support], documents[support]] = problem.profit[positions[support], documents[support]]
+        try:
+            _, order = linear_sum_assignment(profit, maximize=True)
+        except ValueError:  # no assignment on this support
+            continue
+        return np.asarray(order, dtype=np.int64)
+    raise SolverFailed("the cells that hold a share of a document contain no assignment")
+
+
+def flow_on_support(problem: MinCostFlow, flow: Floats) -> Floats:
+    """A whole flow, the cheapest that keeps at their limit the arcs that `flow` has there.
+
+    A flow that is whole to 1e-6 is only rounded. Else a dual simplex method ends at a vertex, which is whole; arcs
+    count as standing at a limit within a threshold that falls until such a flow exists. Where none does, the flow is
+    returned as it is, to be judged.
+    """
+    from scipy.optimize import linprog
+    from scipy.sparse import csr_array
+
+    whole = np.round(flow)
+    if np.abs(flow - whole).max(initial=0.0) < 1e-6 and problem.violation(whole) == 0.0:
+        return whole
+    arcs, nodes = flow.size, problem.supply.size
+    ends = (np.concatenate([problem.tail, problem.head]), np.tile(np.arange(arcs), 2))
+    balance = csr_array((np.repeat([1.0, -1.0], arcs), ends), shape=(nodes, arcs))
+    for threshold in THRESHOLDS:
+        low = np.where(flow > problem.capacity - threshold, problem.capacity, 0)
+        high = np.where(flow < threshold, 0, problem.capacity)
+        limits = np.column_stack([low, np.maximum(low, high)])
+        found = linprog(problem.cost, A_eq=balance, b_eq=problem.supply, bounds=limits, method="highs-ds")
+        if found.status == 0:
+            return np.asarray(np.round(found.x))
+    return flow
+
+
+WHOLE = 1e-6
+"""How far from 0 and 1 an entry may be that is only rounded."""
+
+LOST = 1e-7
+"""How much less than its point a ranking may be worth, a position and relative to the largest profit."""
+
+
+def order_on_face(problem: ConstrainedRanking, mass: Floats) -> Ints:
+    """The best ranking among the cells that carry mass: one entry an allowed cell, a point of the linear program.
+
+    Where the set collapses, an assignment on these cells; else crossover, by the simplex method on the face. What
+    counts as no mass falls until the face holds a ranking worth what the point is worth: a thousand tied cells may
+    share one unit. Raises `Fractional` where the best vertex is not whole, and `SolverFailed` for a point
+    that is no rounding error away from the polytope.
+    """
+    stated = problem.admissible.stated
+    k, n = stated.shape
+    row, column = np.divmod(stated.cell, n)
+    heavy = mass > 0.5
+    if np.abs(mass - heavy).max(initial=0.0) < WHOLE and np.array_equal(np.sort(row[heavy]), np.arange(k)):
+        order = np.empty(k, dtype=np.int64)
+        order[row[heavy]] = column[heavy]
+        return order
+    held = np.bincount(row, mass, k)
+    if not np.abs(held - 1.0).max() <= 0.05:
+        raise SolverFailed(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+    aim = float(problem.profit.ravel()[stated.cell] @ mass) - LOST * k * problem.scale
+    found: list[Ints] = []
+    fractional: Fractional | None = None
+    for threshold in THRESHOLDS:
+        support = mass > threshold
+        try:
+            vertex = _assigned(problem, support) if stated.group is not None else _crossed(problem, support)
+        except Fractional as error:
+            fractional = error
+            continue
+        found += [] if vertex is None else [vertex]
+        if found and problem.value(found[-1]) >= aim:
+            return found[-1]
+    if fractional is not None:
+        raise fractional
+    if not found:
+        raise SolverFailed("the cells that hold a share of a document contain no point of the set")
+    return max(found, key=problem.value)
+
+
+def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
+    """The best assignment of positions to rows by cells of the support; None where there is none."""
+    from scipy.optimize import linear_sum_assignment
+
+    collapse = Collapse.of(problem.admissible.stated)
+    assert collapse is not None
+    lost = 4.0 * (problem.positions + 1) * max(problem.scale, 1.0)
+    masked = np.full(problem.profit.size, -lost)
+    cell = problem.cells[support]
+    masked[cell] = problem.profit.ravel()[cell]
+    narrow, best = collapse.assignment(masked.reshape(problem.profit.shape))
+    profit = np.where(narrow.masked_profit() > -lost, narrow.profit, -np.inf)
+    try:
+        _, rows = linear_sum_assignment(profit, maximize=True)
+    except ValueError:  # no assignment on this support
+        return None
+    return collapse.order(best, rows)
+
+
+def _crossed(problem: ConstrainedRanking, support: Bools) -> Ints | None:
+    """The vertex where the simplex method ends on the face of the cells with mass, or where that is fractional a whole
+    one of the same worth; None where the face is empty."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    stated = problem.admissible.stated
+    cell = stated.cell[support]
+    profit = problem.profit.ravel()[cell]
+    rows = LinearConstraint(stated.matrix[:, np.flatnonzero(support)], stated.lower, stated.upper)
+    cost, limits = -profit / max(problem.scale, 1e-300), Bounds(0.0, 1.0)
+    found = milp(cost, constraints=rows, bounds=limits)
+    if found.x is None:
+        return None
+    worth = float(profit @ found.x)
+    if np.abs(found.x - np.round(found.x)).max() > WHOLE:  # a face may have whole vertices beside fractional ones
+        found = milp(cost, constraints=rows, bounds=limits, integrality=np.ones(cell.size))
+    if found.x is None or float(profit @ np.round(found.x)) < worth - 1e-9 * max(problem.scale, abs(worth)):
+        raise Fractional(
+            f"the best vertex of the relaxation is fractional (value {worth:.9g}): the set's rows are not "
+            "totally unimodular; solve in whole numbers, by 'highs' or 'cp_sat'"
+        )
+    order = np.empty(problem.positions, dtype=np.int64)
+    chosen = cell[np.round(found.x) == 1.0]
+    order[chosen // problem.documents] = chosen % problem.documents
+    return order

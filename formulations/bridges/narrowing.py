@@ -1,0 +1,133 @@
+"""From a ranking under constraints to the narrowest form that its structure allows, with the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Bools, Floats
+from formulations.bridges.bridge import Back, Declined, Point
+from formulations.bridges.crossover import order_on_face
+from formulations.errors import Fractional
+from formulations.forms.assignment import Assignment
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.integrality.evidence import Proof
+from formulations.integrality.proving import proof_of
+from formulations.sets.candidates import candidates
+from formulations.sets.collapse import Collapse
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.laminar_flow import LaminarNetwork
+from formulations.sets.rows import SetRows
+
+__all__ = ["collapsed", "in_whole_numbers", "quick_proof", "relaxed", "routed", "unconstrained"]
+
+ASKED = 500
+"""Entries of a set's rows up to which its proof is looked for, once, to say why the relaxation is whole."""
+
+
+def quick_proof(stated: SetRows) -> Proof | None:
+    """A proof that the rows are totally unimodular and their limits whole, where one is quick to find; kept."""
+    return stated.kept("proof", lambda: proof_of(stated.matrix) if stated.whole_limits.all() else None)
+
+
+def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
+    """A set that is all rankings leaves the problem of rank two that it was made from."""
+    if problem.ranked is None:
+        raise Declined("its profit is not stated as one of rank two")
+    if problem.admissible.constraints:
+        raise Declined("it has constraints")
+    return problem.ranked, lambda x, y: (x, y)
+
+
+def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
+    """Each cell is in one row beside its position's, and that is at most 1: a matching of positions and rows, where a
+    position and a row take their best cell [ORM, Corollary 7]."""
+    collapse = Collapse.of(problem.admissible.stated)
+    if collapse is None:
+        raise Declined("a document stands in several rows, or in one that is not 'at most 1': no collapse")
+    narrow, best = collapse.assignment(problem.profit)
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        # The prices of the blocks are prices of the rows.
+        return collapse.order(best, x), narrow.recovered_dual(x) if y is None else y
+
+    return narrow, back
+
+
+def why_collapsed(problem: ConstrainedRanking) -> str:
+    return "every document is in one row that is at most 1, so positions and rows are matched"
+
+
+def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
+    """The rows are two laminar families with whole limits: positions split into cells, which join into documents and
+    their groups [Edmonds 1970]."""
+    network = LaminarNetwork.of(problem.admissible.stated)
+    if network is None:
+        raise Declined("its rows are not two laminar families with whole limits: no flow")
+    needed = candidates(problem.admissible.stated, problem.profit)
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        order = order_on_face(problem, _spread(x, needed, problem.cells.size))
+        return order, None if y is None else network.prices(y)
+
+    return network.flow(problem.profit, needed), back
+
+
+def _spread(x: NDArray[Any], needed: Bools | None, cells: int) -> Floats:
+    """What each allowed cell carries: nothing where it was no candidate."""
+    if needed is None:
+        return np.asarray(x[:cells], dtype=np.float64)
+    mass = np.zeros(cells)
+    mass[needed] = x[: int(needed.sum())]
+    return mass
+
+
+def why_routed(problem: ConstrainedRanking) -> str:
+    return "the rows are two laminar families"
+
+
+def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+    """The linear program. Its vertices are whole where the matrix is totally unimodular; elsewhere this one may be."""
+    stated = problem.admissible.stated
+    needed = candidates(stated, problem.profit)
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        mass = _spread(x, needed, stated.cell.size)
+        return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
+
+    return LinearProgram.of(stated.program(problem.profit, needed=needed)), back
+
+
+def why_relaxed(problem: ConstrainedRanking) -> str:
+    stated = problem.admissible.stated
+    if stated.matrix.nnz > ASKED:
+        return "this vertex of the relaxation is whole (ask verify_integrality whether all are)"
+    proof = quick_proof(stated)
+    if proof is None:
+        return "the rows are not proved totally unimodular, but this vertex of the relaxation is whole"
+    return f"the rows are totally unimodular ({proof.kind})"
+
+
+def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
+    """The integer program; its dual is that of the relaxation."""
+    stated = problem.admissible.stated
+    needed = candidates(stated, problem.profit)
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
+            raise Fractional("a solver of integer programs returned a point that is not whole")
+        mass = _spread(np.round(x), needed, stated.cell.size)
+        return order_on_face(problem, mass), None if y is None else -y[stated.shape[0] :]
+
+    return LinearProgram.of(stated.program(problem.profit, integer=True, needed=needed)), back
+
+
+def why_whole(problem: ConstrainedRanking) -> str:
+    stated = problem.admissible.stated
+    if stated.matrix.nnz > ASKED or quick_proof(stated) is None:
+        return "the rows are not proved totally unimodular: a search in whole numbers"
+    return "this solver searches in whole numbers"

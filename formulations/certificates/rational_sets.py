@@ -1,0 +1,69 @@
+"""Value and bound of a ranking under constraints in rational arithmetic, by the narrowest structure of its set."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats
+from formulations.certificates.rational_orders import assigned, routed
+from formulations.certificates.rational_programs import Evidence, Rational, fractions
+from formulations.sets.collapse import Collapse
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.laminar_flow import LaminarNetwork
+from formulations.sets.prices import covers, open_cells, pressing
+
+__all__ = ["constrained"]
+
+
+def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """A collapsed or routed set is proved with prices recovered in whole numbers; any other by the prices given."""
+    order = np.asarray(x, dtype=np.int64)
+    worth = problem.profit[np.arange(problem.positions), order].tolist()
+    value = sum(map(Fraction, worth), Fraction(0))
+    off = Fraction(problem.violation(order))
+    stated = problem.admissible.stated
+    bounds: list[Rational] = [float("inf")] if y is None else [_priced(problem, y)]
+    collapse = Collapse.of(stated) if off == 0 else None
+    network = LaminarNetwork.of(stated) if off == 0 and collapse is None else None
+    if collapse is not None:
+        narrow, _ = collapse.assignment(problem.profit)
+        bounds.append(assigned(narrow, collapse.rows_of(order), None).bound)
+    elif network is not None:
+        bounds.append(-routed(network.flow(problem.profit), network.whole_flow(order), None).bound)
+    return Evidence(off, value, min(bounds))
+
+
+def _priced(problem: ConstrainedRanking, y: Floats) -> Rational:
+    """What prices, or a proof by cases, bound."""
+    if y.ndim == 1:
+        return _case(problem, y, np.empty(0))
+    rows = problem.admissible.stated.lower.size - problem.positions
+    if not covers(y[:, rows:]):
+        return float("inf")
+    return max(_case(problem, case[:rows], case[rows:]) for case in y)
+
+
+def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
+    """Σ price · limit + Σ_i max_j (profit - prices of the cell's rows) over the cells that are open."""
+    stated, k = problem.admissible.stated, problem.positions
+    price, limit = pressing(stated, y)
+    pressed = zip(price.tolist(), limit.tolist(), strict=True)
+    total = sum((Fraction(p) * Fraction(b) for p, b in pressed if p), Fraction(0))
+    left = fractions(problem.profit.ravel()[stated.cell])
+    exact = fractions(price)
+    entries = stated.weights.tocoo()
+    for cell, row, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):
+        if exact[row]:
+            left[cell] -= Fraction(weight) * exact[row]
+    open_ = open_cells(path, k, problem.documents)[stated.cell] == 0
+    position = stated.cell // problem.documents
+    for i in range(k):
+        earned = left[(position == i) & open_]
+        if not earned.size:
+            return -float("inf")
+        total += max(earned)
+    return total

@@ -1,0 +1,180 @@
+"""Linear programs, with or without integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.forms.form import EPSILON, Form
+from formulations.forms.scaling import row_units
+from formulations.notation.names import Block, name_at, split_by_block
+from formulations.notation.program import Program
+
+__all__ = ["LinearProgram", "row_sides"]
+
+
+def _limits(name: str, values: Floats, size: int) -> Floats:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (size,) or np.isnan(array).any():
+        raise InvalidProblem(f"{name} needs {size} numbers (infinite where there is no limit), none of them NaN")
+    return frozen(array)
+
+
+def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
+    """The rows that are equations, those with a lower limit, and those with an upper one."""
+    equal = lower == upper
+    sides = equal, ~equal & np.isfinite(lower), ~equal & np.isfinite(upper)
+    equations, floors, ceilings = (np.flatnonzero(side) for side in sides)
+    return equations, floors, ceilings
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProgram(Form):
+    """maximise (or minimise) objective · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
+
+    `integer` marks the variables that must be whole. `variables` and `rows` name columns and rows by block. A dual y
+    holds one price a row, with the sign of a minimum: y > 0 presses on row_lower, y < 0 on row_upper.
+    """
+
+    objective: Floats
+    matrix: csr_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    maximises: bool = True
+    integer: Bools | None = None
+    variables: tuple[Block, ...] = ()
+    rows: tuple[Block, ...] = ()
+
+    def __post_init__(self) -> None:
+        matrix = csr_array(self.matrix, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        count, size = matrix.shape
+        finite("matrix entries", matrix.data, 1)
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            part.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "objective", finite("objective", self.objective, 1))
+        if self.objective.size != size:
+            raise InvalidProblem(f"objective has {self.objective.size} entries for {size} columns")
+        for name, length in (("row_lower", count), ("row_upper", count), ("lower", size), ("upper", size)):
+            object.__setattr__(self, name, _limits(name, getattr(self, name), length))
+        if self.integer is not None:
+            marked = np.array(self.integer, dtype=np.bool_)
+            if marked.shape != (size,):
+                raise InvalidProblem(f"integer has shape {marked.shape} for {size} columns")
+            object.__setattr__(self, "integer", frozen(marked) if marked.any() else None)
+        if not self.variables:
+            object.__setattr__(self, "variables", (Block("x", (size,)),))
+        if not self.rows:
+            object.__setattr__(self, "rows", (Block("row", (count,)),))
+        for low, high, blocks in (
+            (self.row_lower, self.row_upper, self.rows),
+            (self.lower, self.upper, self.variables),
+        ):
+            crossed = np.flatnonzero(low > high)
+            if crossed.size:
+                place = int(crossed[0])
+                raise Infeasible(f"{name_at(blocks, place)} must be at least {low[place]} and at most {high[place]}")
+
+    @classmethod
+    def of(cls, program: Program) -> LinearProgram:
+        """The form of a program with a linear objective."""
+        return cls(**{name: getattr(program, name) for name in FIELDS})
+
+    @property
+    def program(self) -> Program:
+        return Program(**{name: getattr(self, name) for name in FIELDS})
+
+    @property
+    def extent(self) -> str:
+        return f"{self.row_lower.size} rows × {self.objective.size} variables"
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.nnz) + self.objective.size
+
+    @property
+    def scale(self) -> float:
+        """Σ |objective|, every variable at its largest finite limit or at one."""
+        return float(np.abs(self.objective) @ self.reach)
+
+    @cached_property
+    def reach(self) -> Floats:
+        """How far each variable goes: its largest finite limit, one at least."""
+        finite_limits = [np.where(np.isfinite(limit), np.abs(limit), 1.0) for limit in (self.lower, self.upper)]
+        return np.maximum(1.0, np.maximum(*finite_limits))
+
+    @property
+    def rounding(self) -> float:
+        return 64.0 * EPSILON * self.scale
+
+    @property
+    def tolerance(self) -> float:
+        """What solvers leave open: 1e-6 of the largest limit, or of one."""
+        limits = (self.row_lower / self.row_units, self.row_upper / self.row_units, self.lower, self.upper)
+        return 1e-6 * max(1.0, *(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in limits))
+
+    @cached_property
+    def row_units(self) -> Floats:
+        """The unit of each row, in which its violation counts: 1 where its numbers are of order one."""
+        return row_units(self.matrix)
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.objective @ x)
+
+    def violation(self, x: NDArray[Any]) -> float:
+        """The worst of rows (very large and very small ones in their own unit), limits and integrality."""
+        if x.shape != self.objective.shape:
+            return float("inf")
+        rows = self.matrix @ x
+        parts = [(self.row_lower - rows) / self.row_units, (rows - self.row_upper) / self.row_units]
+        parts += [self.lower - x, x - self.upper]
+        if self.integer is not None:
+            parts.append(np.abs(x - np.round(x))[self.integer])
+        return max(float(np.max(part, initial=0.0)) for part in parts)
+
+    def bound(self, y: Floats) -> float:
+        """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum.
+
+        A price that presses on a limit which is not there counts as 0. So does a reduced cost that is no more than its
+        own rounding where the variable has no limit; `certify(exact=True)` does without this.
+        """
+        sign = -1.0 if self.maximises else 1.0
+        prices = np.where(np.where(y > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper)), y, 0.0)
+        cost = sign * self.objective
+        reduced = cost - self.matrix.T @ prices
+        noise = 8.0 * EPSILON * (np.abs(cost) + abs(self.matrix).T @ np.abs(prices))
+        endless = ~np.isfinite(np.where(reduced > 0, self.lower, self.upper))
+        reduced = np.where(endless & (np.abs(reduced) <= noise), 0.0, reduced)
+        return sign * (_pressed(prices, self.row_lower, self.row_upper) + _pressed(reduced, self.lower, self.upper))
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.variables, x)
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.rows, y)
+
+    def variable_name(self, column: int) -> str:
+        return name_at(self.variables, column)
+
+    def row_name(self, row: int) -> str:
+        return name_at(self.rows, row)
+
+
+FIELDS = tuple(field.name for field in fields(LinearProgram))
+
+
+def _pressed(price: Floats, lower: Floats, upper: Floats) -> float:
+    """Σ price · limit, the limit that each price presses on; prices of zero press on nothing."""
+    limit = np.where(price > 0, lower, upper)
+    used = price != 0
+    return float((price[used] * limit[used]).sum())

@@ -1,0 +1,1 @@
+"""Doubly stochastic matrices instead of rankings: exposure of groups, and lotteries over rankings."""

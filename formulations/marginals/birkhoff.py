@@ -1,0 +1,162 @@
+"""Lotteries over rankings: what a marginal ranking means, drawn up by Birkhoff and von Neumann.
+
+    P[i, j] = Σ_r probability[r] [order r has document j at position i]
+
+Every k × n matrix P >= 0 whose rows sum to 1 and whose columns sum to 1 at most (to 1 if k = n) is such a sum, of
+k (n - 1) + 1 rankings at most, or (n - 1)² + 1 if k = n. Few are wanted: each step takes a ranking whose least P[i, j]
+is nearly as large as it can be, and as much of it as can be taken. (To find the fewest is NP-hard: Dufossé and Uçar
+2016.)
+
+>>> lottery = decompose([[0.6, 0.4, 0.0], [0.4, 0.0, 0.6]])
+>>> print(lottery)
+2 rankings of 3 documents at 2 positions
+0.6  0 2
+0.4  1 0
+>>> lottery.expected([[3.0, 2.0, 1.0], [1.0, 1.0, 1.0]])
+3.6
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.errors import InvalidProblem
+from formulations.marginals.doubly_stochastic import near_marginal_ranking
+
+__all__ = ["Lottery", "decompose"]
+
+SHRINK = 0.8
+"""A step's ranking has at least this part of the largest least probability that a ranking could have."""
+
+NOTHING = 1e-15
+"""Probability that is only rounding."""
+
+SHOWN = 10
+"""How many rankings are printed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lottery:
+    """Rankings and their probabilities, the likeliest first.
+
+    orders: (m, k) the document at each position. probabilities: (m,) positive, of sum 1. documents: n.
+    moved: the most by which an entry of the given matrix was changed to make it a marginal ranking before it was
+    decomposed; `marginals()` is as far from the given matrix as that, but for 1e-12.
+    """
+
+    orders: Ints
+    probabilities: Floats
+    documents: int
+    moved: float = 0.0
+
+    def __len__(self) -> int:
+        return int(self.probabilities.size)
+
+    def __iter__(self) -> Iterator[tuple[float, Ints]]:
+        """Pairs of a probability and its order."""
+        return zip(self.probabilities.tolist(), self.orders, strict=True)
+
+    def __str__(self) -> str:
+        count, positions = self.orders.shape
+        lines = [f"{count} ranking{'s' * (count > 1)} of {self.documents} documents at {positions} positions"]
+        chances = [f"{probability:.3g}" for probability in self.probabilities[:SHOWN]]
+        width = max(map(len, chances))
+        lines += [
+            f"{chance:<{width}}  {' '.join(map(str, order.tolist()))}"
+            for chance, order in zip(chances, self.orders, strict=False)
+        ]
+        if count > SHOWN:
+            lines.append(f"{self.probabilities[SHOWN:].sum():.3g}  {count - SHOWN} more")
+        return "\n".join(lines)
+
+    def marginals(self) -> Floats:
+        """(k, n): how likely each document stands at each position."""
+        positions = self.orders.shape[1]
+        cells = np.arange(positions) * self.documents + self.orders
+        weights = np.repeat(self.probabilities, positions)
+        summed = np.bincount(cells.ravel(), weights, positions * self.documents)
+        return np.asarray(summed, dtype=np.float64).reshape(positions, self.documents)
+
+    def expected(self, profit: ArrayLike) -> float:
+        """Mean profit of a drawn ranking; profit: (k, n)."""
+        worth = finite("profit", profit, 2)
+        if worth.shape != (self.orders.shape[1], self.documents):
+            raise InvalidProblem(f"profit has shape {worth.shape}, not {(self.orders.shape[1], self.documents)}")
+        values = worth[np.arange(worth.shape[0]), self.orders].sum(axis=1)
+        return float(self.probabilities @ values)
+
+    def sample(self, size: int | None = None, *, random_state: int | np.random.Generator | None = None) -> Ints:
+        """A drawn order (k,), or `size` of them (size, k). Other draws every time, unless `random_state` says which."""
+        drawn = np.random.default_rng(random_state).choice(len(self), size, p=self.probabilities)
+        return np.asarray(self.orders[drawn])
+
+
+def decompose(P: ArrayLike, *, tolerance: float = 1e-6, accuracy: float = 1e-12) -> Lottery:
+    """The lottery with the marginals P (Birkhoff and von Neumann).
+
+    Args:
+        P: (k, n), P[i, j] the probability that document j stands at position i. What a solver leaves of rounding is
+            mended first; `Lottery.moved` tells by how much.
+        tolerance: the most by which an entry may be negative, a row's sum may differ from 1 and a column's exceed it.
+        accuracy: stop when no entry can be off by more than this from the mended P. A larger one gives
+            fewer rankings: interior-point solvers leave dust in many entries, which 1e-6 spares.
+
+    Raises:
+        InvalidProblem: P holds NaN or infinity, has more rows than columns, or breaks the tolerance; names where.
+    """
+    if not 0.0 <= accuracy < 1.0:
+        raise InvalidProblem(f"accuracy is {accuracy}, but must be at least 0 and below 1")
+    given = finite("P", P, 2)
+    mended = near_marginal_ranking(given, tolerance)
+    orders, taken = _taken_apart(mended, accuracy)
+    likeliest = np.argsort(-taken, kind="stable")
+    probabilities = taken[likeliest] / taken.sum()
+    moved = float(np.abs(mended - given).max())
+    return Lottery(frozen(orders[likeliest]), frozen(probabilities), given.shape[1], moved)
+
+
+def _taken_apart(P: Floats, accuracy: float) -> tuple[Ints, Floats]:
+    """Orders, and how much of P was taken in each; less than `accuracy` remains.
+
+    The rest of P has rows of sum `left`; `idle` is what its columns lack of that. A ranking can be taken as long as it
+    leaves nothing negative: it must use every column that is not idle. Each step empties a cell, or what a column is
+    idle; they stay empty. Hence no ranking comes twice, and no more come than the dimension of the polytope plus one.
+    """
+    rest, (positions, documents) = P.copy(), P.shape
+    rows, left = np.arange(positions), 1.0
+    idle = np.maximum(1.0 - rest.sum(axis=0), 0.0) if positions < documents else np.zeros(documents)
+    orders: list[Ints] = []
+    taken: list[float] = []
+    least = SHRINK
+    while left > accuracy and least > NOTHING:
+        order = _order_above(rest, idle, least)
+        if order is None:
+            least *= SHRINK
+            continue
+        unused = np.ones(documents, dtype=bool)
+        unused[order] = False
+        step = min(left, float(rest[rows, order].min()), float(idle[unused].min(initial=np.inf)))
+        kept = rest[rows, order] - step
+        rest[rows, order] = np.where(kept > NOTHING, kept, 0.0)
+        idle[unused] = np.where(idle[unused] - step > NOTHING, idle[unused] - step, 0.0)
+        left -= step
+        orders.append(order)
+        taken.append(step)
+    return np.array(orders), np.array(taken)
+
+
+def _order_above(rest: Floats, idle: Floats, least: float) -> Ints | None:
+    """An order of cells above `least` that uses every column with no more than that idle; None if there is none."""
+    from scipy.optimize import linear_sum_assignment
+
+    needed: Bools = idle <= least
+    try:
+        _, order = linear_sum_assignment(np.where(rest > least, needed.astype(np.float64), -np.inf), maximize=True)
+    except ValueError:  # no assignment of cells above
+        return None
+    return np.asarray(order, dtype=np.int64) if needed[order].sum() == needed.sum() else None

@@ -1,0 +1,178 @@
+"""A set of rankings, or a bare matrix, in a TOML file.
+
+    documents = 6                       # n
+    positions = 3                       # k
+    profit = [[...], ...]               # k rows of n numbers, if one optimum is asked about; or
+    # weights = [...], scores = [...]   # profit[i, j] = weights[i] * scores[j]
+
+    [attributes]                        # one value a document, for `by` and `documents`
+    site = ["a.org", "a.org", "b.org", "b.org", "c.org", "d.org"]
+
+    [[constraint]]                      # one key of at_most, at_least, exactly, ban, pin, before, rows
+    at_most = 1
+    by = "site"
+
+    [[constraint]]
+    at_least = 1
+    documents = [4, 5]                  # indices, or { site = "c.org" }
+    positions = [0, 1]
+    name = "fresh"                      # else the attribute's
+
+A file with a key `matrix` states that matrix and nothing else.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from formulations.arrays import Floats, finite
+from formulations.errors import FormulationError, InvalidProblem
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.ranking_set import RankingSet
+
+__all__ = ["read_statement"]
+
+KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint"}
+
+
+def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
+    """What a TOML file states: a ranking problem where it has a profit, else a set, or a matrix.
+
+    Raises InvalidProblem naming the file, the constraint (counted from 1) and the cure; what the statement itself
+    raises (Infeasible for an empty set) as it is; OSError when the file cannot be read.
+    """
+    file = fspath(path)
+    try:
+        stated = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidProblem(f"{file} is no TOML: {error}") from None
+    if "matrix" in stated:
+        _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
+        return _numbers(file, "matrix", stated["matrix"], 2)
+    _only(file, stated, KEYS, f"known are {', '.join(sorted(KEYS))}")
+    for name in ("documents", "positions"):
+        if name not in stated:
+            raise InvalidProblem(f"{file} does not say how many {name} there are; write {name} = 6")
+    admissible = RankingSet(stated["documents"], stated["positions"])
+    reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
+    constraints = stated.get("constraint", [])
+    if not isinstance(constraints, list):
+        raise InvalidProblem(f"{file}: constraints are tables [[constraint]], with two brackets")
+    for number, constraint in enumerate(constraints, 1):
+        reader.add(number, _table(file, f"constraint {number}", constraint))
+    profit = _profit(file, stated)
+    return reader.admissible if profit is None else ConstrainedRanking(profit, reader.admissible)
+
+
+def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
+    if "profit" in stated:
+        return _numbers(file, "profit", stated["profit"], 2)
+    if ("weights" in stated) != ("scores" in stated):
+        raise InvalidProblem(
+            f"{file}: weights (a position) and scores (a document) make the profit together; give both"
+        )
+    if "weights" not in stated:
+        return None
+    weights, scores = (_numbers(file, name, stated[name], 1) for name in ("weights", "scores"))
+    return np.outer(weights, scores)
+
+
+def _numbers(file: str, name: str, values: Any, dimensions: int) -> Floats:
+    try:
+        return finite(f"{file}: {name}", values, dimensions)
+    except ValueError as error:
+        raise InvalidProblem(str(error)) from None
+
+
+def _table(file: str, name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidProblem(f"{file}: {name} must be a table of keys, not a {type(value).__name__}")
+    return value
+
+
+def _only(file: str, stated: dict[str, Any], known: set[str], cure: str) -> None:
+    unknown = sorted(stated.keys() - known)
+    if unknown:
+        raise InvalidProblem(f"{file} has a key {unknown[0]!r}; {cure}")
+
+
+@dataclass
+class _Reader:
+    """Adds one constraint after the other to a set."""
+
+    file: str
+    attributes: dict[str, Any]
+    admissible: RankingSet
+
+    def add(self, number: int, stated: dict[str, Any]) -> None:
+        kinds = [kind for kind in WORDS if kind in stated]
+        place = f"{self.file}, constraint {number}"
+        if len(kinds) != 1:
+            said = " and ".join(kinds) or "none"
+            raise InvalidProblem(f"{place}: it needs one of {', '.join(WORDS)}, and has {said}")
+        known, apply = WORDS[kinds[0]]
+        _only(place, stated, {kinds[0], "name", *known}, f"{kinds[0]} takes {', '.join(known) or 'nothing'} and name")
+        given = {key: self._value(place, key, stated[key]) for key in known if key in stated}
+        name = stated.get("name", _title(stated))
+        if name is not None:
+            given["name"] = str(name)
+        try:
+            self.admissible = apply(self.admissible, stated[kinds[0]], given)
+        except FormulationError as error:
+            raise InvalidProblem(f"{place}: {error}") from None
+        except (TypeError, ValueError) as error:
+            raise InvalidProblem(f"{place}: {kinds[0]} = {stated[kinds[0]]!r} cannot be read ({error})") from None
+
+    def _value(self, place: str, key: str, value: Any) -> Any:
+        """Names of attributes become their values; { site = "c.org" } the documents that carry it."""
+        if key == "by" and isinstance(value, str):
+            return [tuple(v) if isinstance(v, list) else v for v in self._attribute(place, value)]
+        if key == "documents" and isinstance(value, dict):
+            if len(value) != 1:
+                raise InvalidProblem(f'{place}: documents = {{ attribute = "value" }} names one attribute')
+            (name, wanted), *_ = value.items()
+            return np.array(
+                [wanted == v or (isinstance(v, list) and wanted in v) for v in self._attribute(place, name)]
+            )
+        return value
+
+    def _attribute(self, place: str, name: str) -> list[Any]:
+        if not isinstance(self.attributes.get(name), list):
+            known = ", ".join(map(repr, self.attributes)) or "none"
+            raise InvalidProblem(f"{place}: there is no list {name!r} under [attributes]; there are {known}")
+        values: list[Any] = self.attributes[name]
+        return values
+
+
+def _pair(value: Any) -> tuple[Any, Any]:
+    if not (isinstance(value, list) and len(value) == 2):
+        raise InvalidProblem(f"before = {value!r} needs two documents: the first stands before the second")
+    return value[0], value[1]
+
+
+def _title(stated: dict[str, Any]) -> str | None:
+    """What a constraint is called after the attribute that it speaks of."""
+    if isinstance(stated.get("by"), str):
+        return str(stated["by"])
+    if isinstance(stated.get("documents"), dict):
+        return " and ".join(f"{name}[{value!r}]" for name, value in stated["documents"].items())
+    return None
+
+
+WORDS: dict[str, tuple[tuple[str, ...], Callable[[RankingSet, Any, dict[str, Any]], RankingSet]]] = {
+    "at_most": (("documents", "positions", "by"), lambda s, value, given: s.at_most(value, **given)),
+    "at_least": (("documents", "positions", "by"), lambda s, value, given: s.at_least(value, **given)),
+    "exactly": (("documents", "positions", "by"), lambda s, value, given: s.exactly(value, **given)),
+    "ban": (("positions",), lambda s, value, given: s.ban(value, **given)),
+    "pin": (("position",), lambda s, value, given: s.pin(value, **given)),
+    "before": ((), lambda s, value, given: s.before(*_pair(value), **given)),
+    "rows": (("lower", "upper"), lambda s, value, given: s.rows(value, **given)),
+}
+"""Each word of the language: the keys it takes, and how it is said."""

@@ -1,0 +1,194 @@
+"""Whether a ranking set is empty, and which of its constraints cannot hold together.
+
+The conflict is irreducible: leave out any one of its members and the others can be met. It is found by divide and
+conquer [Junker 2004, QuickXplain], each question being a search for one point in whole numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from formulations.arrays import Bools, Floats, Ints
+from formulations.errors import SolverFailed
+from formulations.sets.candidates import equal_rows
+from formulations.sets.constraint import Constraint
+from formulations.sets.greedy_point import greedy_point
+from formulations.sets.rows import SetRows
+
+__all__ = ["conflict", "emptiness", "room"]
+
+POSITION = "position"
+
+SECONDS = 30.0
+"""How long one search for a point may take."""
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A named part of the statement that can be left out: rows of one constraint, or the cells that it forbids."""
+
+    name: str
+    says: str
+    matrix: csr_array
+    lower: Floats
+    upper: Floats
+    forbids: Bools | None = None
+
+
+def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -> str:
+    """Why no ranking is in a set that leaves room for `places` documents: an irreducible conflict, and the cure."""
+    k, n = stated.shape
+    found = conflict((k, n), constraints)
+    left = "" if not places else f"the set leaves room for {'1 document' if places == 1 else f'{places} documents'}: "
+    # A constraint that names positions would name others in a shorter list.
+    alike = all(_alike(member, k, n) for member in _members(constraints, k, n)[:-1])
+    cure = f"lower k to {places}, or loosen one of them" if places and alike else "loosen one of them"
+    return (
+        f"no ranking of {k} of {n} documents is in the set. "
+        f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; {left}{cure}"
+    )
+
+
+def _alike(member: Member, k: int, n: int) -> bool:
+    """Whether a member says the same of every position."""
+    table = member.matrix.toarray() if member.forbids is None else member.forbids
+    by_position = table.reshape(-1, k, n)
+    return bool((by_position == by_position[:, :1]).all())
+
+
+def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:
+    """The most positions, from the first on, that documents can fill while all else of the set holds: k unless the set
+    is empty, and 0 where it cannot hold whatever is filled."""
+    k, n = stated.shape
+    if stated.blocks_of is not None:
+        return min(k, int(stated.blocks_of.max()) + 1)
+    if greedy_point(stated, constraints) is not None:
+        return k
+    *others, position = _members(constraints, k, n)
+    some = replace(position, lower=np.full(k, -np.inf))
+    # No position is filled before the one above it.
+    steps = csr_array(position.matrix[:-1] - position.matrix[1:])
+    unbroken = Member("", "", steps, np.zeros(k - 1), np.ones(k - 1))
+    point = _point([some, unbroken, *others], few(constraints, k, n), np.ones(k * n))
+    return 0 if point is None else int(point.sum())
+
+
+def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[Member]:
+    """An irreducible set of members that cannot hold together; empty if the set is not empty."""
+    members, usable = _members(constraints, *shape), few(constraints, *shape)
+    if _point(members, usable) is not None:
+        return []
+    return sorted(_smallest([], members, False, usable), key=members.index)
+
+
+def _smallest(kept: list[Member], asked: list[Member], grown: bool, usable: Bools) -> list[Member]:
+    """A smallest part of `asked` that conflicts with `kept`, given that all of it does."""
+    if grown and _point(kept, usable) is None:
+        return []
+    if len(asked) == 1:
+        return asked
+    left, right = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+    late = _smallest(kept + left, right, bool(left), usable)
+    early = _smallest(kept + late, left, bool(late), usable)
+    return early + late
+
+
+def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Member]:
+    """Each row, pin and ban by name, then documents and positions: a conflict is sought among the former first."""
+    cell = np.arange(k * n)
+    ones = np.ones(k * n)
+    position = csr_array((ones, (cell // n, cell)), shape=(k, k * n))
+    document = csr_array((ones, (cell % n, cell)), shape=(n, k * n))
+    members: list[Member] = []
+    for constraint in constraints:
+        if constraint.forbids is not None:
+            empty = csr_array((0, k * n))
+            members.append(
+                Member(constraint.name, constraint.said(0), empty, np.empty(0), np.empty(0), constraint.forbids)
+            )
+        for row in range(constraint.rows):
+            part = slice(row, row + 1)
+            members.append(
+                Member(
+                    constraint.block.name(row),
+                    constraint.said(row),
+                    constraint.matrix[part],
+                    constraint.lower[part],
+                    constraint.upper[part],
+                )
+            )
+    members.append(Member("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)))
+    members.append(Member(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
+    return members
+
+
+def _point(members: Sequence[Member], usable: Bools, objective: Floats | None = None) -> Ints | None:
+    """Zeros and ones that satisfy the members (the best for `objective`), or None if there are none.
+
+    usable: (k n,) the cells that no ranking needs others beside (see `few`).
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    cells = usable.size
+    upper = np.ones(cells)
+    for member in members:
+        if member.forbids is not None:
+            upper[member.forbids.ravel()] = 0.0
+    if any(member.name == POSITION for member in members):  # no more than k cells are used
+        upper[~usable] = 0.0
+    asked = np.flatnonzero(upper)
+    if not asked.size:
+        return None if any((m.lower > 0).any() or (m.upper < 0).any() for m in members) else np.zeros(cells, np.int64)
+    matrix, low, high = _stacked(members, asked)
+    found = milp(
+        np.zeros(asked.size) if objective is None else -objective[asked],
+        constraints=[LinearConstraint(matrix, low, high)] if members else [],
+        bounds=Bounds(np.zeros(asked.size), np.ones(asked.size)),
+        integrality=np.ones(asked.size),
+        options={"time_limit": SECONDS},
+    )
+    if found.status == 2:
+        return None
+    if found.x is None:
+        raise SolverFailed(
+            f"whether the set is empty could not be decided in {SECONDS:g} seconds ({found.message}); state fewer or "
+            "simpler constraints"
+        )
+    point = np.zeros(cells, dtype=np.int64)
+    point[asked] = np.round(found.x)
+    return point
+
+
+def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
+    """(k n,) the cells of the first k documents of each kind: no ranking needs more of documents that no member tells
+    apart."""
+    parts = [constraint.matrix for constraint in constraints]
+    parts += [csr_array(c.forbids.reshape(1, -1)) for c in constraints if c.forbids is not None]
+    cells = csr_array(vstack([csr_array((0, k * n)), *parts])).tocoo()
+    row, cell = cells.coords
+    table = csr_array((cells.data.astype(float), (cell % n, cell // n * cells.shape[0] + row)), (n, k * cells.shape[0]))
+    kind = equal_rows(table)
+    order = np.argsort(kind, kind="stable")
+    sorted_ = kind[order]
+    rank = np.arange(kind.size) - np.searchsorted(sorted_, sorted_)
+    chosen = np.zeros(kind.size, dtype=bool)
+    chosen[order[rank < k]] = True
+    return np.tile(chosen, k)
+
+
+def _stacked(members: Sequence[Member], cells: Ints) -> tuple[csr_array, Floats, Floats]:
+    """All rows and their limits, in units that make coefficients about one: tolerances are absolute."""
+    matrix = (
+        csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))
+    )
+    largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
+    unit = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1]), 1.0)
+    scaled = csr_array(matrix.multiply(1.0 / unit[:, None]))
+    low, high = (
+        np.concatenate([np.empty(0), *(getattr(m, side) for m in members)]) / unit for side in ("lower", "upper")
+    )
+    return scaled, low, high

@@ -1,0 +1,153 @@
+"""The best ranking of an admissible set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints, finite
+from formulations.errors import InvalidProblem, NoAnswer
+from formulations.forms.assignment import is_order
+from formulations.forms.form import EPSILON, Form, Solution
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.notation.mps_and_lp import write
+from formulations.notation.names import split_by_block
+from formulations.notation.program import Program
+from formulations.sets.prices import earned, proven_bound, recovered_prices, relaxation_prices
+from formulations.sets.ranking_set import RankingSet
+
+__all__ = ["ConstrainedRanking"]
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedRanking(Form):
+    """max over rankings π of an admissible set of Σ profit[i, j] π[i, j].
+
+    variables    π[i, j] = 1 where document j stands at position i (only where the set allows it)
+    subject to   position   each position holds one document
+                 document   each document stands at one position at most (where no other row implies it)
+                 and the rows of the set, by name
+    integrality  that of the set's statement: see `verify_integrality`
+
+    `profit` (k, n) has the set's shape. `ranked` is the same problem without its set, where profit has rank two. A
+    point x is the order: the document at each position. A dual y holds one price a row other than the positions: one
+    more unit of the row's limit raises the bound by no more than that (and the value, where the relaxation is whole);
+    y > 0 presses on the upper limit, y < 0 on the lower. Where
+    prices alone do not prove the best ranking, y is a proof by cases: a row of prices a case (`set_cases`).
+    """
+
+    profit: Floats
+    admissible: RankingSet
+    ranked: RankTwoAssignment | None = None
+
+    solvable = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profit", finite("profit", self.profit, 2))
+        shape = (self.admissible.positions, self.admissible.documents)
+        if self.profit.shape != shape:
+            raise InvalidProblem(
+                f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
+                "give a row a position and a column a document"
+            )
+        self.admissible.check_nonempty()
+
+    @property
+    def positions(self) -> int:
+        return self.admissible.positions
+
+    @property
+    def documents(self) -> int:
+        return self.admissible.documents
+
+    @property
+    def scale(self) -> float:
+        """The largest profit in magnitude."""
+        return float(np.abs(self.profit).max())
+
+    @property
+    def extent(self) -> str:
+        rows = self.admissible.stated.lower.size
+        return f"{self.positions} positions × {self.documents} documents under {rows} rows"
+
+    @property
+    def size(self) -> int:
+        return self.profit.size
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+
+    @property
+    def cells(self) -> Ints:
+        """The allowed cells, in C order."""
+        return self.admissible.stated.cell
+
+    @property
+    def program(self) -> Program:
+        return self.admissible.stated.program(self.profit)
+
+    def linear_program(self, integer: bool = False) -> LinearProgram:
+        """The relaxation, or with `integer` the program in whole numbers."""
+        return LinearProgram.of(self.admissible.stated.program(self.profit, integer))
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
+
+    def violation(self, x: NDArray[Any]) -> float:
+        """0 for a ranking in the set, else by how much it breaks the worst row; infinity for what is no ranking."""
+        if not is_order(x, self.positions, self.documents):
+            return float("inf")
+        stated, cells = self.admissible.stated, np.arange(self.positions) * self.documents + x
+        if (stated.place[cells] < 0).any():
+            return max(self.admissible.broken(x).values())
+        return float(np.max(stated.excess(np.asarray(x)), initial=0.0))
+
+    def bound(self, y: Floats) -> float:
+        """Weak duality: Σ price · (the limit it presses on) + Σ_i max_j (profit[i, j] - the prices of the cell's rows).
+
+        A price that presses on a limit which is not there counts as 0. A y of two dimensions is a proof by cases
+        (`set_cases`): the worst of their bounds, infinite if they do not cover all rankings.
+        """
+        return proven_bound(self.admissible.stated, self.profit, y)
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+        admitted = self.violation(x) == 0.0
+        return recovered_prices(self.admissible.stated, self.profit, np.asarray(x, dtype=np.int64), admitted)
+
+    def solution(self, x: NDArray[Any], y: Floats | None = None) -> Solution:
+        """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
+        found = super().solution(x, y)
+        if found.violation > 0.0:
+            breaks = ", ".join(self.admissible.broken(x))
+            raise NoAnswer(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
+        return found
+
+    def write(self, path: str | Path) -> None:
+        """Write the program in whole numbers to an .mps or .lp file."""
+        write(self.admissible.stated.program(self.profit, integer=True), Path(path))
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        placed = np.zeros(self.profit.shape, dtype=np.int8)
+        placed[np.arange(self.positions), x] = 1
+        return {"π": placed}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        """The price of every row by name; documents whose row is implied by another have the price 0. Beside a proof by
+        cases, the prices of the relaxation."""
+        stated = self.admissible.stated
+        if y.ndim == 2:
+            prices = relaxation_prices(stated, self.profit)
+            y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
+        named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.profit, y, np.empty(0)), y]))
+        documents = np.zeros(self.documents)
+        documents[stated.own_row] = named.get("document", np.empty(0))
+        return {**named, "document": documents}

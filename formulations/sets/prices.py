@@ -1,0 +1,214 @@
+"""Prices of the rows of a ranking set, and the bound on its rankings that they prove for a profit (k, n).
+
+Where the linear program alone does not reach the best ranking, a proof by cases does. The cases are the leaves of a
+binary tree: a cell holds its document in one branch and not in the other. Each case has row prices of its own, and the
+worst of their bounds holds for all rankings. So a search in whole numbers is proved without being believed: the tree is
+grown here, from the problem's data, until no case leaves room above the value.
+
+A proof is an array with one row a case: the prices of the rows beside the positions, then the cells decided on the way
+(c + 1 where cell c holds, -(c + 1) where it does not, 0 for nothing).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from formulations.arrays import Floats, Ints
+from formulations.errors import SolverFailed
+from formulations.forms.form import EPSILON
+from formulations.sets.collapse import Collapse
+from formulations.sets.laminar_flow import LaminarNetwork
+from formulations.sets.rows import SetRows
+
+__all__ = [
+    "case_bound",
+    "covers",
+    "earned",
+    "open_cells",
+    "pressing",
+    "proof_by_cases",
+    "proven_bound",
+    "recovered_prices",
+    "relaxation_prices",
+]
+
+Path = tuple[int, ...]
+
+COSTS = (1.0, 1e6)
+"""What it costs to break a row by one, in more than any profit. A row of small coefficients is broken by little: where
+the point is whole, the higher cost tells whether it is a ranking of the set."""
+
+WHOLE = 0.5 - 1e-6
+"""Points with no entry nearer to 1/2 are whole."""
+
+MOST_CASES = 200
+"""Nodes after which the tree is given up, and the bound of the linear program stands."""
+
+
+def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
+    """What prices y (a row each beside the positions), or a proof by cases (a row of `y` a case), prove: infinity where
+    the cases do not cover all rankings."""
+    if y.ndim == 1:
+        return case_bound(stated, profit, y, np.empty(0))
+    rows = stated.lower.size - stated.shape[0]
+    if not covers(y[:, rows:]):
+        return float("inf")
+    return max(case_bound(stated, profit, case[:rows], case[rows:]) for case in y)
+
+
+def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> float:
+    """Weak duality in one case, prices y and the cells decided on its path: Σ price · (the limit it presses on)
+    + Σ_i max_j (profit[i, j] - the prices of the cell's rows)."""
+    price, limit = pressing(stated, y)
+    used = price != 0.0
+    return float((price[used] * limit[used]).sum() + earned(stated, profit, price, path).sum())
+
+
+def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
+    """The prices that press on a limit which is there (0 for the others), and these limits."""
+    k = stated.shape[0]
+    low, high = stated.lower[k:], stated.upper[k:]
+    price = np.where(np.where(y > 0, np.isfinite(high), np.isfinite(low)), y, 0.0)
+    return price, np.where(price > 0, high, np.where(price < 0, low, 0.0))
+
+
+def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floats:
+    """(k,) the most that each position earns at these prices, in a case."""
+    left = np.full(profit.size, -np.inf)
+    left[stated.cell] = profit.ravel()[stated.cell] - stated.weights @ price
+    if path.size:
+        left += open_cells(path, *stated.shape)
+    return np.asarray(left.reshape(profit.shape).max(axis=1))
+
+
+def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: bool) -> Floats | None:
+    """One price a row beside the positions, from a ranking alone, by the narrowest structure that the set has: of the
+    collapsed assignment, of the laminar flow (these where the set admits the ranking), of the linear program; or a
+    proof by cases where these leave a gap."""
+    collapse = Collapse.of(stated) if admitted else None
+    if collapse is not None:
+        narrow, _ = collapse.assignment(profit)
+        return narrow.recovered_dual(collapse.rows_of(order))
+    network = LaminarNetwork.of(stated) if admitted else None
+    if network is not None:
+        flow = network.flow(profit)
+        return network.prices(flow.recovered_dual(network.whole_flow(order)))
+    proof = proof_by_cases(stated, profit, float(profit[np.arange(stated.shape[0]), order].sum()))
+    return relaxation_prices(stated, profit) if proof is None else proof
+
+
+def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | None:
+    """Cases that prove that no ranking is worth more than `value`, up to rounding; None where one may be, or where that
+    takes too many cases. One row of prices alone where the linear program suffices."""
+    k, n = stated.shape
+    rows = stated.lower.size - k
+    slack = float(np.abs(profit).max()) * max(16.0 * EPSILON * (k + n), 1e-11)
+    leaves: list[tuple[Floats, Path]] = []
+    waiting: list[Path] = [()]
+    nodes = 0
+    while waiting:
+        path = waiting.pop()
+        nodes += 1
+        if nodes > MOST_CASES:
+            return None
+        for cost in COSTS:
+            try:
+                prices, mass = _relaxed(stated, profit, path, cost)
+            except SolverFailed:
+                return None
+            part = np.abs(mass - 0.5)
+            cell = int(np.argmin(part))
+            proved = (
+                prices is None or case_bound(stated, profit, prices, np.array(path, dtype=np.float64)) <= value + slack
+            )
+            if proved or part[cell] <= WHOLE:
+                break
+        else:  # whole, and better than what is to be proved best
+            return None
+        if proved:
+            leaves.append((np.zeros(rows) if prices is None else prices, path))
+            continue
+        waiting += [(*path, -(int(stated.cell[cell]) + 1)), (*path, int(stated.cell[cell]) + 1)]
+    deepest = max(len(path) for _, path in leaves)
+    proof = np.zeros((len(leaves), rows + deepest))
+    for leaf, (prices, path) in enumerate(leaves):
+        proof[leaf, :rows] = prices
+        proof[leaf, rows : rows + len(path)] = path
+    return proof[0, :rows] if deepest == 0 else proof
+
+
+def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
+    """Row prices from the dual of the linear program, whose bound is that of the relaxation."""
+    try:
+        return _relaxed(stated, profit, (), COSTS[0])[0]
+    except SolverFailed:
+        return None
+
+
+def open_cells(path: Floats, k: int, n: int) -> Floats:
+    """(k n,) 0 for the cells that a case leaves open, -inf for those that it rules out."""
+    ruled = np.zeros(k * n)
+    for decided in path[path != 0].astype(np.int64).tolist():
+        cell = abs(decided) - 1
+        if decided < 0:
+            ruled[cell] = -np.inf
+            continue
+        held = ruled[cell]
+        ruled[cell // n * n : (cell // n + 1) * n] = -np.inf
+        ruled[cell % n :: n] = -np.inf
+        ruled[cell] = held
+    return ruled
+
+
+def covers(paths: Floats) -> bool:
+    """Whether every ranking falls into one of the cases: they are the leaves of one binary tree."""
+    return _complete([tuple(int(cell) for cell in path if cell != 0) for path in paths])
+
+
+def _complete(paths: list[Path]) -> bool:
+    if not paths:
+        return False
+    if () in paths:
+        return True
+    first = {abs(path[0]) for path in paths}
+    if len(first) != 1:
+        return False
+    yes = [path[1:] for path in paths if path[0] > 0]
+    no = [path[1:] for path in paths if path[0] < 0]
+    return _complete(yes) and _complete(no)
+
+
+def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
+    """Row prices and the point of the linear program in a case; no prices where a position has no cell left.
+
+    Rows may be broken at a cost beyond any profit: there is a point, and prices, even where no ranking is left.
+    """
+    from scipy.optimize import linprog
+
+    k, n = stated.shape
+    left = open_cells(np.array(path, dtype=np.float64), k, n)[stated.cell] == 0
+    if not np.isin(np.arange(k), stated.cell[left] // n).all():
+        return None, np.zeros(stated.cell.size)
+    scale = max(float(np.abs(profit).max()), 1e-300)
+    weights = csr_array(stated.matrix[:, left])
+    above, below = (np.flatnonzero(np.isfinite(limit[k:])) + k for limit in (stated.upper, stated.lower))
+    limits = csr_array(vstack([weights[above], -weights[below]]))
+    count, cells = limits.shape
+    found = linprog(
+        np.concatenate([-profit.ravel()[stated.cell[left]] / scale, np.full(count, 4.0 * (k + 1) * cost)]),
+        A_ub=csr_array(hstack([limits, -eye_array(count)])),
+        b_ub=np.concatenate([stated.upper[above], -stated.lower[below]]),
+        A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),
+        b_eq=np.ones(k),
+        method="highs-ds",
+    )
+    if found.status != 0:
+        raise SolverFailed(f"the relaxation of a case could not be solved: {found.message}")
+    marginals = -np.asarray(found.ineqlin.marginals) * scale
+    price = np.zeros(stated.lower.size)
+    price[above] += marginals[: above.size]
+    price[below] -= marginals[above.size :]
+    mass = np.zeros(stated.cell.size)
+    mass[left] = found.x[:cells]
+    return price[k:], mass

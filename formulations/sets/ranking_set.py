@@ -1,0 +1,208 @@
+"""A set of admissible rankings, stated one constraint at a time.
+
+>>> site = ["a.org", "a.org", "b.org", "c.org"]
+>>> admissible = RankingSet(4, 3).at_most(1, by=site, name="site").before(3, 2)
+>>> print(admissible)
+RankingSet: 3 of 4 documents, site (3 rows), before (2 rows)
+>>> admissible.broken([0, 1, 3])
+{"site['a.org']": 1.0}
+>>> admissible.admits([0, 3, 2])
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import count as counting
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from formulations.arrays import Bools, frozen
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.forms.assignment import is_order
+from formulations.forms.linear_program import LinearProgram
+from formulations.sets.cells import whole_number
+from formulations.sets.conflict import emptiness, room
+from formulations.sets.constraint import Constraint, broken
+from formulations.sets.from_cvxpy import read_constraints, shape_of
+from formulations.sets.rows import SetRows
+from formulations.sets.words import banned, counted, pinned, precedence, raw_rows
+
+__all__ = ["RankingSet"]
+
+LARGEST = 1 << 28
+"""Most cells of a set: each holds a variable."""
+
+
+@dataclass(frozen=True, eq=False)
+class RankingSet:
+    """Rankings π in {0, 1}^(k × n) of k of n documents: each position holds one document, each document stands at one
+    position at most, and every constraint holds. Immutable: each method returns a new set.
+
+    documents=, positions= take a mask, indices or a range; None means all. by= takes one label a document (a tuple for
+    several, None for none) and makes one row a label. name= is what duals, conflicts and witnesses call the rows.
+
+    Raises InvalidProblem for what names no cell or count, Infeasible for k > n. Whether the set is empty is found out
+    when a problem is stated over it, or by `check_nonempty`.
+    """
+
+    documents: int
+    positions: int
+    constraints: tuple[Constraint, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("documents", "positions"):
+            size = whole_number(name, getattr(self, name))
+            if size == 0:
+                raise InvalidProblem(f"{name} = 0 leaves nothing to rank; give 1 or more")
+            object.__setattr__(self, name, size)
+        if self.positions * self.documents > LARGEST:
+            raise InvalidProblem(
+                f"{self.positions} positions × {self.documents} documents are more than {LARGEST} cells; rank fewer "
+                "documents, the best by score, say"
+            )
+        if self.positions > self.documents:
+            raise Infeasible(
+                f"{self.positions} positions cannot be filled by {self.documents} documents, one each; "
+                f"lower k to {self.documents}"
+            )
+
+    def at_most(
+        self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+    ) -> RankingSet:
+        """At most `count` of these documents at these positions; with `by`, of the documents of each label.
+
+        count: a whole number; with `by` also a mapping from label to number (labels that it lacks are free).
+        """
+        return self._with(counted(self.shape, name or "at_most", "at most", count, documents, positions, by))
+
+    def at_least(
+        self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+    ) -> RankingSet:
+        """At least `count` of these documents at these positions; with `by`, of the documents of each label.
+
+        With a mapping also of a label that no document carries, and then the set is empty.
+        """
+        return self._with(counted(self.shape, name or "at_least", "at least", count, documents, positions, by))
+
+    def exactly(
+        self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+    ) -> RankingSet:
+        """Exactly `count` of these documents at these positions; with `by`, of the documents of each label."""
+        return self._with(counted(self.shape, name or "exactly", "exactly", count, documents, positions, by))
+
+    def pin(self, document: int, position: int, *, name: str | None = None) -> RankingSet:
+        """This document stands at this position."""
+        return self._with(pinned(self.shape, name, document, position))
+
+    def ban(self, documents: Any = None, positions: Any = None, *, name: str | None = None) -> RankingSet:
+        """None of these documents stands at any of these positions."""
+        return self._with(banned(self.shape, name or "ban", documents, positions))
+
+    def before(self, x: int, y: int, *, name: str | None = None) -> RankingSet:
+        """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p."""
+        return self._with(precedence(self.shape, name, x, y))
+
+    def rows(
+        self,
+        matrix: Any,
+        lower: ArrayLike = -np.inf,
+        upper: ArrayLike = np.inf,
+        *,
+        name: str | None = None,
+        labels: Iterable[Hashable] | None = None,
+    ) -> RankingSet:
+        """lower <= matrix π <= upper, the columns of `matrix` (r, k n) being the cells in C order."""
+        return self._with(raw_rows(self.shape, name or "row", matrix, lower, upper, labels))
+
+    @classmethod
+    def from_cvxpy(cls, variable: Any, constraints: Iterable[Any]) -> RankingSet:
+        """The set that affine cvxpy constraints on `variable`, a `cvxpy.Variable((k, n))`, state.
+
+        Constraints are named by their `set_label`. The rows that every set has (positions, documents, 0 <= π <= 1) may
+        be among them. Raises InvalidProblem naming a constraint that is not affine or has other variables.
+        """
+        k, n = shape_of(variable)
+        found = cls(n, k)
+        for constraint in read_constraints(variable, constraints):
+            found = found._with(constraint)
+        return found
+
+    def __and__(self, other: RankingSet) -> RankingSet:
+        """The rankings in both sets."""
+        if not isinstance(other, RankingSet):
+            return NotImplemented
+        if (self.documents, self.positions) != (other.documents, other.positions):
+            raise InvalidProblem(
+                f"sets of {self.positions} of {self.documents} and of {other.positions} of {other.documents} documents "
+                "have no rankings in common; state both for the same k and n"
+            )
+        both = self
+        for constraint in other.constraints:
+            both = both._with(constraint)
+        return both
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """k positions and n documents."""
+        return self.positions, self.documents
+
+    @cached_property
+    def allowed(self) -> Bools:
+        """(k, n) which cells no pin or ban forbids."""
+        allowed = np.ones((self.positions, self.documents), dtype=bool)
+        for constraint in self.constraints:
+            if constraint.forbids is not None:
+                allowed &= ~constraint.forbids
+        return frozen(allowed)
+
+    @cached_property
+    def stated(self) -> SetRows:
+        """All rows over the allowed cells: position, document where no other row implies it, and the constraints."""
+        return SetRows.of(self.allowed, self.constraints)
+
+    @property
+    def program(self) -> LinearProgram:
+        """The linear program of the set, its objective zero."""
+        return LinearProgram.of(self.stated.program(np.zeros(self.shape)))
+
+    def broken(self, order: ArrayLike) -> dict[str, float]:
+        """What a ranking (the document at each position) breaks: name of a row, pin or ban → by how much."""
+        placed = np.asarray(order)
+        if not is_order(placed, self.positions, self.documents):
+            raise InvalidProblem(
+                f"{placed.tolist()} is no ranking of {self.positions} of {self.documents} documents: give the document "
+                "at each position, none of them twice"
+            )
+        return broken(self.constraints, placed, self.documents)
+
+    def admits(self, order: ArrayLike) -> bool:
+        """Whether a ranking (the document at each position) is in the set."""
+        return not self.broken(order)
+
+    @cached_property
+    def room(self) -> int:
+        """How many positions, from the first on, the set lets be filled: k unless it is empty."""
+        return room(self.stated, self.constraints)
+
+    def check_nonempty(self) -> None:
+        """Raise `Infeasible` if no ranking is in the set, naming constraints that cannot hold together."""
+        if self.room < self.positions:
+            raise Infeasible(emptiness(self.stated, self.constraints, self.room))
+
+    def __str__(self) -> str:
+        parts = [f"{c.name} ({c.rows} rows)" if c.labels is not None else c.name for c in self.constraints]
+        return f"RankingSet: {', '.join([f'{self.positions} of {self.documents} documents', *parts])}"
+
+    __repr__ = __str__
+
+    def _with(self, constraint: Constraint) -> RankingSet:
+        """The set with one more constraint; a name that is taken gets a number behind it."""
+        taken = {held.name for held in self.constraints} | {"position", "document", "π"}
+        copies = (f"{constraint.name}_{copy}" for copy in counting(2))
+        name = constraint.name if constraint.name not in taken else next(c for c in copies if c not in taken)
+        return replace(self, constraints=(*self.constraints, replace(constraint, name=name)))

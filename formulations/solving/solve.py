@@ -1,0 +1,173 @@
+"""solve(): find a chain of bridges to the solver, cross it, solve, carry the answer back, judge it."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from formulations.bridges import Chain, crossings
+from formulations.bridges.bridge import Back
+from formulations.errors import (
+    Crashed,
+    FormulationError,
+    Fractional,
+    Infeasible,
+    NoAnswer,
+    SolverFailed,
+    Unbounded,
+    Unsupported,
+)
+from formulations.forms.cvxpy_problem import as_form
+from formulations.forms.form import Form, Solution, Status
+from formulations.solvers import automatic, installed_version, named
+from formulations.solvers.solver import Answer, Solver
+
+__all__ = ["solve"]
+
+log = logging.getLogger("formulations")
+
+LOOSE = 1e-6
+"""The relative gap above which "auto" tries the next solver."""
+
+
+def solve(
+    problem: Form | Any,
+    solver: Solver | str = "auto",
+    start: Solution | None = None,
+    *,
+    precision: float | None = None,
+) -> Solution:
+    """The solution of `problem`, its value and bound recomputed from the data.
+
+    Args:
+        problem: a form, as a function of the gallery returns it, or a `cvxpy.Problem`.
+        solver: a solver or its name, such as "ortools", "highs" or "cvxpy:CLARABEL". A forced solver is never
+            replaced. "auto" tries the exact ways for the form from the cheapest on until one leaves hardly a gap, and
+            returns the one with the smallest; it logs what it does.
+        start: a solution of a similar problem, for solvers that can start from one; others ignore it.
+        precision: the relative gap that suffices, for solvers that have a `tolerance`; others do their best anyhow.
+            Value and bound are proven whatever it is.
+
+    Raises:
+        Unsupported: no chain of bridges leads to what the solver accepts.
+        Infeasible, Unbounded: as the solver found and says.
+        SolverFailed: the solver gave up, or what it returned is no point of the problem. A point that breaks
+            constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
+    """
+    problem = as_form(problem)
+    if isinstance(solver, str) and solver == "auto":
+        return _cheapest(problem, start, precision)
+    return _solve(problem, _aimed(named(solver) if isinstance(solver, str) else solver, precision), start)
+
+
+def _aimed(solver: Solver, precision: float | None) -> Solver:
+    """The solver with this tolerance, if it has one."""
+    aimed: Any = solver
+    return solver if precision is None or not hasattr(solver, "tolerance") else replace(aimed, tolerance=precision)
+
+
+def _cheapest(problem: Form, start: Solution | None, precision: float | None) -> Solution:
+    """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
+    enough = LOOSE if precision is None else max(LOOSE, 4.0 * precision)
+    failures: list[str] = []
+    loose: list[Solution] = []
+    for spec in automatic(problem):
+        try:
+            solution = _solve(problem, _aimed(named(spec), precision), start)
+        except Unsupported:
+            continue
+        except SolverFailed as error:
+            reason = str(error)
+        else:
+            if solution.status is not Status.INACCURATE:
+                if solution.gap <= enough * max(abs(solution.value), abs(solution.bound)) or _searched(solution):
+                    return solution
+                loose.append(solution)
+                log.info("%s leaves a gap of %g, the next solver is tried", spec, solution.gap)
+                continue
+            reason = f"its point breaks a constraint by {solution.violation:g}"
+        log.warning("%s failed, the next solver is tried: %s", spec, reason)
+        failures.append(f"{spec}: {reason}")
+    if loose:
+        return min(loose, key=lambda solution: solution.gap)
+    if not failures:
+        raise Unsupported(f"no installed solver accepts this {type(problem).__name__}; give one of your own")
+    raise SolverFailed("every solver failed. " + "; ".join(failures))
+
+
+def _searched(solution: Solution) -> bool:
+    """Whether a search in whole numbers ended with the claim that nothing is better: no other solver would do more."""
+    told = solution.details.get("told_bound")
+    return told is not None and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
+
+
+def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
+    """By the first chain that the problem's structure and the solver admit and whose answer is whole if it must."""
+    refusals: dict[str, None] = {}
+    fractional: Fractional | None = None
+    for chain, form, backs in crossings(problem, solver.accepts):
+        refusal = form if isinstance(form, str) else solver.declines(form)
+        if refusal is not None:
+            words = "" if isinstance(form, str) else f"this {type(form).__name__}: "
+            refusals[words + refusal] = None
+            continue
+        assert isinstance(form, Form)
+        try:
+            return _answered(problem, solver, start, chain, form, backs)
+        except Fractional as error:
+            log.info("%s: %s", solver.spec, error)
+            fractional = error
+    if fractional is not None:
+        raise Fractional(f"{solver.spec!r}: {fractional}")
+    if refusals:
+        raise Unsupported(
+            f"{solver.spec!r} cannot solve this {type(problem).__name__} of {problem.extent}: {'; '.join(refusals)}. "
+            "Choose a solver of formulations.accepting(problem)"
+        )
+    accepted = " or ".join(form.__name__ for form in solver.accepts)
+    raise Unsupported(
+        f"{solver.spec!r} accepts {accepted}, and {type(problem).__name__} cannot be restated as that; "
+        "choose a solver of formulations.accepting(problem)"
+    )
+
+
+def _answered(
+    problem: Form, solver: Solver, start: Solution | None, chain: Chain, restated: Form, backs: list[Back]
+) -> Solution:
+    """Solve the restated problem, carry the answer back, judge it."""
+    if start is not None and type(start.problem) is not type(restated):
+        start = None
+    began = perf_counter()
+    try:
+        answer = solver.solve(restated, start)
+    except (Infeasible, Unbounded) as error:
+        if not problem.solvable:
+            raise
+        raise NoAnswer(f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}") from error
+    except FormulationError:
+        raise
+    except Exception as error:  # whatever a solver package, or a solver of the user's own, dies of
+        raise Crashed(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
+    if not (isinstance(answer, Answer) and isinstance(answer.x, np.ndarray)):
+        raise NoAnswer(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")
+    seconds = perf_counter() - began
+    x, y = answer.x, answer.y
+    if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
+        raise NoAnswer(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
+    if backs and not np.isfinite(restated.violation(x)):  # ways back believe that what they carry has the right shape
+        raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
+    for back in reversed(backs):
+        x, y = back(x, y)
+    via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
+    why = [bridge.because(problem) for bridge in chain[:1] if bridge.because is not None]
+    return problem.solution(problem.repaired(x), y).told_by(
+        solver=solver.spec + via,
+        version=installed_version(solver.package),
+        seconds=seconds,
+        message="; ".join([*why, answer.message]),
+        details=answer.details,
+    )

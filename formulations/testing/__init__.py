@@ -1,0 +1,180 @@
+"""Conformance checks for a user's own solver or problem: the same that ours pass.
+
+    def test_my_solver():
+        check_solver(MySolver())
+
+    def test_my_problem():
+        check_problem(my_problem(data))
+
+They raise AssertionError with the name of the instance that failed, and return what was checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import is_dataclass
+from typing import Any
+
+import numpy as np
+
+from formulations.arrays import Floats
+from formulations.bridges import crossings
+from formulations.certificates.certify import certify
+from formulations.errors import FormulationError, Fractional, Infeasible, SolverFailed
+from formulations.forms.assignment import Assignment
+from formulations.forms.form import Form, Solution, Status
+from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.solvers import accepting
+from formulations.solvers.solver import Solver, suits
+from formulations.solving.batch import solve_batch
+from formulations.solving.solve import solve
+from formulations.testing.instances import FORMS, brute_force, infeasible, instances, shuffled
+
+__all__ = ["check_problem", "check_solver"]
+
+
+def check_solver(solver: Solver, *, accuracy: float = 1e-7, forms: Iterable[type[Form]] = FORMS) -> list[str]:
+    """Solve small problems of every form that `solver` reaches, bridges included.
+
+    Checked: it is a frozen dataclass with the fields of the protocol; every answer is feasible, and its value and bound
+    are certified; the value is the optimum (by brute force where documents are placed, to `accuracy` elsewhere), and
+    no bound excludes it; shuffling documents or planes does not change the value; an infeasible problem is not solved.
+
+    accuracy: the largest gap, relative to the objective, where variables are real.
+    """
+    _check_record(solver)
+    checked = []
+    for form in forms:
+        if not suits(solver, form):
+            continue
+        for name, problem, optimum in instances(form):
+            if _declined(solver, problem):
+                continue
+            label = f"{solver.spec!r} on {form.__name__} {name!r}"
+            try:
+                solution = _certified(problem, solver, label)
+            except Unsolved:  # a relaxation that is fractional, and no search in whole numbers
+                continue
+            _check_value(solution, optimum, accuracy, label)
+            again = shuffled(problem)
+            if again is not None:
+                _check_value(_certified(again, solver, f"{label}, shuffled"), solution.value, accuracy, label)
+            checked.append(f"{form.__name__}: {name}")
+        if form is RankTwoAssignment:
+            _check_batch(solver)
+            checked.append("RankTwoBatch: all at once")
+        nothing = infeasible(form)
+        if nothing is not None:
+            _check_refused(nothing, solver)
+            checked.append(f"{form.__name__}: infeasible")
+    assert checked, f"{solver.spec!r} accepts none of {', '.join(form.__name__ for form in forms)}"
+    return checked
+
+
+def check_problem(problem: Form, *, solvers: Iterable[Solver | str] | None = None) -> dict[str, Solution]:
+    """Solve a problem with all solvers that reach it (or with those given) and compare.
+
+    Checked: its arrays are read-only; it prints; every answer is certified; no value exceeds any bound; with 7
+    documents at most the best value is that of brute force; a bound from arbitrary prices excludes no answer. Small
+    problems say most, since many solvers are slow.
+    """
+    for name, array in vars(problem).items():
+        assert not (isinstance(array, np.ndarray) and array.flags.writeable), f"{name} can be written to"
+    assert str(problem)
+    solutions = {}
+    for solver in accepting(problem) if solvers is None else solvers:
+        spec = solver if isinstance(solver, str) else solver.spec
+        try:
+            solutions[spec] = _certified(problem, solver, f"{spec!r}")
+        except Unsolved:
+            continue
+    assert solutions, f"no solver answered; tried {accepting(problem) if solvers is None else list(solvers)}"
+    sign = 1.0 if problem.maximises else -1.0
+    # Points of real variables may break a row by a tolerance, and gain by it.
+    slack = problem.rounding + (0.0 if problem.tolerance == 0.0 else 1e-5 * problem.scale)
+    for one in solutions.values():
+        for other in solutions.values():
+            assert sign * (one.value - other.bound) <= slack, f"{one} beats the bound of {other}"
+    best = max(sign * solution.value for solution in solutions.values())
+    if isinstance(problem, Assignment | RankTwoAssignment | ConstrainedRanking) and problem.documents <= 7:
+        assert abs(best - brute_force(problem)) <= problem.rounding, f"brute force finds {brute_force(problem)!r}"
+    for solution in solutions.values():
+        if solution.y is not None:
+            size = 1.0 + np.abs(solution.y).max(initial=0.0)
+            anyhow = size * np.random.default_rng(0).normal(size=solution.y.shape)
+            assert sign * problem.bound(anyhow) >= best - problem.rounding - 1e-6 * abs(best), "weak duality fails"
+    return solutions
+
+
+class Unsolved(Exception):
+    """A solver said that it cannot."""
+
+
+def _check_record(solver: object) -> None:
+    frozen = is_dataclass(solver) and vars(type(solver))["__dataclass_params__"].frozen
+    assert frozen, f"{solver!r} must be a frozen dataclass: its fields are its options"
+    assert isinstance(solver, Solver), f"{solver!r} lacks a part of formulations.solving.solve.Solver"
+
+
+def _check_batch(solver: Solver) -> None:
+    """The instances in one batch, weights zero beyond their cut, have the values that they have alone."""
+    problems = [problem for _, problem, _ in instances(RankTwoAssignment) if isinstance(problem, RankTwoAssignment)]
+    problems = [problem for problem in problems if min(problem.discount[-1], problem.decay[-1]) >= 0]
+    offsets = np.cumsum([0] + [problem.documents for problem in problems])
+    columns = {
+        name: np.concatenate([_padded(getattr(problem, name), problem.documents) for problem in problems])
+        for name in ("scores", "gain", "discount", "decay")
+    }
+    answer = solve_batch(RankTwoBatch(**columns, offsets=offsets), solver)
+    for query, problem in enumerate(problems):
+        label = f"{solver.spec!r}, query {query} of a batch"
+        order = answer.order[offsets[query] : offsets[query + 1]]
+        assert sorted(order.tolist()) == list(range(problem.documents)), f"{label}: {order} is no order"
+        assert abs(answer.value[query] - brute_force(problem)) <= problem.rounding, f"{label}: {answer.value[query]!r}"
+        assert answer.bound[query] >= brute_force(problem) - problem.rounding, f"{label}: {answer.bound[query]!r}"
+
+
+def _padded(values: Floats, size: int) -> Floats:
+    return np.pad(values, (0, size - values.size))
+
+
+def _certified(problem: Form, solver: Solver | str, label: str) -> Solution:
+    try:
+        solution = solve(problem, solver)
+    except FormulationError as error:
+        if isinstance(error, TypeError | Fractional):  # declined
+            raise Unsolved(label) from error
+        raise AssertionError(f"{label}: {error}") from error
+    assert solution.status is not Status.INACCURATE, f"{label} breaks a constraint by {solution.violation:g}"
+    certify(problem, solution)
+    return solution
+
+
+def _check_value(solution: Solution, optimum: float | None, accuracy: float, label: str) -> None:
+    problem = solution.problem
+    sign = 1.0 if problem.maximises else -1.0
+    placed = isinstance(problem, Assignment | RankTwoAssignment | ConstrainedRanking)
+    allowed = problem.rounding + (0.0 if placed else accuracy * max(problem.scale, abs(solution.value)))
+    if optimum is None:
+        assert solution.gap <= allowed, f"{label} leaves the gap {solution.gap:g}"
+        return
+    assert abs(solution.value - optimum) <= allowed, f"{label} reaches {solution.value!r}, the optimum is {optimum!r}"
+    assert sign * (solution.bound - optimum) >= -allowed, f"{label}: the bound {solution.bound!r} excludes the optimum"
+
+
+def _check_refused(problem: Form, solver: Solver) -> None:
+    if _declined(solver, problem):
+        return
+    try:
+        solution = solve(problem, solver)
+    except (Infeasible, SolverFailed):
+        return
+    refused = solution.status is Status.INACCURATE
+    assert refused, f"{solver.spec!r} calls a point of an infeasible {type(problem).__name__} {solution.status.name}"
+
+
+def _declined(solver: Solver, problem: Any) -> bool:
+    """Whether the solver declines the problem, restated in any way as one that it accepts."""
+    forms = [form for _, form, _ in crossings(problem, solver.accepts)]
+    return all(isinstance(form, str) or solver.declines(form) is not None for form in forms)

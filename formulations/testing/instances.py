@@ -1,0 +1,212 @@
+"""Small problems of every form that have troubled solvers: ties, zeros, one document, scales of 1e±9, fewer positions
+than documents, forbidden cells, duplicate and zero planes. The same ones every time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import permutations
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from formulations.bridges import restated
+from formulations.forms.assignment import Assignment
+from formulations.forms.form import Form
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.problems.margin_dual import margin_dual
+from formulations.problems.ranking import ranking
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.ranking_set import RankingSet
+
+__all__ = ["FORMS", "brute_force", "infeasible", "instances", "shuffled"]
+
+FORMS: tuple[type[Form], ...] = (
+    RankTwoAssignment, Assignment, ConstrainedRanking, MinCostFlow, LinearProgram, GroupedSimplexQP, QuadraticProgram
+)  # fmt: skip
+
+
+def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
+    """Name, problem, and the optimum where it is known otherwise than from a solver."""
+    if form is RankTwoAssignment:
+        yield from ((name, problem, brute_force(problem)) for name, problem in _rankings())
+    elif form is Assignment:
+        yield from ((name, problem, brute_force(problem)) for name, problem in _matchings())
+    elif form is ConstrainedRanking:
+        yield from ((name, constrained, brute_force(constrained)) for name, constrained in _constrained())
+    elif form is MinCostFlow:
+        for name, problem in _matchings():
+            yield name, restated(problem, MinCostFlow), -brute_force(problem)
+        yield "two routes", _two_routes(), 13.5
+    elif form is LinearProgram:
+        for name, problem in _matchings():
+            yield name, restated(problem, LinearProgram), brute_force(problem)
+        yield "rows of all kinds", _rows_of_all_kinds(), -3.0
+    elif form is GroupedSimplexQP:
+        yield from _masters()
+    elif form is QuadraticProgram:
+        yield "corner", _corner(), -2.4375
+
+
+def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking) -> float:
+    """The best value over all orders; for at most 7 documents."""
+    if isinstance(problem, ConstrainedRanking):
+        every = map(np.array, permutations(range(problem.documents), problem.positions))
+        return max(problem.value(order) for order in every if problem.admissible.admits(order))
+    if isinstance(problem, RankTwoAssignment):
+        profit = np.outer(problem.decay, problem.scores) - np.outer(problem.discount, problem.gain)
+    else:
+        profit = problem.masked_profit()
+    orders = np.array(list(permutations(range(profit.shape[1]), profit.shape[0])))
+    return float(profit[np.arange(profit.shape[0]), orders].sum(axis=1).max())
+
+
+def shuffled(problem: Form, seed: int = 0) -> Form | None:
+    """The same problem with its documents, columns or planes in another order; None where that means nothing."""
+    random = np.random.default_rng(seed)
+    if isinstance(problem, RankTwoAssignment):
+        new = random.permutation(problem.documents)
+        return RankTwoAssignment(problem.scores[new], problem.gain[new], problem.discount, problem.decay)
+    if isinstance(problem, Assignment):
+        new = random.permutation(problem.documents)
+        return Assignment(problem.profit[:, new], None if problem.allowed is None else problem.allowed[:, new])
+    if isinstance(problem, GroupedSimplexQP):
+        new = random.permutation(problem.values.size)
+        return GroupedSimplexQP(
+            problem.slopes[new], problem.values[new], problem.group[new], problem.capacity, problem.lam
+        )
+    return None
+
+
+def infeasible(form: type[Form]) -> Form | None:
+    """A problem of this form that no point satisfies, where the form can state one."""
+    if form is MinCostFlow:
+        return _network([0], [1], [1], [1.0], [2, -2])
+    if form is LinearProgram:
+        return _program([1.0, 1.0], [[1.0, 1.0]], [3.0], [np.inf], [0.0, 0.0], [1.0, 1.0])
+    return None
+
+
+def _rankings() -> Iterator[tuple[str, RankTwoAssignment]]:
+    random = np.random.default_rng(7)
+    i = np.arange(1.0, 8.0)
+    log, power, linear = 1 / np.log2(i + 1), i**-0.5, np.maximum(5 - i, 0)
+    scores, gain = random.normal(size=7), np.array([3.0, 0, 0, 1, 0, 7, 0])
+    yield "random", ranking(scores, random.random(7), discount=log, decay=power)
+    yield "grades", ranking(scores, gain, discount=log, decay=linear)
+    yield "cut", ranking(scores, gain, discount=log[:3], decay=linear[:3])
+    yield "decay beyond the cut", ranking(scores, gain, discount=log[:2], decay=power)
+    yield "proportional weights", ranking(scores, gain, discount=log, decay=2 * log)
+    yield "equal weights", ranking(scores, gain, discount=np.ones(7) / 7, decay=np.ones(7))
+    yield "all scores zero", ranking(np.zeros(7), gain, discount=log, decay=power)
+    yield "all gains zero", ranking(scores, np.zeros(7), discount=log, decay=power)
+    yield "tied", ranking([1, 1, 0, 0, 1, 0.0], [1, 0, 1, 0, 1, 0.0], discount=6 - i[:6], decay=power[:6])
+    yield "one document", ranking([-2.0], [1.0], discount=[1.0], decay=[1.0])
+    yield "one position", ranking(scores, gain, discount=[1.0], decay=[1.0])
+    yield "1e-9", ranking(scores * 1e-9, gain * 1e-9, discount=log, decay=power)
+    yield "1e9", ranking(scores * 1e9, gain * 1e9, discount=log, decay=power)
+    yield "mixed scales", ranking(scores * 1e9, gain, discount=log, decay=power)
+    yield "negative weights", ranking(scores, gain, discount=log[:4] - 1, decay=power[:4] - 0.8)
+
+
+def _matchings() -> Iterator[tuple[str, Assignment]]:
+    random = np.random.default_rng(8)
+    profit = random.normal(size=(6, 6))
+    yield "random", Assignment(profit)
+    yield "fewer positions", Assignment(profit[:3])
+    yield "all losses", Assignment(profit[:3] - 10)
+    yield "tied", Assignment(random.integers(0, 2, (5, 6)).astype(float))
+    yield "all zero", Assignment(np.zeros((4, 6)))
+    yield "one document", Assignment(np.array([[-3.0]]))
+    yield "1e-9", Assignment(profit * 1e-9)
+    yield "1e9", Assignment(profit * 1e9)
+    yield "one large", Assignment(profit + np.where(np.eye(6), 1e9, 0.0))
+    yield "forbidden", Assignment(profit, np.eye(6, dtype=bool) | (random.random((6, 6)) < 0.4))
+    yield "forbidden, fewer", Assignment(profit[:3], np.eye(3, 6, k=1, dtype=bool) | (random.random((3, 6)) < 0.3))
+
+
+def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
+    random = np.random.default_rng(10)
+    profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
+    site, topic = ["a", "a", "b", "b", "c", "d"], [("x",), ("x", "y"), ("y",), ("z",), ("z", "x"), None]
+    every = RankingSet(6, 4)
+    yield "no constraint", ConstrainedRanking(profit, every)
+    yield "blocks", ConstrainedRanking(profit, every.at_most(1, by=site))
+    yield "blocks, tied", ConstrainedRanking(tied, every.at_most(1, by=site))
+    yield "blocks, 1e9", ConstrainedRanking(profit * 1e9, every.at_most(1, by=site))
+    yield "blocks, all zero", ConstrainedRanking(np.zeros((4, 6)), every.at_most(1, by=site))
+    yield "banned cells", ConstrainedRanking(profit, every.ban([0, 1], range(2)).pin(5, 3))
+    yield "caps above one", ConstrainedRanking(profit, every.at_most(2, by=["a", "a", "a", "a", "b", "c"]))
+    yield "nested quotas", ConstrainedRanking(tied, every.at_least(1, by=site).at_most(2, documents=range(4)))
+    yield "no room to choose", ConstrainedRanking(profit[:1, :1], RankingSet(1, 1).exactly(1, documents=0))
+    yield "precedence", ConstrainedRanking(profit, every.before(2, 0).before(3, 2))
+    yield "overlapping caps", ConstrainedRanking(tied, every.at_most(1, by=topic))
+    yield "a quota on a prefix", ConstrainedRanking(profit, every.at_least(1, documents=[4, 5], positions=range(2)))
+    triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
+    # The relaxation reaches 4.35, rankings reach 3.
+    yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
+
+
+def _two_routes() -> MinCostFlow:
+    """Four units from node 0 to node 3 by routes of cost 3 (two units), 4 (one) and 4.5; a loop at node 3 pays 1."""
+    capacity, cost = [3, 2, 4, 4, 2, 1], [1.0, 2.0, 2.0, 2.5, 0.5, -1.0]
+    return _network([0, 1, 0, 2, 1, 3], [1, 3, 2, 3, 2, 3], capacity, cost, [4, 0, 0, -4])
+
+
+def _rows_of_all_kinds() -> LinearProgram:
+    """min x + 2y - z with an equation, a two-sided row, a free and a bounded variable: (1, -2, 0) is best."""
+    return _program(
+        [1.0, 2.0, -1.0], [[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 2.0]],
+        [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0], maximises=False,
+    )  # fmt: skip
+
+
+def _corner() -> QuadraticProgram:
+    """min ½‖x‖² - 2 x₀ - 2 x₁ over the unit square with x₀ + x₁ <= 3/2; the best point is (3/4, 3/4)."""
+    return QuadraticProgram(
+        csr_array(np.eye(2)), np.array([-2.0, -2.0]), csr_array(np.ones((1, 2))),
+        np.array([-np.inf]), np.array([1.5]), np.zeros(2), np.ones(2),
+    )  # fmt: skip
+
+
+def _masters() -> Iterator[tuple[str, Form, float | None]]:
+    random = np.random.default_rng(9)
+    slopes, heights = random.normal(size=(9, 4)), random.random(9)
+    groups = np.arange(9) % 3
+    yield "one plane", margin_dual([[3.0, 4.0]], [1.0], lam=2.0), 0.04
+    yield "a plane below zero", margin_dual([[1.0]], [-1.0], lam=1.0), 0.0
+    yield "zero planes", margin_dual(np.zeros((3, 2)), [0.5, 0.25, 0.0], lam=1.0), 0.5
+    yield "two opposite", margin_dual([[1.0], [-1.0]], [1.0, 0.0], lam=1.0), 0.625
+    yield "random", margin_dual(slopes, heights, lam=0.1), None
+    yield "duplicates", margin_dual(np.repeat(slopes[:3], 3, axis=0), np.repeat(heights[:3], 3), lam=0.1), None
+    yield "more features", margin_dual(slopes[:3], heights[:3], lam=0.1), None
+    yield "small lam", margin_dual(slopes, heights, lam=1e-4), None
+    yield "1e-9", margin_dual(slopes * 1e-9, heights * 1e-9, lam=0.1), None
+    yield "1e9, lam to match", margin_dual(slopes * 1e9, heights * 1e9, lam=1e8), None
+    yield "groups", margin_dual(slopes, heights, lam=0.1, groups=groups, capacity=[0.5, 0.3, 0.2]), None
+    yield "an empty group", margin_dual(slopes, heights, lam=0.1, groups=groups, capacity=[0.4, 0.3, 0.2, 0.1]), None
+
+
+def _program(
+    objective: list[float],
+    rows: list[list[float]],
+    row_lower: list[float],
+    row_upper: list[float],
+    lower: list[float],
+    upper: list[float],
+    maximises: bool = True,
+) -> LinearProgram:
+    return LinearProgram(
+        np.array(objective), csr_array(np.array(rows)), np.array(row_lower), np.array(row_upper),
+        np.array(lower), np.array(upper), maximises=maximises,
+    )  # fmt: skip
+
+
+def _network(
+    tail: list[int], head: list[int], capacity: list[int], cost: list[float], supply: list[int]
+) -> MinCostFlow:
+    whole = [np.array(part, dtype=np.int64) for part in (tail, head, capacity, supply)]
+    return MinCostFlow(whole[0], whole[1], whole[2], np.array(cost), whole[3])

@@ -1,0 +1,181 @@
+"""A training run as data: what `rankopt train` was told, so that `rankopt resume` can take it up again."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankopt.commands.output import as_json, table
+from rankopt.commands.reading import queries_at
+from rankopt.errors import OptionError
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+    from rankopt.rankers.large_margin import LargeMarginRanker
+
+__all__ = ["Training"]
+
+MANIFEST = "training.json"
+OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
+"""Options that may be others when a training goes on."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Files, the values of λ to choose from, and options of the ranker. every: seconds between two checkpoints."""
+
+    train_file: str
+    model: str
+    validate: str | None
+    lam: tuple[float, ...]
+    unjudged: float | None
+    every: float
+    options: dict[str, Any]
+
+    @classmethod
+    def kept(cls, folder: Path) -> Training:
+        """The training that keeps its checkpoints in this folder."""
+        try:
+            known = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+            return cls(**{**known, "lam": tuple(known["lam"])})
+        except FileNotFoundError:
+            told = f"{folder} holds no training; begin one by `rankopt train --checkpoint {folder}`"
+            raise OptionError(told) from None
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise OptionError(f"{folder / MANIFEST} is not what `rankopt train` writes ({error})") from error
+
+    def with_options(self, **options: Any) -> Training:
+        """The same with other options, where they are given."""
+        given = {name: value for name, value in options.items() if value is not None}
+        return replace(self, options={**self.options, **given})
+
+    def run(self, json_: bool, checkpoint: Path | None) -> None:
+        """Fit a ranker for each λ, each by itself and with a checkpoint of its own, save the best and report."""
+        folder = Path(self.model).parent
+        if not (folder.is_dir() and os.access(folder, os.W_OK)):
+            raise click.UsageError(f"--model {self.model}: the folder {folder} does not exist or cannot be written to")
+        if checkpoint is not None:
+            self._keep(checkpoint)
+        queries = queries_at(self.train_file, unjudged=self.unjudged)
+        validation = None
+        if self.validate is not None:
+            validation = queries_at(self.validate, unjudged=self.unjudged, n_features=queries.n_features)
+        rows, best, interrupted = [], None, False
+        for number, value in enumerate(self.lam):
+            kept = None if checkpoint is None else checkpoint / f"lam{number}"
+            try:
+                ranker, row, interrupted = self._fitted(queries, validation, value, not json_, kept)
+            except KeyboardInterrupt:  # before this λ had a step: those before it are kept
+                if best is None:
+                    raise
+                interrupted = True
+                break
+            rows.append(row)
+            if best is None or (row["validation"] or 0.0) > (best[1]["validation"] or 0.0):
+                best = (ranker, row)
+            if interrupted:
+                break
+        assert best is not None
+        best[0].save(self.model)
+        if json_:
+            as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
+        else:
+            _report(rows, best[1], str(self.options["measure"]))
+            click.echo(f"wrote {self.model}")
+        if interrupted:
+            if checkpoint is not None:
+                click.echo(f"to go on: rankopt resume {checkpoint}", err=True)
+            raise KeyboardInterrupt
+
+    def _keep(self, folder: Path) -> None:
+        """Write down what this training is; OptionError where the folder is of another."""
+        from rankopt.persistence.archive import write_whole
+        from rankopt.rankers import Checkpoint
+
+        Checkpoint(str(folder), self.every)  # a slip is an error before anything is written
+        begun = any(folder.glob("lam*/standing*.zip"))
+        if begun and Training.kept(folder)._problem() != self._problem():
+            raise OptionError(
+                f"--checkpoint {folder} is of another training: `rankopt resume {folder}` goes on with that, or choose "
+                "another folder"
+            )
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            write_whole(folder / MANIFEST, json.dumps(asdict(self), indent=1).encode())
+        except OSError as error:
+            raise OptionError(f"--checkpoint {folder} cannot be written to ({error}); give another folder") from error
+
+    def _problem(self) -> dict[str, Any]:
+        """What leads to the model: all but limits and who computes."""
+        options = {name: value for name, value in self.options.items() if name not in OF_THE_RUN}
+        return {**asdict(self), "options": options, "model": None, "every": None}
+
+    def _fitted(
+        self, queries: Queries, validation: Queries | None, lam: float, talk: bool, kept: Path | None
+    ) -> tuple[LargeMarginRanker, dict[str, Any], bool]:
+        """The ranker fitted with this λ, its line of the report, and whether it was interrupted."""
+        import warnings
+
+        from rankopt.rankers import Checkpoint, LargeMarginRanker
+
+        checkpoint = None if kept is None else Checkpoint(str(kept), self.every)
+        ranker = LargeMarginRanker(lam=lam, verbose=int(talk), checkpoint=checkpoint, **self.options)
+        began, interrupted = perf_counter(), False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the report says how each run stopped
+            try:
+                ranker.fit(queries, eval_set=validation)
+            except KeyboardInterrupt:
+                interrupted = True
+                if not hasattr(ranker, "coef_"):
+                    raise
+        proved = ranker.certificate_
+        row = {
+            "lam": lam,
+            "kind": proved.kind,
+            "objective": proved.primal,
+            "bound": proved.bound,
+            "gap": proved.gap,
+            "relative_gap": proved.relative_gap,
+            "stop": str(proved.stop),
+            "at_start": proved.at_start,
+            "steps": ranker.n_iter_,
+            "seconds": perf_counter() - began,
+            "validation": getattr(ranker, "eval_score_", None),
+        }
+        return ranker, row, interrupted
+
+
+def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str) -> None:
+    from rankopt.optimize.certificate import Stop
+
+    table(
+        ["lam", "objective", "bound", "gap", "kind", "steps", "seconds", f"{measure} on validation", ""],
+        [
+            [
+                f"{row['lam']:g}",
+                f"{row['objective']:.6f}",
+                f"{row['bound']:.6f}",
+                f"{row['gap']:.1e}",
+                row["kind"],
+                row["steps"],
+                f"{row['seconds']:.1f}",
+                "-" if row["validation"] is None else f"{row['validation']:.4f}",
+                "chosen" if row is chosen and len(rows) > 1 else "",
+            ]
+            for row in rows
+        ],
+    )
+    if chosen["at_start"] and chosen["stop"] == Stop.GAP:
+        click.echo(
+            "Nothing better than w0 was found: try a smaller --lam, --bound nonconvex, "
+            "or a --decay cut at the measure's k."
+        )
+    if chosen["stop"] != Stop.GAP:
+        click.echo(f"Training ended because {chosen['stop']}.")

@@ -1,0 +1,87 @@
+"""A Dask cluster on this machine, in a process of its own: a scheduler and workers that end with their owner.
+
+Dask starts workers by `multiprocessing`, which runs the main module of whoever starts them once more: a script without
+`if __name__ == "__main__"` would start itself without end. So the cluster is not started in the user's process.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import weakref
+
+from rankopt.errors import EngineError
+
+__all__ = ["LocalCluster", "serve"]
+
+WORKER_TTL = "60s"
+"""Silence after which the scheduler gives a worker up and its shards to others; Dask waits 5 minutes."""
+
+
+class LocalCluster:
+    """`workers` worker processes of one thread each, until `dismiss`; files of Dask are in `folder`."""
+
+    def __init__(self, workers: int) -> None:
+        self.owner = os.getpid()
+        self.folder = tempfile.mkdtemp(prefix="rankopt-")
+        code = (
+            f"import sys; sys.path[:] = {list(map(str, sys.path))!r}; from rankopt.engines.dask_cluster import serve; "
+        )
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"{code}serve({workers}, {self.folder!r})"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,  # Ctrl-C in a terminal reaches the owner alone
+        )
+        self.dismiss = weakref.finalize(self, _dismissed, self.process, self.folder, self.owner)
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().decode().strip()
+        if not self.address:
+            self.dismiss()
+            raise EngineError("the Dask cluster could not be started, see above; use engine='processes'")
+
+
+def serve(workers: int, folder: str) -> None:
+    """Run the cluster, print its address, and end it when nobody holds the other end of standard input any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import logging
+
+    import dask
+    import distributed
+
+    settings = {"distributed.scheduler.worker-ttl": WORKER_TTL, "temporary-directory": folder}
+    # memory_limit: features are mapped, so that resident memory is no sign of need.
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=workers,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=":0",
+            memory_limit=0,
+            silence_logs=logging.CRITICAL,
+            local_directory=folder,
+        ) as cluster,
+    ):
+        print(cluster.scheduler_address, flush=True)
+        sys.stdin.buffer.read()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _dismissed(process: subprocess.Popen[bytes], folder: str, owner: int) -> None:
+    if os.getpid() != owner:  # in a fork of the owner
+        return
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(timeout=20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
+    shutil.rmtree(folder, ignore_errors=True)

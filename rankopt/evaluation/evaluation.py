@@ -1,0 +1,163 @@
+"""The measures of one ranker on all queries at once."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from rankopt.errors import DataError, MeasureError
+from rankopt.evaluation.judged import Judged
+from rankopt.measures.convention import Convention, convention_named
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import parse
+from rankopt.measures.segments import Floats, Ints
+from rankopt.measures.tied_ranking import Ranking, ranked
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation:
+    """What `evaluate` found: M measures of m queries, under one convention.
+
+    values      (M, m); NaN where the query is left out of the mean
+    tied        (M,) number of queries whose value depends on the order of documents of equal score
+    query_ids   m ids
+
+    `evaluation[measure]` gives the values (m,) of one measure, the value itself prints as a table.
+    """
+
+    measures: tuple[Measure, ...]
+    values: Floats
+    tied: Ints
+    query_ids: tuple[Hashable, ...]
+    convention: Convention
+
+    def __getitem__(self, measure: str | Measure) -> Floats:
+        return self.values_of(measure)
+
+    def values_of(self, measure: str | Measure | None = None) -> Floats:
+        """The values (m,) of one measure, which may be left out when there is only one."""
+        return np.asarray(self.values[self._row(measure)])
+
+    def name_of(self, measure: str | Measure | None = None) -> str:
+        """That measure as text."""
+        return repr(self.measures[self._row(measure)])
+
+    def __len__(self) -> int:
+        return len(self.query_ids)
+
+    def mean(self, measure: str | Measure | None = None, weights: ArrayLike | None = None) -> float:
+        """The mean over the queries that count, weighted by weights (m,) where given."""
+        values = self.values_of(measure)
+        counted = ~np.isnan(values)
+        shares = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)
+        if shares.shape != values.shape:
+            raise DataError(f"There are {len(values)} queries, but the weights have shape {shares.shape}; one a query.")
+        return float(np.average(values[counted], weights=shares[counted]))
+
+    def counted(self, measure: str | Measure | None = None) -> int:
+        """The number of queries in the mean."""
+        return int(np.count_nonzero(~np.isnan(self.values_of(measure))))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Means, counts and ties by measure, as plain data."""
+        return {
+            "convention": self.convention.name,
+            "queries": len(self),
+            "measures": {
+                repr(measure): {"mean": self.mean(measure), "queries": self.counted(measure), "tied": int(tied)}
+                for measure, tied in zip(self.measures, self.tied, strict=True)
+            },
+        }
+
+    def __repr__(self) -> str:
+        names = [repr(measure) for measure in self.measures]
+        width = max(map(len, names), default=0)
+        lines = [f"{'measure':{width}}     mean  queries  tied    (convention {self.convention.name})"]
+        for measure, name, tied in zip(self.measures, names, self.tied, strict=True):
+            lines.append(f"{name:{max(width, 7)}}  {self.mean(measure):7.4f}  {self.counted(measure):7}  {tied:4}")
+        return "\n".join(lines)
+
+    def _row(self, measure: str | Measure | None) -> int:
+        names = ", ".join(map(repr, self.measures))
+        if measure is None:
+            if len(self.measures) != 1:
+                raise MeasureError(f"Say which measure is meant; there are {names}.")
+            return 0
+        wanted = parse(measure)
+        if wanted not in self.measures:
+            raise MeasureError(f"{wanted} was not evaluated; there are {names}.")
+        return self.measures.index(wanted)
+
+
+def evaluate(
+    judged: Any,
+    scores: ArrayLike,
+    measures: str | Measure | Iterable[str | Measure],
+    *,
+    convention: str | Convention = "default",
+    offsets: ArrayLike | None = None,
+    query_ids: Sequence[Hashable] | None = None,
+    document_ids: Sequence[Hashable] | None = None,
+) -> Evaluation:
+    """The measures of the rankings that the scores (N,) make, best score first.
+
+    judged: a `Queries` (anything with relevance, offsets, query_ids, document_ids), or the grades (N,) of documents
+    grouped by query, with `offsets` (m + 1,) and ids as keywords; without offsets all rows are one query.
+    measures: one measure or several, as text or values. convention: a name in `conventions`, or a `Convention`.
+
+    Raises DataError for arrays that do not fit, MeasureError where a measure has no value on any query.
+    """
+    rules = convention_named(convention)
+    documents = Judged.read(judged, offsets, query_ids, document_ids)
+    values = documents.check_scores(scores)
+    wanted = (measures,) if isinstance(measures, str | Measure) else tuple(measures)
+    asked = tuple(parse(measure) for measure in wanted)
+    ranking = _ranking(documents, values, rules)
+    rows = [_values(measure.under(rules), ranking, rules) for measure in asked]
+    by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
+    tied = _tied(asked, by_score, rules)
+    table = np.array(rows).reshape(len(asked), len(documents.query_ids))
+    for array in (table, tied):
+        array.setflags(write=False)
+    return Evaluation(asked, table, tied, documents.query_ids, rules)
+
+
+def _ranking(documents: Judged, scores: Floats, rules: Convention) -> Ranking:
+    if rules.float32:
+        with np.errstate(over="ignore"):
+            scores = scores.astype(np.float32).astype(np.float64)
+    if rules.ties in ("average", "worst"):
+        ranking = ranked(documents.relevance, scores, documents.offsets)
+        return ranking.broken("worst") if rules.ties == "worst" else ranking
+    key = np.arange(len(scores)) if rules.ties == "input" else documents.descending_ids()
+    return ranked(documents.relevance, scores, documents.offsets, key)
+
+
+def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
+    """The value (m,) of each query, with what the convention says of undefined and of short ones."""
+    values = measure.values(ranking)
+    defined = measure.defined(ranking.relevance, ranking.offsets)
+    if rules.empty == "skip" and not np.any(defined):
+        raise MeasureError(
+            f"{measure} has no value on any of the {len(defined)} queries because none has what it needs (relevant "
+            "documents; for AUC others too); check the grades, or let such queries count: Convention(empty=0.0)."
+        )
+    values = np.where(defined, values, np.nan if rules.empty == "skip" else rules.empty)
+    if measure.cutoff is not None and rules.short in measure.zero_when_short:
+        values[np.diff(ranking.offsets) < measure.cutoff] = 0.0
+    return values
+
+
+def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) -> Ints:
+    """How many queries have another value when all ties fall for the best than when they fall for the worst."""
+    if not ranking.mixed:
+        return np.zeros(len(measures), dtype=np.int64)
+    counts = []
+    for measure in measures:
+        settled = measure.under(rules)
+        best = _values(settled, ranking.broken("best"), rules)
+        worst = _values(settled, ranking.broken("worst"), rules)
+        counts.append(np.count_nonzero(best - worst > 1e-12 * np.abs(best)))
+    return np.array(counts, dtype=np.int64)

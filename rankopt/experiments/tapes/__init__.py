@@ -1,0 +1,1 @@
+"""The problems that a training met, recorded, and replayed through every solver."""

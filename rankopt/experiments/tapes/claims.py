@@ -1,0 +1,57 @@
+"""What a solver claims beside its point, held against what is proven: never needed, but a false claim is told."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from formulations.forms.form import Solution
+from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
+from formulations.solvers.solver import BatchSolver, Solver
+from rankopt.experiments.tapes.tape import Taped
+
+__all__ = ["batch_claim", "refuted_claim"]
+
+LOOSE = 1e-6
+"""By how much of the scale a claim may be off: solvers round, and their tolerances are their own."""
+
+
+def refuted_claim(taped: Taped, solution: Solution) -> str | None:
+    """Which claim in `details` is false: told_value, told_bound, or a told_status of "OPTIMAL"."""
+    form, told = taped.form, solution.details
+    sign, slack = (1.0 if form.maximises else -1.0), LOOSE * (form.scale or 1.0)
+    attained = max(sign * value for value in (solution.value, *_attained(taped)))
+    value, bound = told.get("told_value"), told.get("told_bound")
+    if value is not None and not abs(value - solution.value) <= slack:
+        return f"it says that the value is {value:.9g}, and it is {solution.value:.9g}"
+    if bound is not None and sign * bound < attained - slack:
+        return f"it says that nothing beats {bound:.9g}, but {sign * attained:.9g} is attained"
+    if told.get("told_status") == "OPTIMAL" and sign * solution.value < attained - slack:
+        return f"it calls {solution.value:.9g} optimal, but {sign * attained:.9g} is attained"
+    return None
+
+
+def batch_claim(taped: Taped, solver: Solver) -> str | None:
+    """Which claim is false of a solver that takes whole batches: there value and bound are taken at its word."""
+    form = taped.form
+    if not isinstance(form, RankTwoAssignment) or not isinstance(solver, BatchSolver):
+        return None
+    spare = form.documents - form.positions
+    if spare and min(form.discount[-1], form.decay[-1]) < 0:
+        return None
+    discount, decay = (np.pad(weights, (0, spare)) for weights in (form.discount, form.decay))
+    batch = RankTwoBatch(form.scores, form.gain, discount, decay, np.array([0, form.documents]))
+    answer = solver.solve_batch(batch)
+    order = answer.order[: form.positions]
+    if not np.isfinite(form.violation(order)):
+        return f"asked for a batch, it returns {order}, which is no ranking"
+    value, slack = form.value(order), LOOSE * (form.scale or 1.0)
+    attained = max((value, *_attained(taped)))
+    if not abs(float(answer.value[0]) - value) <= slack:
+        return f"asked for a batch, it says that the value is {answer.value[0]:.9g}, and it is {value:.9g}"
+    if not float(answer.bound[0]) >= attained - slack:
+        return f"asked for a batch, it says that nothing beats {answer.bound[0]:.9g}, but {attained:.9g} is attained"
+    return None
+
+
+def _attained(taped: Taped) -> tuple[float, ...]:
+    return () if taped.known is None else (taped.known[0],)

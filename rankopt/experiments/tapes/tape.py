@@ -1,0 +1,110 @@
+"""Tapes: the real sequence of problems that a training run met, kept to be replayed through any solver."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from formulations.errors import FormulationError
+from formulations.forms.form import Form
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.solving.solve import solve
+from rankopt.errors import DataError
+from rankopt.experiments.tapes.stored_forms import Packed, unpacked
+
+__all__ = ["Tape", "Taped"]
+
+FORMAT = "rankopt tape 1"
+
+
+@dataclass(frozen=True, eq=False)
+class Taped:
+    """A problem on a tape. step: when the recorded run met it. known: a value that is attained and a bound that is
+    proven, by our own solvers; what any other solver claims is held against them."""
+
+    name: str
+    form: Form
+    step: int | None = None
+    known: tuple[float, float] | None = None
+
+    @classmethod
+    def judged(cls, name: str, form: Form, step: int | None = None) -> Taped:
+        """The problem with what the automatic solvers prove of it."""
+        try:
+            solution = solve(form)
+        except FormulationError:
+            return cls(name, form, step)
+        return cls(name, form, step, (solution.value, solution.bound))
+
+
+@dataclass(frozen=True, eq=False)
+class Tape:
+    """Problems in the order in which they are replayed; `label` says what they are."""
+
+    label: str
+    problems: tuple[Taped, ...]
+
+    @classmethod
+    def of(cls, forms: Form | Iterable[Form], label: str | None = None) -> Tape:
+        """A tape of problems given by hand."""
+        given = [forms] if isinstance(forms, Form) else list(forms)
+        if not given:
+            raise DataError("a tape without problems measures nothing; give one problem at least")
+        problems = tuple(Taped.judged(f"problem {number:03d}", form) for number, form in enumerate(given))
+        masters = isinstance(given[0], GroupedSimplexQP | QuadraticProgram)
+        return cls(label or ("master" if masters else "argmax"), problems)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its rows: "master" for a tape of planes, else "argmax"."""
+        return "master" if self.label.partition(":")[0] == "master" else "argmax"
+
+    @cached_property
+    def _packed(self) -> tuple[bytes, dict[str, Any]]:
+        packed = Packed()
+        listed = [[taped.name, taped.step, packed.add(taped.form)] for taped in self.problems]
+        meta = {"format": FORMAT, "label": self.label, "problems": listed, "records": packed.records}
+        return json.dumps(meta, ensure_ascii=False).encode(), {f"a{i}": array for i, array in enumerate(packed.arrays)}
+
+    @cached_property
+    def name(self) -> str:
+        """The label and a fingerprint of all its numbers, as in "argmax:1f0c9a27"."""
+        meta, arrays = self._packed
+        digest = hashlib.sha256(meta)
+        for array in arrays.values():
+            digest.update(f"{array.dtype.str}{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return f"{self.label}:{digest.hexdigest()[:8]}"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the tape to an .npz file, which holds arrays only."""
+        meta, arrays = self._packed
+        known = np.array([taped.known or (np.nan, np.nan) for taped in self.problems])
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, meta=np.frombuffer(meta, dtype=np.uint8), known=known, **arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Tape:
+        """The tape that `save` wrote. Raises DataError where it did not."""
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                meta = json.loads(file["meta"].tobytes().decode())
+                if meta["format"] != FORMAT:
+                    raise DataError(f"{path} has the format {meta['format']!r}, not {FORMAT!r}; record it again")
+                arrays = [file[f"a{i}"] for i in range(len(file.files) - 2)]
+                known = file["known"].tolist()
+        except (KeyError, ValueError, EOFError) as error:
+            raise DataError(f"{path} is no tape, or a damaged one: {error}; record it again") from error
+        names, steps, numbers = zip(*meta["problems"], strict=True)
+        forms = unpacked(meta["records"], arrays, list(numbers))
+        pairs = [None if np.isnan(pair).any() else (pair[0], pair[1]) for pair in known]
+        return cls(meta["label"], tuple(map(Taped, names, forms, steps, pairs)))

@@ -1,0 +1,81 @@
+"""The references that follow the scores, compiled: sorts and means inside each query."""
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.stable_sort import sort_falling
+
+__all__ = ["best_by_score", "by_score"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@compiled(nb.void(INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, FLOATS))
+def _shared(order: Ints, scores: Floats, decay: Floats, first: int, last: int, weights: Floats) -> None:
+    """Documents order[first:last] get the decay of their positions, those of equal score the mean of theirs."""
+    start = first
+    while start < last:
+        end, total = start, 0.0
+        while end < last and scores[order[end]] == scores[order[start]]:
+            total += decay[end]
+            end += 1
+        for i in range(start, end):
+            weights[order[i]] = total / (end - start)
+        start = end
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS))
+def by_score(scores: Floats, decay: Floats, offsets: Ints, first: int, last: int, weights: Floats) -> None:
+    """weights = c̄ of the nonconvex bound for the queries first <= q < last: the decay by rank of score."""
+    for q in range(first, last):
+        low, high = offsets[q], offsets[q + 1]
+        order = np.arange(high - low)
+        key = scores[low:high].copy()
+        sort_falling(order, key, np.empty(high - low, np.int64))
+        _shared(order, key, decay[low:high], 0, high - low, weights[low:high])
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS))
+def best_by_score(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    first: int,
+    last: int,
+    weights: Floats,
+) -> None:
+    """weights = c̄ of the tie-aware bound for the queries first <= q < last.
+
+    Sorted by gain, then score; inside each run of positions of equal discount by score again. At last documents alike
+    in gain and score, which may stand in several runs, share.
+    """
+    for q in range(first, last):
+        low, high = offsets[q], offsets[q + 1]
+        count = high - low
+        order, spare = np.arange(count), np.empty(count, np.int64)
+        key, worth, weight = scores[low:high].copy(), gain[low:high].copy(), weights[low:high]
+        sort_falling(order, key, spare)
+        sort_falling(order, worth, spare)
+        by_gain = order.copy()
+        start = 0
+        while start < count:
+            end = start
+            while end < count and discount[low + end] == discount[low + start]:
+                end += 1
+            sort_falling(order[start:end], key, spare)
+            _shared(order, key, decay[low:high], start, end, weight)
+            start = end
+        start = 0
+        while start < count:
+            end, total, x = start, 0.0, by_gain[start]
+            while end < count and key[by_gain[end]] == key[x] and worth[by_gain[end]] == worth[x]:
+                total += weight[by_gain[end]]
+                end += 1
+            for i in range(start, end):
+                weight[by_gain[i]] = total / (end - start)
+            start = end

@@ -1,0 +1,135 @@
+"""Checkpoints: where training stands, kept in a folder while it runs, so that a run that died goes on to the same bits.
+
+    standing0.zip, standing1.zip     written in turn, each whole or not at all; one that is damaged leaves the other
+
+Each is an archive as saved models are: `checkpoint.json` with plain arrays beside it, and their digests. It names the
+problem (every parameter, the data) by digests, so that a run never goes on from another one's standing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from rankopt.errors import ModelError, OptionError
+from rankopt.optimize.history import History, Step
+from rankopt.optimize.run import Passed, Standing
+from rankopt.persistence.archive import read_archive, write_archive
+from rankopt.persistence.values import Decoder, Encoder
+
+__all__ = ["Checkpoint"]
+
+FORMAT, VERSION = "rankopt checkpoint", 1
+MANIFEST = "checkpoint.json"
+SLOTS = ("standing0.zip", "standing1.zip")
+COST = 20
+"""At least so many times as long as a checkpoint takes to be written lies between two."""
+
+
+@dataclass
+class Checkpoint:
+    """Keeps a run in `folder`, at most every `every` seconds; 0 keeps every step, whatever it costs."""
+
+    folder: str | os.PathLike[str]
+    every: float = 10.0
+    _problem: dict[str, str] = field(default_factory=dict, init=False, repr=False)
+    _serial: int = field(default=0, init=False, repr=False)
+    _next: float = field(default=0.0, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.folder, str | os.PathLike) or not os.fspath(self.folder):
+            raise OptionError(f"checkpoint = {self.folder!r} is no folder; give a path")
+        if isinstance(self.every, bool) or not isinstance(self.every, int | float) or not 0 <= self.every < np.inf:
+            raise OptionError(f"every = {self.every!r} is no number of seconds; give 0 or more")
+
+    def opened(self, problem: Mapping[str, str]) -> tuple[Standing | None, list[Step]]:
+        """Where a run of this problem stands, and its steps so far; None and no steps where there is none yet.
+
+        problem: a digest for each of its parts, by name. Raises OptionError where the folder holds another problem's
+        run, naming the parts that differ.
+        """
+        folder = Path(self.folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            for part in folder.glob(".standing?.zip.*.part"):  # of a process that was killed while it wrote
+                part.unlink()
+        except OSError as error:
+            raise OptionError(f"checkpoint = {self.folder}: no folder to write to ({error}); give another") from error
+        self._problem, self._serial = dict(problem), 0
+        self._next = perf_counter() + self.every
+        found = [held for held in (_read(folder / name) for name in SLOTS) if held is not None]
+        if not found:
+            return None, []
+        manifest, decoder = max(found, key=lambda held: held[0]["serial"])
+        known = manifest["problem"]
+        differing = sorted(key for key in {**known, **problem} if known.get(key) != problem.get(key))
+        if differing:
+            raise OptionError(
+                f"checkpoint = {self.folder} holds another run: {', '.join(differing)} differ; "
+                "fit what it was begun with, choose another folder, or remove this one"
+            )
+        self._serial = manifest["serial"]
+        try:
+            return _standing(decoder.decode(manifest["run"]))
+        except ModelError as error:
+            raise OptionError(f"checkpoint = {self.folder} is of another version ({error}); remove it") from error
+
+    def keep(self, now: Standing, steps: Sequence[Step]) -> None:
+        """Write where the run stands, if it is time; always when it is over. A folder that cannot be written to is
+        warned of, and training goes on."""
+        began = perf_counter()
+        if began < self._next and now.stop is None:
+            return
+        self._serial += 1
+        encoder = Encoder()
+        try:
+            run = encoder.encode(_plain(now, steps), "the standing")
+        except ModelError as error:
+            raise OptionError(f"checkpoint cannot keep the state of this method: {error} Leave it out.") from error
+        manifest = {"format": FORMAT, "version": VERSION, "serial": self._serial, "problem": self._problem, "run": run}
+        text = json.dumps(manifest, sort_keys=True, allow_nan=False).encode("ascii")
+        try:
+            write_archive(Path(self.folder, SLOTS[self._serial % 2]), {MANIFEST: text, **encoder.members})
+        except (OSError, ModelError) as error:
+            warnings.warn(f"no checkpoint could be written: {error}", RuntimeWarning, stacklevel=2)
+        ended = perf_counter()
+        self._next = ended + (max(self.every, COST * (ended - began)) if self.every else 0)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], Decoder] | None:
+    """What one file holds; None where it is missing or damaged."""
+    try:
+        members = read_archive(path)
+        manifest = json.loads(members.pop(MANIFEST, b"{}"))
+    except (OSError, ModelError, ValueError):
+        return None
+    if manifest.get("format") != FORMAT:
+        return None
+    if manifest.get("version") != VERSION:
+        raise OptionError(f"{path} is of version {manifest.get('version')}; remove it, or use the rankopt it is from")
+    return manifest, Decoder(members, writeable=True)
+
+
+def _plain(now: Standing, steps: Sequence[Step]) -> dict[str, Any]:
+    """The standing with its many small parts as columns."""
+    columns = {
+        "w": np.array([point.w for point in now.passed]),
+        "primal": np.array([point.primal for point in now.passed]),
+        "bound": np.array([point.bound for point in now.passed]),
+    }
+    return {"standing": replace(now, passed=()), "passed": columns, "history": History.of(steps)}
+
+
+def _standing(run: Mapping[str, Any]) -> tuple[Standing, list[Step]]:
+    columns, history = run["passed"], run["history"]
+    rows = zip(columns["w"], columns["primal"].tolist(), columns["bound"].tolist(), strict=True)
+    standing = replace(run["standing"], passed=tuple(Passed(*row) for row in rows))
+    return standing, [history[i] for i in range(len(history))]

@@ -1,0 +1,76 @@
+"""What a run is of, as digests by name: its parameters, its data, its start. Equal digests lead to equal bits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.fingerprints import fingerprints
+from rankopt.errors import ModelError, OptionError
+from rankopt.persistence.values import Encoder
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+    from rankopt.rankers.optimized import OptimizedRanker
+
+__all__ = ["identity"]
+
+LIMITS = ("max_iter", "time_limit")
+"""Parameters that may change from one part of a run to the next: they say when it ends, not where it leads."""
+
+
+def identity(
+    ranker: OptimizedRanker,
+    queries: Queries,
+    weights: NDArray[np.float64],
+    start: NDArray[np.float64],
+    judged: bool,
+) -> dict[str, str]:
+    """Digests of the class, of each parameter that matters to the result, of the queries with their weights (m,) as
+    they are ordered, of the point that training starts from, and whether the result is chosen on an eval_set: then all
+    points that the run passes through are kept, else the last alone."""
+    params = {
+        name: _of_value(value, name)
+        for name, value in sorted(ranker.get_params(deep=False).items())
+        if name not in ranker._of_the_run and name not in LIMITS
+    }
+    known = (fingerprints(queries.features), queries.offsets, queries.relevance, weights)
+    admissible = ranker._admissible()
+    names = () if admissible is None else admissible.attributes
+    columns = [repr(queries.attributes[name].tolist()).encode() for name in names]
+    data = _digest([*(np.ascontiguousarray(array).tobytes() for array in known), *columns])
+    return {
+        "class": type(ranker).__name__,
+        **params,
+        "data": data,
+        "start": _digest([start.tobytes()]),
+        "eval_set": str(judged),
+    }
+
+
+def _of_value(value: Any, name: str) -> str:
+    encoder = Encoder()
+    try:
+        text = json.dumps(encoder.encode(value, name))
+    except ModelError:  # an object of the user's own
+        text = f"{type(value).__module__}.{type(value).__qualname__}: {value!r}"
+        if re.search(r"\b0x[0-9a-f]+", text):
+            raise OptionError(
+                f"checkpoint cannot tell {name} = {text[:80]} from others of its kind when the run goes on; "
+                "make it a dataclass, or give it a repr that shows its content"
+            ) from None
+    return _digest([text.encode(), *encoder.members.values()])
+
+
+def _digest(parts: Iterable[bytes]) -> str:
+    hashed = hashlib.sha256()
+    for part in parts:
+        hashed.update(len(part).to_bytes(8, "little"))
+        hashed.update(part)
+    return hashed.hexdigest()[:32]

@@ -1,0 +1,31 @@
+"""The page of an experiment: `write(rows, path)` makes one file that needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rankopt.experiments.rows import Row
+
+__all__ = ["save", "write"]
+
+
+def write(rows: Sequence[Row], path: str | PathLike[str], made_by: str = "") -> Path:
+    """Write what the rows say to `path`, an HTML file, and return the path.
+
+    made_by: the command, printed at the foot of the page.
+    """
+    from rankopt.report.of_swap import page_of_swap
+
+    return save(page_of_swap(rows, made_by), path)
+
+
+def save(page: str, path: str | PathLike[str]) -> Path:
+    """Write a page; its folder is made where it is missing."""
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(page, encoding="utf-8")
+    return file

@@ -1,0 +1,97 @@
+"""The page of `rankopt demo`: rankers compared, their gaps closing, and one problem through swapped solvers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rankopt.report.convergence import convergence
+from rankopt.report.figures import figures
+from rankopt.report.measure_curves import measure_curves
+from rankopt.report.page import page, section
+from rankopt.report.tables import Shown, brief, table
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+    from rankopt.optimize.history import History
+
+__all__ = ["page_of_demo"]
+
+CUTOFFS = range(1, 11)
+LEAD = (
+    "Each character of Les Misérables is a query, the others are its documents, graded 0 to 4 by the chapters they "
+    "share. Every objective below stands beside a proven lower bound; a click on the head of a column sorts a table."
+)
+
+
+def page_of_demo(
+    rankers: Mapping[str, Any], swapped: Mapping[tuple[str, str], Any], test: Queries, made_by: str
+) -> str:
+    """The page.
+
+    Args:
+        rankers: fitted rankers by name; swapped: fitted rankers by argmax and master solver.
+        test: the test queries; made_by: the command.
+    """
+    return page(
+        "Who appears with whom?",
+        LEAD,
+        section("Rankers on the test queries", *_compared(rankers, test)),
+        section("The gap closing", *_closing(rankers)),
+        section("Solvers swapped", *_swapped(swapped)),
+        made_by=made_by,
+    )
+
+
+def _compared(rankers: Mapping[str, Any], test: Queries) -> list[object]:
+    from rankopt.measures import evaluate
+
+    notations = [*(f"nDCG@{k}" for k in CUTOFFS), "AP"]
+    found = {name: evaluate(test, ranker.predict(test), notations) for name, ranker in rankers.items()}
+    means = {name: {notation: one.mean(notation) for notation in notations} for name, one in found.items()}
+    shown = ["nDCG@1", "nDCG@5", "nDCG@10", "AP"]
+    rows = [
+        [name, *(Shown(means[name][one], f"{means[name][one]:.4f}") for one in shown), *_proved(rankers[name])]
+        for name in rankers
+    ]
+    head = ["ranker", *shown, "λ", "objective", "proven bound", "gap is to"]
+    about = f"{len(test)} test queries"
+    return [table(head, rows, f"{about}, λ by cross-validation"), figures(measure_curves(means, about))]
+
+
+def _proved(ranker: Any) -> list[object]:
+    if not hasattr(ranker, "certificate_"):
+        return [None] * 4
+    proved = ranker.certificate_
+    target = "the optimum" if proved.kind == "global" else "the next step"
+    return [float(ranker.lam_), proved.primal, proved.bound, target]
+
+
+def _closing(rankers: Mapping[str, Any]) -> list[object]:
+    """Each run by itself: their objectives are not the same function, so a bound says nothing of another run."""
+    runs = {name: ranker for name, ranker in rankers.items() if name.startswith("large margin")}
+    drawn = [figures(convergence({name: _columns(ranker.history_)}, name)) for name, ranker in runs.items()]
+    said = (
+        "For the convex bound the optimum lies between the lines. Under the nonconvex bound each round has a convex "
+        "problem of its own, and the last gap is what one more step could still gain."
+    )
+    return [said, *drawn]
+
+
+def _swapped(swapped: Mapping[tuple[str, str], Any]) -> list[object]:
+    rows = []
+    for (argmax, master), ranker in swapped.items():
+        proved, last = ranker.certificate_, ranker.history_[-1]
+        seconds = [brief(value) for value in (last.seconds, last.seconds_argmax, last.seconds_master)]
+        rows.append([argmax, master, proved.primal, proved.bound, brief(proved.gap), last.step, *seconds])
+    head = ["argmax", "master", "objective", "proven bound", "gap", "steps", "seconds", "in argmax", "in master"]
+    best = min(ranker.certificate_.primal for ranker in swapped.values())
+    agree = all(ranker.certificate_.bound <= best for ranker in swapped.values())
+    said = "All agree: every proven bound is below every objective." if agree else "They do not agree."
+    runs = {f"{argmax}, {master}": _columns(ranker.history_) for (argmax, master), ranker in swapped.items()}
+    about = "one problem through every pair of solvers"
+    return [said, table(head, rows, f"{about}: argmax, master"), figures(convergence(runs, about))]
+
+
+def _columns(history: History) -> dict[str, list[float | None]]:
+    return {name: getattr(history, name).tolist() for name in ("step", "round", "seconds", "primal", "bound")}

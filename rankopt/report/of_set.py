@@ -1,0 +1,86 @@
+"""The page of `rankopt verify`: a set of rankings, whether its linear program is whole, and the evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from formulations.integrality.evidence import WRITTEN_OUT, Proof, Undecided, Witness, shown
+from formulations.integrality.statement import stated
+from rankopt.report.figures import figures
+from rankopt.report.markup import Html, element
+from rankopt.report.matrix_picture import MOST_ENTRIES, matrix_picture
+from rankopt.report.page import page, section
+from rankopt.report.tables import brief, table
+
+if TYPE_CHECKING:
+    from formulations.solving.integrality_gap import IntegralityGap
+
+__all__ = ["page_of_set"]
+
+VERDICTS = {
+    Proof: "Proved: every vertex of the linear program is a ranking, for every objective.",
+    Witness: "Refuted: the matrix is not totally unimodular.",
+    Undecided: "Undecided: neither a proof nor a witness was found.",
+}
+
+
+def page_of_set(
+    name: str, problem: Any, says: str, found: Proof | Witness | Undecided, gap: IntegralityGap | None, made_by: str
+) -> str:
+    """The page.
+
+    Args:
+        name: of the set; says: what is in it, as text; problem: what was asked about.
+        found: the answer of `verify_integrality`, confirmed by `confirm`.
+        gap: the answer of `integrality_gap` where the problem has an objective.
+        made_by: the command.
+    """
+    checked = [] if isinstance(found, Undecided) else ["Checked again from the matrix alone: it holds."]
+    parts = [
+        section("The set", element("pre", says), *_picture(problem, found)),
+        section("The answer", element("pre", found), *checked, *_submatrix(found)),
+    ]
+    if gap is not None:
+        parts.append(section("This optimum", str(gap) + ".", _values(gap), *_fractional(gap)))
+    return page(f"Is {name} whole?", VERDICTS[type(found)], *parts, made_by=made_by)
+
+
+def _picture(problem: Any, found: object) -> list[object]:
+    matrix = stated(problem).matrix
+    if matrix.nnz > MOST_ENTRIES:
+        return [f"Its matrix has {matrix.nnz} entries; up to {MOST_ENTRIES} are drawn."]
+    part = (found.rows, found.columns) if isinstance(found, Witness) else ((), ())
+    return [figures([matrix_picture(matrix, *part)])]
+
+
+def _submatrix(found: object) -> list[Html]:
+    """The witness, a row of the table a row of it."""
+    if not isinstance(found, Witness) or len(found.rows) > WRITTEN_OUT:
+        return []
+    cells: list[list[object]] = [[name, *(0 for _ in found.columns)] for name in found.row_names]
+    for i, j, value in found.entries:
+        cells[i][j + 1] = int(value) if value == int(value) else shown(value)
+    return [table(["row", *found.column_names], cells, f"The witness: determinant {shown(found.determinant)}")]
+
+
+def _values(gap: IntegralityGap) -> Html:
+    rows = [
+        [name, solution.value, solution.bound, solution.solver, brief(solution.seconds)]
+        for name, solution in (("real", gap.relaxed), ("whole", gap.whole))
+    ]
+    return table(
+        ["variables", "value", "proven bound", "solver", "seconds"], rows, "The optimum with and without integers"
+    )
+
+
+def _fractional(gap: IntegralityGap) -> list[Html]:
+    """The variables that are not whole in the relaxation's optimum."""
+    x = np.asarray(gap.relaxed.x, dtype=np.float64)
+    program: Any = gap.relaxed.problem
+    places = np.flatnonzero(np.abs(x - np.round(x)) > 1e-6)
+    if not places.size:
+        return []
+    rows = [[program.variable_name(int(place)), float(x[place])] for place in places]
+    return [table(["variable", "value"], rows, "Variables that are not whole in the relaxation's optimum")]

@@ -1,0 +1,1 @@
+"""The risk, a weighted mean of a loss over queries: cut into shards, which answer questions about it."""
