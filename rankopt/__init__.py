@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rankopt.measures import evaluate as evaluate
     from rankopt.persistence.models import load_model as load_model
     from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
+    from rankopt.rankers.loss import LossRanker as LossRanker
     from rankopt.rankers.matching import MatchingRanker as MatchingRanker
     from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.regression import RegressionRanker as RegressionRanker
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 FRONT = {
     "Admissible": "rankopt.constraints:Admissible",
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
+    "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
     "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
     "Queries": "rankopt.data:Queries",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.values import Features
+from rankopt.errors import DataError
 
 __all__ = ["Arrangement", "rows_of"]
 
@@ -40,6 +41,25 @@ class Arrangement:
     @property
     def n_features(self) -> int:
         return int(self.features.shape[1])
+
+    @property
+    def graded(self) -> Floats:
+        """(N,) the grades; DataError where there are none."""
+        if self.relevance is None:
+            raise DataError("training cannot learn an order because the queries carry no relevance; give y")
+        return self.relevance
+
+    def learnable(self, useful: NDArray[np.bool_], trait: str) -> Arrangement:
+        """The queries that are useful (m,) and have a weight, their weights scaled to sum to 1; DataError where none
+        is, saying that no query has documents that `trait`."""
+        kept = np.flatnonzero(useful & (self.weights > 0))
+        if not kept.size:
+            raise DataError(
+                f"training cannot learn an order because no query has documents that {trait}; "
+                "give queries with at least two different grades"
+            )
+        chosen = self if kept.size == len(self) else self.select(kept)
+        return replace(chosen, weights=chosen.weights / chosen.weights.sum())
 
     def query_of(self, document: int) -> int:
         """Which query holds a document."""

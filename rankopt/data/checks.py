@@ -1,39 +1,33 @@
 """What the values of queries must be: finite features, grades that are finite and not negative."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankopt.data.values import Features, is_sparse
-from rankopt.errors import DataError
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
 
 
-def check_values(queries: "Queries") -> None:
-    """Raise DataError naming the caller's row, query and document of the first value that cannot be."""
-    place = first_not_finite(queries.features)
+def first_wrong_value(
+    features: Features, relevance: NDArray[np.float64] | None, names: Sequence[str] | None
+) -> tuple[int, str] | None:
+    """The row of the first value that cannot be, and what is wrong with it; None where all can."""
+    place = first_not_finite(features)
     if place is not None:
         row, j = place
-        named = "" if queries.feature_names is None else f" ({queries.feature_names[j]!r})"
-        raise DataError(
-            f"{_place(queries, row)}: feature column {j}{named} is {queries.features[row, j]}. Rankings need finite "
-            "features: impute it, or leave the document out."
+        named = "" if names is None else f" ({names[j]!r})"
+        return row, (
+            f"feature column {j}{named} is {features[row, j]}. Rankings need finite features: impute it, or leave the "
+            "document out."
         )
-    if queries.relevance is None:
-        return
-    wrong = ~((queries.relevance >= 0) & (queries.relevance < np.inf))
-    if wrong.any():
-        row = int(np.flatnonzero(wrong)[0])
-        grade = queries.relevance[row]
-        cure = "say what it means by unjudged=0 or unjudged='drop'" if grade < 0 else "leave the document out"
-        raise DataError(f"{_place(queries, row)}: the grade is {grade:g}. Grades are finite and >= 0: {cure}.")
-
-
-def _place(queries: "Queries", row: int) -> str:
-    document = "" if queries.document_ids is None else f", document {queries.document_ids[row]!r}"
-    return f"Row {queries.row_order[row]}, query {queries.query_ids[queries.query_of(row)]!r}{document}"
+    if relevance is None:
+        return None
+    wrong = ~((relevance >= 0) & (relevance < np.inf))
+    if not wrong.any():
+        return None
+    row = int(np.flatnonzero(wrong)[0])
+    cure = "say what it means by unjudged=0 or unjudged='drop'" if relevance[row] < 0 else "leave the document out"
+    return row, f"the grade is {relevance[row]:g}. Grades are finite and >= 0: {cure}."
 
 
 def first_not_finite(features: Features) -> tuple[int, int] | None:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.checks import check_values
+from rankopt.data.checks import first_wrong_value
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
+from rankopt.data.summary import summary
 from rankopt.data.values import Features, as_features, column, frozen, frozen_features, judged, picked, taken
 from rankopt.errors import DataError
 
@@ -129,7 +130,9 @@ class Queries:
             settled["relevance"] = frozen(column(self.relevance, n, "relevance", np.float64))
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        check_values(self)
+        wrong = first_wrong_value(features, self.relevance, names)
+        if wrong is not None:
+            raise DataError(f"{self._place(wrong[0])}: {wrong[1]}")
 
     def __len__(self) -> int:
         """The number m of queries."""
@@ -189,6 +192,9 @@ class Queries:
 
     def __repr__(self) -> str:
         """Counts, the range of sizes, the grades, the names of attributes."""
-        from rankopt.data.summary import summary
+        return summary(self.features, self.offsets, self.relevance, tuple(self.attributes))
 
-        return summary(self)
+    def _place(self, row: int) -> str:
+        """Where a (grouped) row comes from: the caller's row, its query and document."""
+        document = "" if self.document_ids is None else f", document {self.document_ids[row]!r}"
+        return f"Row {self.row_order[row]}, query {self.query_ids[self.query_of(row)]!r}{document}"

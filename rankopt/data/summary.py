@@ -1,31 +1,31 @@
 """One line that says what a data set holds."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankopt.data.values import is_sparse
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
+from rankopt.data.values import Features, is_sparse
 
 SHOWN = 6
 """Distinct grades that are counted one by one; more are given by their range."""
 
 
-def summary(queries: "Queries") -> str:
+def summary(
+    features: Features, offsets: NDArray[np.int64], relevance: NDArray[np.float64] | None, attributes: Sequence[str]
+) -> str:
     """For example `Queries(2 queries, 5 documents (2 to 3 a query), 4 features float64, grades 0: 3, 1: 2)`."""
-    sizes = np.diff(queries.offsets)
-    kind = f"{queries.features.dtype}{' sparse' if is_sparse(queries.features) else ''}"
+    sizes = np.diff(offsets)
+    kind = f"{features.dtype}{' sparse' if is_sparse(features) else ''}"
     each = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
     parts = [
-        _count(len(queries), "query", "queries"),
-        f"{_count(queries.n_documents, 'document', 'documents')} ({each} a query)",
-        f"{_count(queries.n_features, 'feature', 'features')} {kind}",
-        _grades(queries),
+        _count(sizes.size, "query", "queries"),
+        f"{_count(features.shape[0], 'document', 'documents')} ({each} a query)",
+        f"{_count(features.shape[1], 'feature', 'features')} {kind}",
+        _grades(relevance),
     ]
-    if queries.attributes:
-        parts.append(f"attributes {', '.join(queries.attributes)}")
+    if attributes:
+        parts.append(f"attributes {', '.join(attributes)}")
     return f"Queries({', '.join(parts)})"
 
 
@@ -33,10 +33,10 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def _grades(queries: "Queries") -> str:
-    if queries.relevance is None:
+def _grades(relevance: NDArray[np.float64] | None) -> str:
+    if relevance is None:
         return "no grades"
-    grades, counts = np.unique(queries.relevance, return_counts=True)
+    grades, counts = np.unique(relevance, return_counts=True)
     if grades.size > SHOWN:
         return f"grades {grades[0]:g} to {grades[-1]:g}"
     return "grades " + ", ".join(f"{grade:g}: {count}" for grade, count in zip(grades, counts, strict=True))

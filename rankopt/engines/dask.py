@@ -15,8 +15,7 @@ from formulations.threads import at_most, threads
 from rankopt.engines.dask_cluster import LocalCluster
 from rankopt.engines.mapped_shards import Stowed, stow
 from rankopt.errors import EngineError, OptionError
-from rankopt.risk.planes_at import Question
-from rankopt.risk.shard import Shard, ShardAt
+from rankopt.risk.shard import Answer, Question, Shard
 
 __all__ = ["Dask"]
 
@@ -44,7 +43,7 @@ class Dask:
     folder: str | None = None
     _contact: Contact | None = field(default=None, init=False, repr=False, compare=False)
 
-    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
         if self._contact is None or self._contact.owner != os.getpid():
             self._contact = Contact(self)
         try:
@@ -90,7 +89,7 @@ class Contact:
         self.held: list[Any] = []
         self.asked = 0
 
-    def ask(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+    def ask(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
         """The answers of all shards, in their order."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
@@ -155,6 +154,6 @@ def _loaded(path: str) -> Stowed:
     return stowed
 
 
-def _answer(stowed: Stowed, question: Question) -> ShardAt:
+def _answer(stowed: Stowed, question: Question[Answer]) -> Answer:
     with at_most(1):
         return question(stowed.shard)

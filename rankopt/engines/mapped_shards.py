@@ -69,7 +69,7 @@ class Stowed:
                     f"a worker cannot load its shard ({error}): solvers and losses of your own are found there by the "
                     "name of their module; define them in a file that can be imported, or use engine='threads'"
                 ) from error
-        loaded: Shard = replace(shard, features=table.opened())
+        loaded: Shard = replace(shard, scorer=shard.scorer.with_features(table.opened()))
         return loaded
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -88,13 +88,14 @@ def stow(shards: Sequence[Shard], folder: str | os.PathLike[str]) -> list[Stowed
     tables: dict[int, MappedTable] = {}
     stowed = []
     for number, shard in enumerate(shards):
-        if id(shard.features) not in tables:
-            tables[id(shard.features)] = _table(shard.features, Path(folder) / f"table{len(tables)}")
+        features = shard.scorer.features
+        if id(features) not in tables:
+            tables[id(features)] = _table(features, Path(folder) / f"table{len(tables)}")
         path = Path(folder) / f"shard{number}.pickle"
-        bare = replace(shard, features=None, remembered={})
+        bare = replace(shard, scorer=shard.scorer.with_features(None), remembered={})
         try:
             with open(path, "wb") as file:
-                pickle.dump((tables[id(shard.features)], bare), file, protocol=pickle.HIGHEST_PROTOCOL)
+                pickle.dump((tables[id(features)], bare), file, protocol=pickle.HIGHEST_PROTOCOL)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise OptionError(
                 f"the loss cannot be sent to other processes ({error}): solvers and losses of your own must be data "

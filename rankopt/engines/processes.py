@@ -10,8 +10,7 @@ from typing import Any
 from formulations.threads import threads
 from rankopt.engines.worker_pool import Crew
 from rankopt.errors import OptionError
-from rankopt.risk.planes_at import Question
-from rankopt.risk.shard import Shard, ShardAt
+from rankopt.risk.shard import Answer, Question, Shard
 
 __all__ = ["Processes"]
 
@@ -29,7 +28,7 @@ class Processes:
     workers: int | None = None
     _crew: Crew | None = field(default=None, init=False, repr=False, compare=False)
 
-    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
         if self._crew is None or self._crew.owner != os.getpid():
             if os.name != "posix":
                 raise OptionError("engine 'processes' needs Linux or macOS; use 'threads', or 'dask'")

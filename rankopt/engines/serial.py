@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from formulations.threads import at_most
-from rankopt.risk.planes_at import Question
-from rankopt.risk.shard import Shard, ShardAt
+from rankopt.risk.shard import Answer, Question, Shard
 
 __all__ = ["Serial"]
 
@@ -16,6 +15,6 @@ __all__ = ["Serial"]
 class Serial:
     """Computes shards in turn; needs nothing and is what every other engine must agree with, bit for bit."""
 
-    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
         with at_most(1):
             return [question(shard) for shard in shards]

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from formulations.threads import at_most
-from rankopt.risk.planes_at import Question
-from rankopt.risk.shard import Shard, ShardAt
+from rankopt.risk.shard import Answer, Question, Shard
 
 __all__ = ["Threads"]
 
@@ -18,6 +17,6 @@ class Threads:
 
     workers: int | None = None
 
-    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
         with at_most(self.workers):
             return [question(shard) for shard in shards]

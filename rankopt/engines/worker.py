@@ -16,8 +16,7 @@ from multiprocessing.connection import Connection
 from formulations.threads import at_most
 from rankopt.engines.mapped_shards import Stowed
 from rankopt.errors import EngineError
-from rankopt.risk.planes_at import Question
-from rankopt.risk.shard import ShardAt
+from rankopt.risk.shard import Answer, Question
 
 __all__ = ["Failed", "command", "serve"]
 
@@ -66,7 +65,7 @@ def serve(handle: int, folder: str, parent: int) -> None:
         watch.join()  # the connection goes a moment before the parent does; one that lives is about to kill us
 
 
-def _answer(stowed: Stowed, question: Question) -> ShardAt | Failed:
+def _answer(stowed: Stowed, question: Question[Answer]) -> Answer | Failed:
     try:
         with at_most(1):
             return question(stowed.shard)

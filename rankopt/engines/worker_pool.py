@@ -19,8 +19,7 @@ from typing import Any
 from rankopt.engines.mapped_shards import Stowed, stow
 from rankopt.engines.worker import Failed, command
 from rankopt.errors import EngineError
-from rankopt.risk.planes_at import Question
-from rankopt.risk.shard import Shard, ShardAt
+from rankopt.risk.shard import Answer, Question, Shard
 
 __all__ = ["Crew"]
 
@@ -67,7 +66,7 @@ class Crew:
         self.sets = 0
         self.dismiss = weakref.finalize(self, _dismissed, self.hands, self.folder, self.owner)
 
-    def ask(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+    def ask(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
         """The answers of all shards, in their order."""
         with self.lock:
             try:
@@ -92,9 +91,9 @@ class Crew:
         self.shards = shards
         self.hands.extend([None] * (min(self.size, len(shards)) - len(self.hands)))
 
-    def _answers(self, question: Question) -> list[ShardAt]:
+    def _answers(self, question: Question[Answer]) -> list[Answer]:
         todo = [deque(range(i, len(self.stowed), len(self.hands))) for i in range(len(self.hands))]
-        answers: dict[int, ShardAt] = {}
+        answers: dict[int, Answer] = {}
         deaths: Counter[int] = Counter()
         while len(answers) < len(self.stowed):
             asked: dict[Any, int] = {}  # connection → place
@@ -112,7 +111,7 @@ class Crew:
                 hand = self.hands[place]
                 assert hand is not None
                 try:
-                    answer: ShardAt | Failed = hand.connection.recv()
+                    answer: Answer | Failed = hand.connection.recv()
                 except (EOFError, OSError):
                     self._mourn(place, todo[place][0], deaths)
                     continue
@@ -122,7 +121,7 @@ class Crew:
                 answers[todo[place].popleft()] = answer
         return [answers[number] for number in range(len(self.stowed))]
 
-    def _asked(self, hand: Hand, number: int, question: Question) -> bool:
+    def _asked(self, hand: Hand, number: int, question: Question[Answer]) -> bool:
         """Ask; False if the worker is dead."""
         hand.busy = number
         try:

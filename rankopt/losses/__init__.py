@@ -1,19 +1,22 @@
-"""Upper bounds of the regret, as functions of the scores alone; `Risk` joins them to the features.
+"""Losses: functions of the scores of queries, with values, proven bounds and planes.
 
-The bounds as a table: name → class. A bound says which weights c̄ are subtracted (see `margin.py`).
+Two tables, `name: "module:object"`, loaded on use: the bounds of the regret, each one function of an `Argmax` (see
+`margin.py`), and the losses that a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from formulations.tables import load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
-    from rankopt.losses.margin import Reference
+    from rankopt.losses.loss import Loss
+    from rankopt.losses.margin import Bound
 
-__all__ = ["BOUNDS", "bound_named"]
+__all__ = ["BOUNDS", "LOSSES", "bound_named", "loss_named"]
 
 BOUNDS = {
     "convex": "rankopt.losses.bounds.convex:Convex",
@@ -21,10 +24,36 @@ BOUNDS = {
     "nonconvex": "rankopt.losses.bounds.nonconvex:Nonconvex",
 }
 
+LOSSES = {
+    "pairwise": "rankopt.losses.pairwise:PairwiseHinge",
+}
 
-def bound_named(name: str, **options: Any) -> Reference:
-    """The bound of this name, with its options; raises `OptionError` naming the bounds."""
-    if name not in BOUNDS:
-        raise OptionError(f"bound {name!r} is unknown; known are {', '.join(BOUNDS)}")
-    bound: Reference = load(BOUNDS[name])(**options)
-    return bound
+
+def bound_named(spec: str | Bound, **options: Any) -> Bound:
+    """The bound of this name with its options, or the one that is given; raises `OptionError` naming the bounds."""
+    if isinstance(spec, str):
+        if spec not in BOUNDS:
+            raise OptionError(f"bound {spec!r} is unknown; known are {', '.join(BOUNDS)}")
+        bound: Bound = load(BOUNDS[spec])(**options)
+        return bound
+    if isinstance(spec, type) or not callable(spec) or not isinstance(getattr(spec, "convex", None), bool):
+        raise OptionError(
+            f"bound = {spec!r} is no bound; give a name of {', '.join(BOUNDS)}, or a function (argmax, scores) to a "
+            "reference that says whether it is `convex`"
+        )
+    return spec
+
+
+def loss_named(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:
+    """The factory `(relevance, offsets) -> Loss` of this name, or the one that is given; raises `OptionError` naming
+    the losses."""
+    if isinstance(spec, str):
+        if spec not in LOSSES:
+            raise OptionError(f"loss {spec!r} is unknown; known are {', '.join(LOSSES)}")
+        factory: Callable[..., Loss] = load(LOSSES[spec])
+        return factory
+    if not callable(spec):
+        raise OptionError(
+            f"loss = {spec!r} is no loss; give a name of {', '.join(LOSSES)}, or a function (relevance, offsets) to one"
+        )
+    return spec

@@ -1,8 +1,12 @@
-"""The best admissible orders of many queries: one linear problem a query, the set fixed, the profit new each time."""
+"""Rankings of a set: the best admissible orders of many queries, one linear problem a query [ORM, section 7.1].
+
+The sets are fixed, the profit is new each time. Slopes are as in `argmax_positional`; regret is measured from the best
+admissible order, and a and c are cut to the positions of the set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from time import perf_counter
@@ -10,14 +14,20 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations import RankingSet
 from formulations.errors import Unsupported
-from formulations.sets.ranking_set import RankingSet
+from formulations.sets.candidates import kinds
 from formulations.solvers import accepting
 from formulations.solvers.solver import Solver
 from formulations.solving.set_batch import SetBatch, solve_sets
+from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
+from rankopt.losses.argmax import Found
+from rankopt.losses.decay import Decay
+from rankopt.losses.ties import alike, shared
+from rankopt.measures.positional import Positional
 
-__all__ = ["AdmissibleBatch", "Orders"]
+__all__ = ["AdmissibleArgmax", "Orders"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,9 +47,13 @@ class Orders:
 
 
 @dataclass(frozen=True, eq=False)
-class AdmissibleBatch:
+class AdmissibleArgmax:
     """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]; discount a and decay c by
-    place, places[q]:places[q+1] being the positions of query q. best: a maximiser of a[π]ᵀb over S_q.
+    place, places[q]:places[q+1] being the positions of query q.
+
+    start: (N,) the scores at w₀, by which ties of the best reference fall. best_orders: maximisers of a[π]ᵀb over S_q.
+    Documents of equal score and gain that the set does not tell apart share their slopes; other ties fall by the order
+    in which the documents stand, which is that of their contents where training has put them there (`data.canonical`).
     """
 
     sets: tuple[RankingSet, ...]
@@ -47,15 +61,111 @@ class AdmissibleBatch:
     discount: Floats
     decay: Floats
     offsets: Ints
+    start: Floats
+    best_orders: Orders
     solver: Solver | str = "auto"
-    best: Orders | None = None
+
+    @classmethod
+    def build(
+        cls,
+        sets: Sequence[RankingSet],
+        gain: Floats,
+        discount: Floats,
+        decay: Floats,
+        offsets: Ints,
+        start: Floats,
+        solver: Solver | str = "auto",
+    ) -> AdmissibleArgmax:
+        """The argmax with its best orders; the bound of these is that of the programs solved."""
+        none = Orders(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), 0.0)
+        bare = cls(tuple(sets), gain, discount, decay, offsets, start, none, solver)
+        ones = np.ones(len(bare))
+        return replace(bare, best_orders=bare.argmax(ones, 0.0 * ones, np.zeros(gain.size)))
+
+    @classmethod
+    def of(
+        cls,
+        queries: Arrangement,
+        measure: Positional,
+        decay: Decay,
+        sets_of: Callable[[Arrangement], Sequence[RankingSet]],
+        start_of: Callable[[Arrangement], Floats],
+        solver: Solver | str = "auto",
+    ) -> tuple[Arrangement, AdmissibleArgmax]:
+        """The queries in which admissible orders differ in worth, and their argmax.
+
+        sets_of: the set of each query; DataError where one is empty. start_of: (N,) scores at w₀.
+        """
+        sets = sets_of(queries)
+        lengths = [(one.documents, one.positions) for one in sets]
+        found = cls.build(
+            sets,
+            measure.gain(queries.graded, queries.offsets),
+            np.concatenate([measure.discount(n)[:k] for n, k in lengths]),
+            np.concatenate([decay.weights(n, measure)[:k] for n, k in lengths]),
+            queries.offsets,
+            start_of(queries),
+            solver,
+        )
+        useful = found.orderable()
+        chosen = queries.learnable(useful, f"{measure} tells apart in the admissible rankings")
+        return chosen, found.some(np.flatnonzero(useful & (queries.weights > 0)))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.gain.shape
+
+    @property
+    def best(self) -> Floats:
+        return self.best_orders.value
 
     @cached_property
     def places(self) -> Ints:
         return np.concatenate([[0], np.cumsum([admissible.positions for admissible in self.sets])])
 
+    @cached_property
+    def kind(self) -> Ints:
+        """(N,) documents of one query that the set does not tell apart have equal ones."""
+        found = [_kinds(admissible) for admissible in self.sets]
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+
+    @cached_property
+    def kind_and_gain(self) -> Ints:
+        return alike(self.kind, self.gain)
+
     def __len__(self) -> int:
         return len(self.sets)
+
+    def at(self, scores: Floats, prove: bool = False) -> Found:
+        """Bounds are proven by dual prices always; where a relaxation is fractional they stay above the value."""
+        ones = np.ones(len(self))
+        answer, best = self.argmax(-ones, ones, scores), self.best_orders
+        slope = shared(self.placed(answer.rows), scores, self.kind_and_gain, self.offsets)
+        bound = answer.bound + (best.bound - best.value)
+        return Found(slope, self.measured(answer.rows), answer.value, bound, answer.seconds)
+
+    def best_reference(self, which: str = "average") -> Floats:
+        """An admissible order that is best for the measure, ties falling by the score at w₀ and then by the documents'
+        own order; the mean over those that exchange documents which nothing tells apart."""
+        if which != "average":
+            raise OptionError(
+                f"reference = {which!r} follows the order of the input, which under constraints is no admissible one; "
+                "leave it at 'average': the reference is then one best admissible order"
+            )
+        rows = self._best_rows(_told_apart(self.start, self.offsets))
+        return shared(self.placed(rows), self.start, self.kind_and_gain, self.offsets)
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        """Of the admissible orders that are best for the measure the one that is best for the scores."""
+        return shared(self.placed(self._best_rows(scores)), scores, self.kind_and_gain, self.offsets)
+
+    def by_score(self, scores: Floats) -> Floats:
+        """The admissible order that is best for the scores."""
+        ones = np.ones(len(self))
+        return shared(self.placed(self.argmax(0.0 * ones, ones, scores).rows), scores, self.kind, self.offsets)
+
+    def only(self, first: int, last: int) -> AdmissibleArgmax:
+        return self.some(np.arange(first, last))
 
     def argmax(self, by_gain: Floats, by_score: Floats, scores: Floats, chosen: Sequence[int] | None = None) -> Orders:
         """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs over S_q, for every (chosen) query q."""
@@ -90,23 +200,13 @@ class AdmissibleBatch:
         weights[rows] = self.decay
         return weights
 
-    def with_best(self) -> AdmissibleBatch:
-        """The batch with `best`."""
-        none = np.zeros(len(self))
-        return replace(self, best=self.argmax(none + 1.0, none, np.zeros(self.gain.size)))
-
     def orderable(self) -> NDArray[np.bool_]:
         """(m,) whether the best admissible order is worth more than the worst."""
         none = np.zeros(len(self))
         worst = self.argmax(none - 1.0, none, np.zeros(self.gain.size))
         return np.asarray(self.measured(self.best_orders.rows) + worst.value > 1e-12 * self._sizes(self.gain, True))
 
-    @property
-    def best_orders(self) -> Orders:
-        assert self.best is not None, "with_best() has not been asked for"
-        return self.best
-
-    def best_by_score(self, scores: Floats) -> Ints:
+    def _best_rows(self, scores: Floats) -> Ints:
         """(K,) of the orders that maximise a[π]ᵀb the one with the largest c[π]ᵀs.
 
         Maximises a[π]ᵀb + δ c[π]ᵀs (both brought to size 1). If the order found is best for a[π]ᵀb, then no other such
@@ -132,23 +232,22 @@ class AdmissibleBatch:
             left = left[~is_best[left]]
         return rows
 
-    def some(self, queries: Ints) -> AdmissibleBatch:
-        """The batch of these queries, in this order."""
-        places, best = self.places, None
-        documents = [np.arange(self.offsets[q], self.offsets[q + 1]) for q in queries]
+    def some(self, queries: Ints) -> AdmissibleArgmax:
+        """The queries of these positions, in this order."""
+        places, best = self.places, self.best_orders
+        documents = np.concatenate([np.arange(self.offsets[q], self.offsets[q + 1]) for q in queries])
         spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in queries])
-        offsets = np.concatenate([[0], np.cumsum([part.size for part in documents])])
-        if self.best is not None:
-            moved = np.repeat(offsets[:-1] - self.offsets[queries], np.diff(places)[queries])
-            best = Orders(self.best.rows[spots] + moved, self.best.value[queries], self.best.bound[queries], 0.0)
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[queries])])
+        moved = np.repeat(offsets[:-1] - self.offsets[queries], np.diff(places)[queries])
         return replace(
             self,
             sets=tuple(self.sets[q] for q in queries),
-            gain=self.gain[np.concatenate(documents)],
+            gain=self.gain[documents],
             discount=self.discount[spots],
             decay=self.decay[spots],
             offsets=offsets,
-            best=best,
+            start=self.start[documents],
+            best_orders=Orders(best.rows[spots] + moved, best.value[queries], best.bound[queries], 0.0),
         )
 
     def _sizes(self, values: Floats, measure: bool) -> Floats:
@@ -156,3 +255,21 @@ class AdmissibleBatch:
         weights = self.discount if measure else self.decay
         tallest = np.maximum.reduceat(np.abs(values), self.offsets[:-1])
         return np.asarray(np.add.reduceat(np.abs(weights), self.places[:-1]) * tallest)
+
+
+def _told_apart(scores: Floats, offsets: Ints) -> Floats:
+    """The scores, brought to size 1, with equal ones falling by the order of the documents."""
+    sizes = np.diff(offsets)
+    size = np.maximum.reduceat(np.abs(scores), offsets[:-1])
+    place = (np.arange(scores.size) - np.repeat(offsets[:-1], sizes)) / np.repeat(sizes, sizes)
+    return np.asarray(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * place)
+
+
+def _kinds(admissible: RankingSet) -> Ints:
+    """(n,) documents that the set does not tell apart have equal ones: of one block or of none, of the same columns."""
+    stated = admissible.stated
+    if stated.blocks_of is None:
+        return kinds(stated)
+    kind = stated.blocks_of + 1
+    kind[stated.own_row] = 0  # they are in no block
+    return kind

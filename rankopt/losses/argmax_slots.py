@@ -1,4 +1,4 @@
-"""Upper bounds of the loss of a matching: documents into slots that have score functions of their own [ORM, 7.3]."""
+"""Matchings: documents into slots that have score functions of their own [ORM, section 7.3]."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.problems.matching import matching
+from formulations import matching, solve
 from formulations.solvers.solver import Solver
-from formulations.solving.solve import solve
-from rankopt.losses.loss import LossAt
+from rankopt.data.arrangement import Arrangement
+from rankopt.errors import OptionError
+from rankopt.losses.argmax import Found
 
-__all__ = ["EMPTY", "SlotLoss", "matched"]
+__all__ = ["EMPTY", "SlotArgmax", "matched"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,88 +45,52 @@ def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None
 
 
 @dataclass(frozen=True, eq=False)
-class SlotLoss:
-    """loss_q(S) = max_π Σ_i (S[π_i, i] - b[π_i, i]) + max_π Σ_i b[π_i, i] - ⟨R̄, S⟩ for every query q.
+class SlotArgmax:
+    """gain(π) = Σ_i b[π_i, i], r(π) (N, k) the ones where documents stand; scores (N, k), of each document for each
+    slot.
 
-    S (N, k): the score of each document for each slot. benefit b (N, k): the slot's weight where the document belongs
-    there, else 0; a document belongs to one slot at most. R̄ (N, k), by `bound`:
-
-    * "convex": the mean of best matchings: documents that belong in one slot share it, the others share the slots that
-      no document belongs in
-    * "tie-aware": of the best matchings the one with the largest score
-    * "nonconvex": the matching with the largest score
-
-    fixed: R̄ where it does not follow the scores.
+    benefit b (N, k): the slot's weight where the document belongs there, else 0; a document belongs to one slot at
+    most. Documents of equal scores and benefits share their ones; other ties fall by these numbers, never by the
+    input's order.
     """
 
     benefit: Floats
     offsets: Ints
-    bound: str
     solver: Solver | str = "auto"
-    fixed: Floats | None = None
-
-    @property
-    def convex(self) -> bool:
-        return self.fixed is not None
 
     @classmethod
-    def build(cls, benefit: Floats, offsets: Ints, bound: str, solver: Solver | str = "auto") -> SlotLoss:
-        loss = cls(benefit, offsets, bound, solver)
-        return replace(loss, fixed=loss._shared()) if bound == "convex" else loss
+    def of(cls, queries: Arrangement, benefit: Floats, solver: Solver | str = "auto") -> tuple[Arrangement, SlotArgmax]:
+        """The queries in which matchings differ in worth, and their argmax. benefit: (N, k), a row a document."""
+        all_ = cls(benefit, queries.offsets, solver)
+        useful = all_.best + all_._matchings(-benefit, -benefit)[1] > 1e-12 * all_.best
+        chosen = queries.learnable(useful, "belong in different slots")
+        rows = np.repeat(useful & (queries.weights > 0), np.diff(queries.offsets))
+        return chosen, cls(benefit[rows], chosen.offsets, solver)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.benefit.shape
 
     @cached_property
     def best(self) -> Floats:
-        """(m,) max_π Σ_i b[π_i, i]: every slot has one of the documents that belong there."""
+        """(m,) every slot has one of the documents that belong there."""
         return np.asarray(np.maximum.reduceat(self.benefit, self.offsets[:-1], axis=0).sum(axis=1))
 
-    def orderable(self) -> Bools:
-        """(m,) whether the best matching is worth more than the worst."""
-        return np.asarray(self.best + self._argmax(-self.benefit)[1] > 1e-12 * self.best)
-
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
-        """Values, bounds and planes at `scores`, (N, k). Bounds are proven by dual prices always."""
+    def at(self, scores: Floats, prove: bool = False) -> Found:
+        """Bounds are proven by dual prices always."""
         began = perf_counter()
-        placed, value, bound = self._argmax(scores - self.benefit)
+        slope, value, bound = self._matchings(scores - self.benefit, np.hstack([scores, self.benefit]))
         seconds = perf_counter() - began
-        reference = self.reference_weights(scores)
-        missed = np.add.reduceat((placed * self.benefit).sum(axis=1), self.offsets[:-1])
-        height = self.best - missed
-        loss = height + np.add.reduceat(((placed - reference) * scores).sum(axis=1), self.offsets[:-1])
-        return LossAt(loss, loss + (bound - value), height, placed, reference, seconds)
+        earned = np.add.reduceat((slope * self.benefit).sum(axis=1), self.offsets[:-1])
+        return Found(slope, earned, value, bound, seconds)
 
-    def majorant(self, scores: Floats) -> SlotLoss:
-        return self if self.convex else replace(self, fixed=self.reference_weights(scores))
-
-    def only(self, first: int, last: int) -> SlotLoss:
-        low, high = self.offsets[first], self.offsets[last]
-        fixed = None if self.fixed is None else self.fixed[low:high]
-        return replace(self, benefit=self.benefit[low:high], offsets=self.offsets[first : last + 1] - low, fixed=fixed)
-
-    def reference_weights(self, scores: Floats) -> Floats:
-        """R̄ at these scores."""
-        if self.fixed is not None:
-            return self.fixed
-        return self._argmax(scores, best_only=self.bound == "tie-aware")[0]
-
-    def _argmax(self, profit: Floats, best_only: bool = False) -> tuple[Floats, Floats, Floats]:
-        """(N, k) ones where documents stand in the best matching of each query; values and bounds (m,).
-
-        The place where a batch of matchings is solved: what is faster than a loop belongs here.
-        """
-        placed, worth = np.zeros(profit.shape), list[tuple[float, float]]()
-        for low, high in pairwise(self.offsets.tolist()):
-            belongs = self.benefit[low:high] > 0 if best_only else None
-            order, value, bound = matched(profit[low:high], self.solver, belongs)
-            filled = np.flatnonzero(order != EMPTY)
-            placed[low + order[filled], filled] = 1.0
-            worth.append((value, bound))
-        values, bounds = np.array(worth).T
-        return placed, values, bounds
-
-    def _shared(self) -> Floats:
-        """(N, k) the mean matching: it is best, its rows and columns sum to at most 1 and fill what there is to fill,
-        so it is a mean of best matchings (the matching polytope and its faces are integral)."""
-        shared = np.zeros(self.benefit.shape)
+    def best_reference(self, which: str = "average") -> Floats:
+        """Documents that belong in one slot share it, the others share the slots that no document belongs in: it is
+        best, its rows and columns sum to at most 1 and fill what there is to fill, so it is a mean of best matchings
+        (the matching polytope and its faces are integral)."""
+        if which != "average":
+            raise OptionError(f"reference {which!r} is none of matchings; leave it at 'average'")
+        mean = np.zeros(self.benefit.shape)
         for low, high in pairwise(self.offsets.tolist()):
             belongs = self.benefit[low:high] > 0
             wanted = belongs.any(axis=0)
@@ -134,5 +99,40 @@ class SlotLoss:
             left = max((high - low) - wanted.sum(), (~wanted).sum())
             if left:
                 own[:, ~wanted] = (free / left)[:, None]
-            shared[low:high] = own
-        return shared
+            mean[low:high] = own
+        return mean
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        """Of the best matchings the one with the largest score."""
+        return self._matchings(scores, np.hstack([scores, self.benefit]), best_only=True)[0]
+
+    def by_score(self, scores: Floats) -> Floats:
+        """The matching with the largest score."""
+        return self._matchings(scores, scores)[0]
+
+    def only(self, first: int, last: int) -> SlotArgmax:
+        low, high = self.offsets[first], self.offsets[last]
+        return replace(self, benefit=self.benefit[low:high], offsets=self.offsets[first : last + 1] - low)
+
+    def _matchings(self, profit: Floats, content: Floats, best_only: bool = False) -> tuple[Floats, Floats, Floats]:
+        """(N, k) ones where documents stand in the best matching of each query; values and bounds (m,).
+
+        content: (N, t) what documents are known by: they are matched in the order of their content, and share a mean
+        where it is equal. This is the place where a batch of matchings is solved: what is faster than a loop belongs
+        here.
+        """
+        placed, worth = np.zeros(profit.shape), list[tuple[float, float]]()
+        for low, high in pairwise(self.offsets.tolist()):
+            rows = low + np.lexsort(content[low:high].T[::-1])
+            belongs = self.benefit[rows] > 0 if best_only else None
+            order, value, bound = matched(profit[rows], self.solver, belongs)
+            filled = np.flatnonzero(order != EMPTY)
+            placed[rows[order[filled]], filled] = 1.0
+            starts = np.flatnonzero(np.append(True, (content[rows[1:]] != content[rows[:-1]]).any(axis=1)))
+            if starts.size < rows.size:
+                counts = np.diff(np.append(starts, rows.size))
+                means = np.add.reduceat(placed[rows], starts, axis=0) / counts[:, None]
+                placed[rows] = np.repeat(means, counts, axis=0)
+            worth.append((value, bound))
+        values, bounds = np.array(worth).T
+        return placed, values, bounds

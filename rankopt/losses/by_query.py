@@ -9,6 +9,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+QUERY_ROWS = 1 << 12
+"""Rows of whole queries that one thread takes at a time."""
+
+
 def query_of_row(offsets: Ints) -> Ints:
     """The query of each row."""
     return np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
@@ -28,7 +32,3 @@ def mean_of_runs(values: Floats, *keys: NDArray[np.generic]) -> Floats:
     first = np.flatnonzero(starts)
     lengths = np.diff(np.append(first, values.size))
     return np.repeat(np.add.reduceat(values, first) / lengths, lengths)
-
-
-QUERY_ROWS = 1 << 12
-"""Rows of whole queries that one thread takes at a time."""

@@ -1,100 +1,91 @@
-"""Upper bounds of the regret by loss-augmented argmax, as functions of the scores alone."""
+"""The margin loss: an upper bound of the regret by loss-augmented argmax, whatever the feature map and the bound."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import ClassVar, Protocol
 
+import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.solvers.solver import Solver
-from formulations.solving.batch import solve_batch
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.threads import share_ranges
-from rankopt.losses.argmax_admissible import AdmissibleBatch
-from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
+from rankopt.losses.argmax import Argmax
+from rankopt.losses.by_query import QUERY_ROWS
 from rankopt.losses.loss import LossAt
-from rankopt.losses.margin_kernel import judged
 
-__all__ = ["MarginLoss", "Reference"]
+__all__ = ["Bound", "MarginLoss"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Reference(Protocol):
-    """Which bound: the weights c̄ that are subtracted; under constraints the rows of an admissible order."""
+class Bound(Protocol):
+    """Which bound: a function to the reference r̄ that is subtracted. `convex`: it does not follow the scores."""
 
     convex: ClassVar[bool]
 
-    def weights(self, problem: RankTwoBatch, scores: Floats) -> Floats: ...
-
-    def admissible(self, batch: AdmissibleBatch, scores: Floats) -> Ints: ...
-
-
-EXACTLY = 2
-"""Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
+    def __call__(self, argmax: Argmax, scores: Floats) -> Floats:
+        """r̄ at these scores, one of the slopes that `argmax` tells, or a mean of them."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class MarginLoss:
-    """loss_q(s) = max_π [c[π]ᵀs - a[π]ᵀb] + max_π a[π]ᵀb - c̄ᵀs for every query q of a batch [ORM, eq. 20 to 22].
+    """loss_q(s) = max_y [r(y)ᵀs - gain(y)] + max_y gain(y) - r̄ᵀs for every query q of a batch [ORM, eq. 20 to 22].
 
-    problem: gain b, discount a, decay c and offsets (its scores do not matter). reference: the bound, which gives c̄.
-    fixed: c̄ where it no longer follows the scores: the convex majorant of a nonconvex bound.
+    argmax: the feature map with its queries. bound: which reference r̄ is subtracted. fixed: r̄ where it does not follow
+    the scores, of a convex bound, or of the convex majorant of another one.
     """
 
-    problem: RankTwoBatch
-    reference: Reference
-    solver: Solver
+    argmax: Argmax
+    bound: Bound
     fixed: Floats | None = None
+
+    @classmethod
+    def build(cls, argmax: Argmax, bound: Bound) -> MarginLoss:
+        """The loss; the reference of a convex bound is taken once, here."""
+        loss = cls(argmax, bound)
+        return loss.majorant(np.zeros(argmax.shape)) if bound.convex else loss
 
     @property
     def convex(self) -> bool:
         return self.fixed is not None
 
-    @classmethod
-    def build(cls, problem: RankTwoBatch, reference: Reference, solver: Solver) -> MarginLoss:
-        """The loss; the reference of a convex bound is computed once, here."""
-        loss = cls(problem, reference, solver)
-        return loss.majorant(problem.scores) if reference.convex else loss
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+        """Values, bounds and planes at `scores`, of the shape of the argmax."""
+        found, reference = self.argmax.at(scores, prove), self.reference_weights(scores)
+        height, value = self.argmax.best - found.earned, np.empty(found.value.size)
+        offsets, width = self.argmax.offsets, scores.size // max(scores.shape[0], 1)
+        flat = (found.slope.ravel(), reference.ravel(), scores.ravel(), offsets, width)
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: _above(*flat, first, last, value))
+        value += height
+        return LossAt(value, value + (found.bound - found.value), height, found.slope, reference, found.seconds)
 
     def majorant(self, scores: Floats) -> MarginLoss:
-        """The convex loss that is nowhere below this one and touches it at `scores`."""
-        if self.fixed is not None:
-            return self
-        return replace(self, fixed=self.reference.weights(self.problem, scores))
+        """The convex loss that is nowhere below this one and touches it at `scores`; itself if convex."""
+        return self if self.convex else replace(self, fixed=self.reference_weights(scores))
 
     def only(self, first: int, last: int) -> MarginLoss:
         """The loss of the queries first <= q < last."""
-        all_, (low, high) = self.problem, self.problem.offsets[[first, last]]
-        rows = slice(int(low), int(high))
-        offsets = all_.offsets[first : last + 1] - low
-        problem = RankTwoBatch(all_.scores[rows], all_.gain[rows], all_.discount[rows], all_.decay[rows], offsets)
-        return replace(self, problem=problem, fixed=None if self.fixed is None else self.fixed[rows])
-
-    @cached_property
-    def best(self) -> Floats:
-        """(m,) max_π a[π]ᵀb."""
-        rows = sorted_rows(query_of_row(self.problem.offsets), self.problem.gain)
-        return np.add.reduceat(self.problem.discount * self.problem.gain[rows], self.problem.offsets[:-1])
+        rows = slice(*self.argmax.offsets[[first, last]].tolist())
+        return replace(
+            self, argmax=self.argmax.only(first, last), fixed=None if self.fixed is None else self.fixed[rows]
+        )
 
     def reference_weights(self, scores: Floats) -> Floats:
-        """c̄ at these scores."""
-        return self.reference.weights(self.problem, scores) if self.fixed is None else self.fixed
+        """r̄ at these scores."""
+        return self.bound(self.argmax, scores) if self.fixed is None else self.fixed
 
-    def at(self, scores: Floats, prove: bool = False) -> LossAt:
-        """Values, bounds and planes at `scores`, (N,)."""
-        answer = solve_batch(self.problem.with_scores(scores), self.solver)
-        answer = answer.proved(exactly=EXACTLY) if prove else answer
-        reference = self.reference_weights(scores)
-        problem, queries = answer.problems, len(answer)
-        placed, height, value = np.empty(scores.size), np.empty(queries), np.empty(queries)
-        weights = (problem.scores, problem.gain, problem.discount, problem.decay)
-        given = (*weights, problem.offsets, answer.order, self.best, reference)
-        share_ranges(
-            problem.offsets, QUERY_ROWS, lambda first, last: judged(*given, first, last, placed, height, value)
-        )
-        return LossAt(value, value + (answer.bound - answer.value), height, placed, reference, answer.seconds)
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, nb.int64, FLOATS))
+def _above(
+    slope: Floats, reference: Floats, scores: Floats, offsets: Ints, width: int, first: int, last: int, value: Floats
+) -> None:
+    """value[q] = (slope - reference)ᵀ scores for the queries first <= q < last, `width` numbers a document."""
+    for q in range(first, last):
+        total = 0.0
+        for j in range(offsets[q] * width, offsets[q + 1] * width):
+            total += (slope[j] - reference[j]) * scores[j]
+        value[q] = total

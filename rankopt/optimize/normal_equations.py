@@ -13,7 +13,6 @@ from formulations.threads import share
 
 __all__ = ["Centred", "by_normal_equations"]
 
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -21,6 +20,10 @@ ROWS = 1024
 """Rows that are made dense and centred at a time."""
 BLOCKS = 32
 """Blocks that are reduced by one thread, one after the other; the data says how many such jobs there are."""
+
+SINGULAR = 1e-9
+"""Least eigenvalue of the scaled Gram matrix, beside its largest, below which its digits are not trusted."""
+ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +54,6 @@ class Centred:
         with threadpool_limits(1, user_api="blas"):
             share(jobs, run)
         return found
-
-
-Floats = NDArray[np.float64]
-
-SINGULAR = 1e-9
-"""Least eigenvalue of the scaled Gram matrix, beside its largest, below which its digits are not trusted."""
-ROUNDS = 4
 
 
 def by_normal_equations(matrix: Centred, right: Floats, rounding: Floats, alpha: float) -> Floats | None:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.fingerprints import fingerprints
+from rankopt.data.queries import Queries
 from rankopt.errors import ModelError, OptionError
 from rankopt.persistence.values import Encoder
-
-if TYPE_CHECKING:
-    from rankopt.data.queries import Queries
-    from rankopt.rankers.optimized import OptimizedRanker
 
 __all__ = ["identity"]
 
@@ -26,28 +23,23 @@ LIMITS = ("max_iter", "time_limit")
 
 
 def identity(
-    ranker: OptimizedRanker,
+    kind: str,
+    params: Mapping[str, Any],
     queries: Queries,
+    attributes: Iterable[str],
     weights: NDArray[np.float64],
     start: NDArray[np.float64],
     judged: bool,
 ) -> dict[str, str]:
-    """Digests of the class, of each parameter that matters to the result, of the queries with their weights (m,) as
-    they are ordered, of the point that training starts from, and whether the result is chosen on an eval_set: then all
-    points that the run passes through are kept, else the last alone."""
-    params = {
-        name: _of_value(value, name)
-        for name, value in sorted(ranker.get_params(deep=False).items())
-        if name not in ranker._of_the_run and name not in LIMITS
-    }
+    """Digests of the class, of each parameter that matters to the result, of the queries with the attributes that
+    constraints speak of and their weights (m,) as they are ordered, of the point that training starts from, and whether
+    the result is chosen on an eval_set: then all points that the run passes through are kept, else the last alone."""
     known = (fingerprints(queries.features), queries.offsets, queries.relevance, weights)
-    admissible = ranker._admissible()
-    names = () if admissible is None else admissible.attributes
-    columns = [repr(queries.attributes[name].tolist()).encode() for name in names]
+    columns = [repr(queries.attributes[name].tolist()).encode() for name in attributes]
     data = _digest([*(np.ascontiguousarray(array).tobytes() for array in known), *columns])
     return {
-        "class": type(ranker).__name__,
-        **params,
+        "class": kind,
+        **{name: _of_value(value, name) for name, value in sorted(params.items()) if name not in LIMITS},
         "data": data,
         "start": _digest([start.tobytes()]),
         "eval_set": str(judged),

@@ -9,24 +9,23 @@ The classes that can be saved are those of `rankopt.rankers.RANKERS`; what each 
 """
 
 import json
-from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from formulations.tables import load
 from rankopt.errors import ModelError
 from rankopt.persistence.archive import read_archive, write_archive
 from rankopt.persistence.values import Decoder, Encoder
-from rankopt.rankers import RANKERS
-
-if TYPE_CHECKING:
-    from rankopt.rankers.base import LinearRanker
 
 FORMAT = "rankopt model"
 VERSION = 1
 MANIFEST = "model.json"
 
+RANKERS = "rankopt.rankers:RANKERS"
+"""The closed list of what a file may be, loaded on use."""
 
-def save_model(model: "LinearRanker", path: str | PathLike[str]) -> None:
+
+def save_model(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted ranker of `rankopt.rankers` to `path`; a file there is replaced in one step or stays whole.
 
     Raises ModelError when the model, a parameter or a fitted attribute is not data (callbacks, random generators,
@@ -66,7 +65,8 @@ def load_model(path: str | PathLike[str]) -> Any:
 def _class_name(model: Any) -> str:
     kind = type(model)
     place = f"{kind.__module__}:{kind.__qualname__}"
-    for name, listed in RANKERS.items():
+    rankers: dict[str, str] = load(RANKERS)
+    for name, listed in rankers.items():
         if listed == place:
             return name
     if hasattr(model, "steps"):
@@ -77,7 +77,7 @@ def _class_name(model: Any) -> str:
         )
     if hasattr(model, "best_estimator_"):
         raise ModelError(f"A {kind.__name__} cannot be saved because it is a search; save its `best_estimator_`.")
-    raise ModelError(f"A {kind.__name__} cannot be saved because it is none of {', '.join(RANKERS)}.")
+    raise ModelError(f"A {kind.__name__} cannot be saved because it is none of {', '.join(load(RANKERS))}.")
 
 
 def _manifest(content: bytes) -> dict[str, Any]:
@@ -97,12 +97,11 @@ def _manifest(content: bytes) -> dict[str, Any]:
     return manifest
 
 
-def _model(manifest: dict[str, Any], decoder: Decoder) -> "LinearRanker":
+def _model(manifest: dict[str, Any], decoder: Decoder) -> Any:
     name = manifest.get("class")
-    if not isinstance(name, str) or name not in RANKERS:
-        raise ModelError(f"its class {str(name)[:80]!r} is none of {', '.join(RANKERS)}.")
-    module, attribute = RANKERS[name].split(":")
-    kind: type[LinearRanker] = getattr(import_module(module), attribute)
+    if not isinstance(name, str) or name not in load(RANKERS):
+        raise ModelError(f"its class {str(name)[:80]!r} is none of {', '.join(load(RANKERS))}.")
+    kind = load(load(RANKERS)[name])
     _known(manifest["params"], set(kind._get_param_names()) - set(kind._of_the_run), f"parameter of {name}")
     _known(manifest["fitted"], set(kind._saved), f"fitted attribute of {name}")
     model = kind(**{key: decoder.decode(value) for key, value in manifest["params"].items()})

@@ -9,6 +9,7 @@ from formulations.tables import member
 
 RANKERS = {
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
+    "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
     "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",

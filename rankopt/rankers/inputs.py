@@ -1,7 +1,7 @@
 """What a caller may pass to a ranker, read into one `Queries`."""
 
 from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,16 @@ from rankopt.data.values import lent
 from rankopt.errors import DataError
 from rankopt.rankers.row_attributes import row_attributes
 
-if TYPE_CHECKING:
-    from rankopt.rankers.rank_mixin import Shown
-
 QID_COLUMN = "qid"
 """The column of a data frame that names the query of each row; it is never a feature."""
+
+
+class Fitted(Protocol):
+    """A ranker, as far as its data go."""
+
+    n_queries_: int
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
 
 
 def without_qid_column(X: Any) -> tuple[Any, Iterable[Hashable] | None]:
@@ -27,7 +32,7 @@ def without_qid_column(X: Any) -> tuple[Any, Iterable[Hashable] | None]:
     return X[[column for column in columns if column != QID_COLUMN]], list(X[QID_COLUMN])
 
 
-def read_features(ranker: "Shown", X: Any, *, reset: bool) -> Any:
+def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     """The (N, d) features of an array, sparse matrix, data frame or `Queries`, in the order of its rows.
 
     With `reset` the ranker notes number and names of the features; without, it checks them.
@@ -43,7 +48,7 @@ def read_features(ranker: "Shown", X: Any, *, reset: bool) -> Any:
 
 
 def read_queries(
-    ranker: "Shown",
+    ranker: Fitted,
     X: Any,
     y: Any,
     *,
@@ -96,7 +101,7 @@ def read_queries(
     return Queries.from_arrays(lent(features), relevance, qid=ids, group=sizes, attributes=columns, feature_names=names)
 
 
-def check_queries_named(ranker: "Shown", X: Any, qid: Any, group: Any) -> None:
+def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
     """Raise DataError where a ranker was fitted on several queries and nothing says which rows belong together."""
     _, column = without_qid_column(X)
     if ranker.n_queries_ > 1 and not isinstance(X, Queries) and qid is None and group is None and column is None:
@@ -116,7 +121,7 @@ def documents_of(queries: Queries) -> NDArray[Any]:
     return documents
 
 
-def read_evaluation(ranker: "Shown", eval_set: Any, **ways: Any) -> Queries | None:
+def read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | None:
     """The data that a ranker chooses on: `(X, y)` or `Queries`, with `ways` (qid, group, attributes) as in fit."""
     if eval_set is None:
         if any(value is not None for value in ways.values()):
@@ -136,7 +141,7 @@ def read_evaluation(ranker: "Shown", eval_set: Any, **ways: Any) -> Queries | No
     return read_queries(ranker, *eval_set, **ways, reset=False)
 
 
-def read_row(ranker: "Shown", document: Any, name: str) -> NDArray[np.float64]:
+def read_row(ranker: Fitted, document: Any, name: str) -> NDArray[np.float64]:
     """The features (d,) of one document: a vector, a row of a data frame (with or without `qid`), a 1 × d matrix."""
     if hasattr(document, "to_frame"):  # a pandas Series: its index names the features
         document = document.to_frame().T
@@ -151,7 +156,7 @@ def read_row(ranker: "Shown", document: Any, name: str) -> NDArray[np.float64]:
     return np.asarray(row[0], dtype=np.float64)
 
 
-def _note(ranker: "Shown", queries: Queries) -> None:
+def _note(ranker: Fitted, queries: Queries) -> None:
     ranker.n_features_in_ = queries.n_features
     if queries.feature_names is not None:
         ranker.feature_names_in_ = np.array(queries.feature_names, dtype=object)
@@ -159,7 +164,7 @@ def _note(ranker: "Shown", queries: Queries) -> None:
         del ranker.feature_names_in_
 
 
-def _compare(ranker: "Shown", queries: Queries) -> None:
+def _compare(ranker: Fitted, queries: Queries) -> None:
     if queries.n_features != ranker.n_features_in_:
         raise DataError(
             f"X has {queries.n_features} features, but {type(ranker).__name__} is expecting "

@@ -16,17 +16,22 @@ from formulations.solvers.solver import Solver, suits
 from rankopt.constraints.admissible import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import bound_named
+from rankopt.losses.argmax_admissible import AdmissibleArgmax
+from rankopt.losses.argmax_positional import PositionalArgmax, told_apart
 from rankopt.losses.decay import parse_decay
+from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.risk.shard import Shard
-from rankopt.risk.sharding import constrained_shards, margin_shards
+from rankopt.risk.sharding import shards
+from rankopt.scorers.linear import row_scores
 
 if TYPE_CHECKING:
     from rankopt.data.arrangement import Arrangement
     from rankopt.data.queries import Queries
+    from rankopt.losses.loss import Loss
 
 __all__ = ["LargeMarginRanker"]
 
@@ -132,21 +137,23 @@ class LargeMarginRanker(OptimizedRanker):
                 f"measure {measure} cannot be trained because it is no inner product of position weights and gains; "
                 "train on nDCG@k, P@k or another positional measure and evaluate with it"
             )
-        if self.bound != "convex" and self.reference != "average":
-            raise OptionError(f"reference = {self.reference!r} is an option of the convex bound, not of {self.bound!r}")
-        decay = parse_decay(self.decay)
-        reference = bound_named(self.bound, **({"reference": self.reference} if self.bound == "convex" else {}))
+        decay, bound = parse_decay(self.decay), self._bound()
         admissible = self._admissible()
-        if admissible is None:
-            return margin_shards(queries, measure, decay, reference, self._argmax())
-        if self.reference != "average":
-            raise OptionError(
-                f"reference = {self.reference!r} follows the order of the input, which under constraints is no "
-                "admissible one; leave it at 'average': the reference is then one best admissible order"
+        w0 = np.zeros(0) if admissible is None else self._w0(queries)
+
+        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
+            queries = told_apart(queries, measure)
+            if admissible is None:
+                return queries, MarginLoss.build(PositionalArgmax.of(queries, measure, decay, self._argmax()), bound)
+            chosen, argmax = AdmissibleArgmax.of(
+                queries, measure, decay, admissible.of_queries, start, self._argmax_under_constraints()
             )
-        start = self._w0(queries)
-        solver = self._argmax_under_constraints()
-        return constrained_shards(queries, measure, decay, reference, solver, admissible, start)
+            return chosen, MarginLoss.build(argmax, bound)
+
+        def start(queries: Arrangement) -> Floats:
+            return row_scores(queries.features, queries.rows, w0)
+
+        return shards(queries, build)
 
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         admissible = self._admissible(constraints)
@@ -162,8 +169,15 @@ class LargeMarginRanker(OptimizedRanker):
     def _order_matters(self) -> bool:
         return bool(self.reference == "first")
 
+    def _bound(self) -> Bound:
+        if self.bound == "convex":
+            return bound_named("convex", reference=self.reference)
+        if self.reference != "average":
+            raise OptionError(f"reference = {self.reference!r} is an option of the convex bound, not of {self.bound!r}")
+        return bound_named(self.bound)
+
     def _start(self) -> Any:
-        return ("zeros" if self.bound == "convex" else "regression") if self.w0 is None else self.w0
+        return ("zeros" if self._bound().convex else "regression") if self.w0 is None else self.w0
 
     def _argmax(self) -> Solver:
         solver = named("exact") if self.argmax == "auto" else self._solver()

@@ -13,19 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.losses import BOUNDS
-from rankopt.losses.argmax_slots import EMPTY, matched
+from rankopt.losses import bound_named
+from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
+from rankopt.losses.margin import MarginLoss
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import documents_of, read_features, read_queries
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.regression import least_squares
-from rankopt.rankers.slots import benefit, matching_solver, reached, slot_scores, slot_weights
+from rankopt.rankers.slots import benefit, matching_solver, reached, slot_weights
 from rankopt.risk.shard import Shard
-from rankopt.risk.sharding import slot_shards
+from rankopt.risk.sharding import shards
+from rankopt.scorers.slots import Slots, slot_scores
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.arrangement import Arrangement
+    from rankopt.losses.loss import Loss
     from rankopt.optimize.concave_convex import Training
     from rankopt.optimize.objective import Objective
 
@@ -67,7 +70,7 @@ class MatchingRanker(OptimizedRanker):
         slots: int | None = None,
         *,
         slot_weight: Any = None,
-        bound: str = "convex",
+        bound: Any = "convex",
         w0: Any = None,
         method: Any = "bundle",
         argmax: Any = "auto",
@@ -107,13 +110,17 @@ class MatchingRanker(OptimizedRanker):
         self.slot_weight_ = slot_weights(self.slots, self.slot_weight, queries)
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
-        if self.bound not in BOUNDS:
-            raise OptionError(f"bound {self.bound!r} is unknown; known are {', '.join(BOUNDS)}")
+        bound, solver = bound_named(self.bound), matching_solver(self.argmax)
         worth = benefit(queries, slot_weights(self.slots, self.slot_weight, queries))
-        return slot_shards(queries, worth, self.bound, matching_solver(self.argmax))
+
+        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
+            chosen, argmax = SlotArgmax.of(queries, worth, solver)
+            return chosen, MarginLoss.build(argmax, bound)
+
+        return shards(queries, build, lambda linear: Slots(linear, worth.shape[1]))
 
     def _start(self) -> Any:
-        return ("zeros" if self.bound == "convex" else "regression") if self.w0 is None else self.w0
+        return ("zeros" if bound_named(self.bound).convex else "regression") if self.w0 is None else self.w0
 
     def _regression(self, queries: Arrangement) -> Floats:
         weights = np.repeat(queries.weights, np.diff(queries.offsets))

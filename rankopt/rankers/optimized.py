@@ -87,7 +87,7 @@ class OptimizedRanker(Pathed, LinearRanker):
 
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
         """The objective J that `fit` minimises on these queries, weights (m,) not normalised."""
-        check_options(self)
+        check_options(**self.get_params(deep=False))
         weights = np.ones(len(queries)) if weights is None else weights / weights.max()
         admissible = self._admissible()
         names = () if admissible is None else admissible.attributes
@@ -123,7 +123,11 @@ class OptimizedRanker(Pathed, LinearRanker):
         if self.checkpoint is None:
             return None, (), None
         checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
-        begun, steps = checkpoint.opened(identity(self, queries, weights, start, judged))
+        admissible = self._admissible()
+        names = () if admissible is None else admissible.attributes
+        matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
+        of_run = identity(type(self).__name__, matters, queries, names, weights, start, judged)
+        begun, steps = checkpoint.opened(of_run)
         return begun, steps, checkpoint.keep
 
     def _keep(self, outcome: Training, objective: Objective) -> None:

@@ -6,39 +6,27 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.risk.shard import Shard
-from rankopt.risk.sharding import pairwise_shards
+from rankopt.rankers.loss import LossRanker
 
 if TYPE_CHECKING:
-    from rankopt.data.arrangement import Arrangement
+    from rankopt.constraints.admissible import Admissible
 
 __all__ = ["PairwiseRanker"]
 
-Floats = NDArray[np.float64]
 
-
-class PairwiseRanker(OptimizedRanker):
-    """Minimises J(w) = (λ/2)‖w‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
+class PairwiseRanker(LossRanker):
+    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q mean over pairs y_i > y_j of query q of max(0, 1 - wᵀ(x_i - x_j)).
 
     Source: Herbrich, Graepel and Obermayer 2000; Joachims 2002. Each query counts alike (v_q = 1/m), whatever the
-    number of its pairs; a step costs O(n log n) a query.
-
-    Args:
-        measure: what `score` means and an eval_set is judged by; training does not use it.
-        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
-            verbose: as in `LargeMarginRanker`.
-
-    Fitted: `coef_`, `certificate_` (global), `history_`, `n_iter_`, `lam_`; with eval_set `eval_score_`.
+    number of its pairs; a step costs O(n log n) a query. The `LossRanker` with the loss "pairwise"; its arguments and
+    what is fitted are said there.
     """
 
     def __init__(
         self,
         measure: Any = "nDCG@10",
         *,
+        w0: Any = "zeros",
         method: Any = "bundle",
         master: Any = "auto",
         lam: float | None = 1e-2,
@@ -48,25 +36,15 @@ class PairwiseRanker(OptimizedRanker):
         time_limit: float | None = None,
         engine: Any = "threads",
         n_jobs: int | None = None,
+        random_state: Any = None,
         warm_start: bool = False,
         callbacks: Sequence[Callable[..., bool | None]] = (),
         checkpoint: Any = None,
         verbose: int = 0,
+        constraints: Admissible | None = None,
     ) -> None:
-        self.measure = measure
-        self.method = method
-        self.master = master
-        self.lam = lam
-        self.C = C
-        self.tol = tol
-        self.max_iter = max_iter
-        self.time_limit = time_limit
-        self.engine = engine
-        self.n_jobs = n_jobs
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.verbose = verbose
-
-    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
-        return pairwise_shards(queries)
+        super().__init__(
+            "pairwise", measure, w0=w0, method=method, master=master, lam=lam, C=C, tol=tol, max_iter=max_iter,
+            time_limit=time_limit, engine=engine, n_jobs=n_jobs, random_state=random_state, warm_start=warm_start,
+            callbacks=callbacks, checkpoint=checkpoint, verbose=verbose, constraints=constraints,
+        )  # fmt: skip

@@ -14,7 +14,6 @@ from rankopt.data.arrangement import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.argmax_slots import EMPTY
-from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -49,11 +48,6 @@ def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
             f"they count from 1 to {weights.size}, and 0 belongs nowhere; mend y, or give slots="
         )
     return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
-
-
-def slot_scores(features: Any, coef: Floats) -> Floats:
-    """(N, k) the score of each document for each slot."""
-    return np.stack([linear_scores(features, own) for own in coef], axis=1)
 
 
 def reached(queries: Queries, worth: Floats, placed: list[Ints]) -> Floats:

@@ -1,23 +1,34 @@
-"""What a shard is asked: plain data that goes wherever the shard is."""
+"""Values and planes of the risk at one w, asked of each shard."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from rankopt.risk.shard import Shard, ShardAt
+from rankopt.risk.shard import Shard
 
-__all__ = ["Question"]
+__all__ = ["PlanesAt", "ShardAt"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class ShardAt:
+    """A shard at one w. value, bound, heights: one a query that was asked for. slopes, references: one row a plane, the
+    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax."""
+
+    value: Floats
+    bound: Floats
+    heights: Floats
+    slopes: Floats
+    references: Floats
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class PlanesAt:
     """Values and planes of all queries of a shard at w.
 
     merged: the planes summed with the weights of the queries, or one a query.
@@ -34,4 +45,18 @@ class Question:
     queries: tuple[int, int] | None = None
 
     def __call__(self, shard: Shard) -> ShardAt:
-        return shard.answer(self)
+        first, last = shard.own(self.queries)
+        if first >= last:
+            none, planes = np.zeros(0), np.zeros((1 if self.merged else 0, shard.scorer.dimensions))
+            return ShardAt(none, none, none, planes, planes, 0.0)
+        known = shard.touched(self.touch)
+        whole = last - first == len(shard)
+        loss = known.loss if whole else known.loss.only(first, last)
+        there = loss.at(shard.scores(self.w, first, last), self.prove)
+        if known.loss.convex and (whole or not self.merged):
+            (slopes,) = shard.summed((there.placed,), first, last, self.merged)
+            references = shard.references(known, self.merged)
+            references = references if self.merged else references[first:last]
+        else:
+            slopes, references = shard.summed((there.placed, there.reference), first, last, self.merged)
+        return ShardAt(there.value, there.bound, there.height, slopes, references, there.seconds)

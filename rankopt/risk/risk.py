@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import EngineError
-from rankopt.risk.planes_at import Question
-from rankopt.risk.shard import Shard, ShardAt
+from rankopt.risk.planes_at import PlanesAt
+from rankopt.risk.shard import Answer, Question, Shard
 
 __all__ = ["Engine", "Planes", "Risk"]
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 class Engine(Protocol):
     """Who computes the shards: asks each of them the question and keeps their order."""
 
-    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]: ...
+    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class Risk:
     @property
     def features(self) -> int:
         """The length of w."""
-        return self.shards[0].dimensions
+        return self.shards[0].scorer.dimensions
 
     @cached_property
     def weights(self) -> Floats:
@@ -72,7 +72,7 @@ class Risk:
 
         `prove` takes the bound from dual prices of every ranking, which costs more than the rankings.
         """
-        parts = self.engine.map(Question(w, merged, prove, self.touch, queries), self.shards)
+        parts = self.engine.map(PlanesAt(w, merged, prove, self.touch, queries), self.shards)
         if len(parts) != len(self.shards):
             raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
 

@@ -1,41 +1,36 @@
-"""A part of the data that is computed in one place: whole queries, their features and their loss."""
+"""A part of the data that is computed in one place: whole queries, from parameters to scores, and their loss."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.losses.loss import Loss
-from rankopt.risk.planes_at import Question
-from rankopt.scorers.linear import pair_sums, parts_of, row_scores, row_sums
+from rankopt.scorers.linear import parts_of
+from rankopt.scorers.scorer import Scorer
 
-__all__ = ["Shard", "ShardAt"]
+__all__ = ["Answer", "Question", "Shard"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Answer = TypeVar("Answer")
+Told = TypeVar("Told", covariant=True)
 
 
-@dataclass(frozen=True, eq=False)
-class ShardAt:
-    """A shard at one w. value, bound, heights: one a query that was asked for. slopes, references: one row a plane, the
-    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax."""
+class Question(Protocol[Told]):
+    """What a shard is asked: plain data that goes wherever the shard is."""
 
-    value: Floats
-    bound: Floats
-    heights: Floats
-    slopes: Floats
-    references: Floats
-    seconds: float
+    def __call__(self, shard: Shard) -> Told: ...
 
 
 @dataclass(eq=False)
-class Remembered:
-    """What holds from question to question: the majorant that touches at `touch`, and its references summed."""
+class Touched:
+    """The majorant that touches a loss at `touch`, and its references summed, which hold until it is asked
+    elsewhere."""
 
     touch: Floats | None
     loss: Loss
@@ -44,108 +39,63 @@ class Remembered:
 
 @dataclass(frozen=True, eq=False)
 class Shard:
-    """Queries first, first + 1, ... of a risk: their documents are `rows` (n,) of the table `features`, cut by offsets
-    (m + 1,); their weights (m,) in the risk, and their loss.
+    """Queries first, first + 1, ... of a risk: their documents, cut by offsets (m + 1,), get their scores from
+    `scorer`; their weights (m,) in the risk, and their loss.
 
-    slots: None where w (d,) gives a document one score; else w is (slots, d) in a row, and scores have a column a slot.
     remembered: for the shard itself; it saves work and changes no answer.
     """
 
-    features: Any
-    rows: Ints
+    scorer: Scorer
     offsets: Ints
     weights: Floats
     loss: Loss
-    slots: int | None = None
     first: int = 0
-    remembered: dict[str, Remembered] = field(default_factory=dict, repr=False)
+    remembered: dict[str, Touched] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return int(self.weights.size)
 
-    @property
-    def dimensions(self) -> int:
-        """The length of w."""
-        return int(self.features.shape[1]) * (self.slots or 1)
-
-    def scores(self, w: Floats, queries: tuple[int, int] | None = None) -> Floats:
-        """X w (n,), or X Wᵀ (n, slots); of the queries first <= q < last of the shard, if `queries` says so."""
-        if queries is None or queries == (0, len(self)):
-            rows, turns = self.rows, self._turns
-        else:
-            rows, turns = self.rows[slice(*self.offsets[list(queries)])], None
-        if self.slots is None:
-            return row_scores(self.features, rows, w, turns)
-        return np.stack([row_scores(self.features, rows, own, turns) for own in w.reshape(self.slots, -1)], axis=1)
-
-    def answer(self, question: Question) -> ShardAt:
-        """Values and planes of the queries asked for that are here."""
-        low, high = self._own(question.queries)
-        if low >= high:
-            none, planes = np.zeros(0), np.zeros((1 if question.merged else 0, self.dimensions))
-            return ShardAt(none, none, none, planes, planes, 0.0)
-        known = self._touched(question.touch)
-        whole = high - low == len(self)
-        loss = known.loss if whole else known.loss.only(low, high)
-        there = loss.at(self.scores(question.w, (low, high)), question.prove)
-        if known.loss.convex and (whole or not question.merged):
-            (slopes,) = self._summed((there.placed,), low, high, question.merged)
-            references = self._references(known, question)[slice(low, high) if not question.merged else slice(None)]
-        else:
-            slopes, references = self._summed((there.placed, there.reference), low, high, question.merged)
-        return ShardAt(there.value, there.bound, there.height, slopes, references, there.seconds)
-
-    def _own(self, queries: tuple[int, int] | None) -> tuple[int, int]:
-        """Which of these queries of the risk are here, counted within the shard."""
+    def own(self, queries: tuple[int, int] | None) -> tuple[int, int]:
+        """Which of these queries of the risk are here, counted within the shard; all if None."""
         if queries is None:
             return 0, len(self)
         return max(queries[0] - self.first, 0), min(queries[1] - self.first, len(self))
 
-    def _touched(self, touch: Floats | None) -> Remembered:
+    def scores(self, w: Floats, first: int = 0, last: int | None = None) -> Floats:
+        """The scores of the documents of the queries first <= q < last, (n,) or (n, slots)."""
+        last = len(self) if last is None else last
+        return self.scorer.scores(w, int(self.offsets[first]), int(self.offsets[last]))
+
+    def touched(self, touch: Floats | None) -> Touched:
         """The loss, or its majorant that touches at `touch`; worked out once for each."""
         known = self.remembered.get("last")
         if known is None or not _same(known.touch, touch):
             loss = self.loss if touch is None else self.loss.majorant(self.scores(touch))
-            known = self.remembered["last"] = Remembered(touch, loss)
+            known = self.remembered["last"] = Touched(touch, loss)
         return known
 
-    def _references(self, known: Remembered, question: Question) -> Floats:
+    def references(self, known: Touched, merged: bool) -> Floats:
         """The summed references of a loss whose reference is fixed; worked out once."""
-        if question.merged not in known.references:
-            weights = known.loss.reference_weights(np.zeros(self.rows.size))
-            (known.references[question.merged],) = self._summed((weights,), 0, len(self), question.merged)
-        return known.references[question.merged]
+        if merged not in known.references:
+            zeros = np.zeros(int(self.offsets[-1]))
+            weights = known.loss.reference_weights(zeros)
+            (known.references[merged],) = self.summed((weights,), 0, len(self), merged)
+        return known.references[merged]
 
-    def _summed(self, rs: tuple[Floats, ...], low: int, high: int, merged: bool) -> tuple[Floats, ...]:
-        """Σ r × feature row of each r, over all queries with their weights, or for each query; slot by slot."""
-        if rs[0].ndim == 2:
-            slots = [self._summed(tuple(map(np.ascontiguousarray, own)), low, high, merged) for own in _columns(rs)]
-            return tuple(np.hstack(part) for part in zip(*slots, strict=True))
-        offsets = self.offsets[low : high + 1]
-        rows, bounds = self.rows[offsets[0] : offsets[-1]], offsets - offsets[0]
+    def summed(self, slopes: tuple[Floats, ...], first: int, last: int, merged: bool) -> tuple[Floats, ...]:
+        """Σ r × ∂s/∂w of each r, for the queries first <= q < last: over all of them with their weights (1,
+        dimensions), or one a query."""
+        bounds = self.offsets[first : last + 1]
         if merged:
-            spread = np.repeat(self.weights[low:high], np.diff(offsets))
-            rs = tuple(r * spread for r in rs)
-            bounds = self._parts if high - low == len(self) else parts_of(bounds)
-        if len(rs) == 1:
-            sums: tuple[Floats, ...] = (row_sums(self.features, rows, rs[0], bounds),)
-        else:
-            sums = pair_sums(self.features, rows, rs[0], rs[1], bounds)
+            spread = np.repeat(self.weights[first:last], np.diff(bounds))
+            slopes = tuple(r * (spread if r.ndim == 1 else spread[:, None]) for r in slopes)
+            bounds = self._parts if last - first == len(self) else parts_of(bounds - bounds[0]) + bounds[0]
+        sums = self.scorer.pull(slopes, bounds)
         return tuple(part.sum(axis=0, keepdims=True) for part in sums) if merged else sums
-
-    @cached_property
-    def _turns(self) -> Ints:
-        """The documents as they lie in memory."""
-        return np.argsort(self.rows)
 
     @cached_property
     def _parts(self) -> Ints:
         return parts_of(self.offsets)
-
-
-def _columns(rs: tuple[Floats, ...]) -> Iterator[tuple[Floats, ...]]:
-    """The columns of several matrices of one shape, side by side."""
-    return zip(*(r.T for r in rs), strict=True)
 
 
 def _same(one: Floats | None, other: Floats | None) -> bool:

@@ -1,4 +1,4 @@
-"""The two products with the features that a step of training needs: X w, and sums of Xᵀ r over parts.
+"""Linear scores, and the two products with the features that a step of training needs: X w, and sums of Xᵀ r.
 
 Features may be dense (a memory-mapped file is one) or CSR, float32 or float64; sums are in float64. Documents name
 their rows, so the features stay where they are. All threads work; how many there are changes no bit.
@@ -6,6 +6,8 @@ their rows, so the features stay where they are. All threads work; how many ther
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,14 +15,44 @@ from numpy.typing import NDArray
 
 from formulations.threads import share
 
-__all__ = ["pair_sums", "parts_of", "row_scores", "row_sums"]
-
+__all__ = ["Linear", "linear_scores", "pair_sums", "parts_of", "row_scores", "row_sums"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 PART = 1 << 11
 """Rows, about, that one thread takes at a time; sums are taken in parts of this size and then added up."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """s_i = ⟨features[rows[i]], w⟩: document i has row rows[i] of the table."""
+
+    features: Any
+    rows: Ints
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.features.shape[1])
+
+    def with_features(self, features: Any) -> Linear:
+        return Linear(features, self.rows)
+
+    def scores(self, w: Floats, first: int, last: int) -> Floats:
+        if (first, last) == (0, self.rows.size):
+            return row_scores(self.features, self.rows, w, self._turns)
+        return row_scores(self.features, self.rows[first:last], w)
+
+    def pull(self, slopes: tuple[Floats, ...], bounds: Ints) -> tuple[Floats, ...]:
+        rows, parts = self.rows[bounds[0] : bounds[-1]], bounds - bounds[0]
+        if len(slopes) == 2:
+            return pair_sums(self.features, rows, *slopes, parts)
+        return tuple(row_sums(self.features, rows, r, parts) for r in slopes)
+
+    @cached_property
+    def _turns(self) -> Ints:
+        """The documents as they lie in memory."""
+        return np.argsort(self.rows)
 
 
 def parts_of(offsets: Ints, rows: int = PART) -> Ints:
@@ -98,9 +130,6 @@ def _parts_at_once(rows: Ints, parts: int) -> int:
 def _entries(features: Any) -> tuple[Any, Any, Any]:
     """Values, columns and bounds of rows of a CSR table."""
     return features.data, features.indices, features.indptr
-
-
-Floats = NDArray[np.float64]
 
 
 def linear_scores(features: Any, coef: Floats) -> Floats:

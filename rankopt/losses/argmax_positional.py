@@ -1,0 +1,149 @@
+"""Rankings: r(π) = c[π], the decay of the position where each document stands [ORM, eq. 15]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations import ranking, solve_batch
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.solvers.solver import Solver
+from formulations.threads import share_ranges
+from rankopt.data.arrangement import Arrangement
+from rankopt.errors import OptionError
+from rankopt.losses.argmax import Found
+from rankopt.losses.by_query import QUERY_ROWS, mean_of_runs, query_of_row, sorted_rows
+from rankopt.losses.decay import Decay
+from rankopt.losses.ties import alike, shared
+from rankopt.measures.positional import Positional
+
+__all__ = ["PositionalArgmax", "told_apart"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EXACTLY = 2
+"""Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
+
+
+def told_apart(queries: Arrangement, measure: Positional) -> Arrangement:
+    """The queries that have something to order: their best order is worth more than their worst."""
+    relevance, offsets = queries.graded, queries.offsets
+    gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
+    query = query_of_row(offsets)
+    best, worst = gain[sorted_rows(query, gain)], gain[sorted_rows(query, -gain)]
+    useful = np.add.reduceat(discount * (best - worst), offsets[:-1]) > 0
+    return queries.learnable(useful, f"{measure} tells apart")
+
+
+@dataclass(frozen=True, eq=False)
+class PositionalArgmax:
+    """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores do not matter."""
+
+    problem: RankTwoBatch
+    solver: Solver
+
+    @classmethod
+    def of(cls, queries: Arrangement, measure: Positional, decay: Decay, solver: Solver) -> PositionalArgmax:
+        """Of a measure and a decay, for these queries."""
+        gain = measure.gain(queries.graded, queries.offsets)
+        problem = ranking(
+            np.zeros(gain.size),
+            gain,
+            discount=measure.discount,
+            decay=lambda n: decay.weights(n, measure),
+            offsets=queries.offsets,
+        )
+        return cls(problem, solver)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.problem.scores.shape
+
+    @property
+    def offsets(self) -> Ints:
+        return self.problem.offsets
+
+    @cached_property
+    def best(self) -> Floats:
+        rows = sorted_rows(query_of_row(self.offsets), self.problem.gain)
+        return np.add.reduceat(self.problem.discount * self.problem.gain[rows], self.offsets[:-1])
+
+    @cached_property
+    def kind(self) -> Ints:
+        """(N,) documents of equal gain have equal ones."""
+        return alike(self.problem.gain)
+
+    def at(self, scores: Floats, prove: bool = False) -> Found:
+        answer = solve_batch(self.problem.with_scores(scores), self.solver)
+        answer = answer.proved(exactly=EXACTLY) if prove else answer
+        problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
+        given = (problem.gain, problem.discount, problem.decay, self.offsets, answer.order)
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*given, first, last, slope, earned))
+        return Found(shared(slope, scores, self.kind, self.offsets), earned, answer.value, answer.bound, answer.seconds)
+
+    def best_reference(self, which: str = "average") -> Floats:
+        """The mean over all orders that are best by gain; "first": equal gains in the order of the input, as in the
+        papers, which makes that order a part of the problem."""
+        if which not in ("average", "first"):
+            raise OptionError(f"reference {which!r} is neither 'average' nor 'first'")
+        query = query_of_row(self.offsets)
+        rows = sorted_rows(query, self.problem.gain)
+        weights, decay = np.empty(rows.size), self.problem.decay
+        weights[rows] = decay if which == "first" else mean_of_runs(decay, query, self.problem.gain[rows])
+        return weights
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        """Sorted by gain, inside equal gains by score, then inside each run of positions with one discount (all those
+        beyond a cut-off are such a run) by score again; documents alike in both share theirs."""
+        from rankopt.losses.positional_references import best_by_score
+
+        problem, weights = self.problem, np.empty(scores.size)
+        given = (scores, problem.gain, problem.discount, problem.decay, self.offsets)
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: best_by_score(*given, first, last, weights))
+        return weights
+
+    def by_score(self, scores: Floats) -> Floats:
+        """The decay by rank of score, documents of equal score share theirs."""
+        from rankopt.losses.positional_references import by_score
+
+        weights = np.empty(scores.size)
+        given = (scores, self.problem.decay, self.offsets)
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
+        return weights
+
+    def only(self, first: int, last: int) -> PositionalArgmax:
+        all_, (low, high) = self.problem, self.offsets[[first, last]]
+        rows = slice(int(low), int(high))
+        offsets = self.offsets[first : last + 1] - low
+        problem = RankTwoBatch(all_.scores[rows], all_.gain[rows], all_.discount[rows], all_.decay[rows], offsets)
+        return replace(self, problem=problem)
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS))
+def _placed(
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    order: Ints,
+    first: int,
+    last: int,
+    slope: Floats,
+    earned: Floats,
+) -> None:
+    """For the queries first <= q < last, order[low + i] the document (counted within its query) at position i: slope
+    the decay of the position where each document stands, earned = a[π]ᵀb."""
+    for q in range(first, last):
+        low, high = offsets[q], offsets[q + 1]
+        total = 0.0
+        for i in range(low, high):
+            document = low + order[i]
+            slope[document] = decay[i]
+            total += discount[i] * gain[document]
+        earned[q] = total

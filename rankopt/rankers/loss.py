@@ -1,0 +1,94 @@
+"""A ranker for any loss of the scores, by the same loop and with the same certificate."""
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankopt.losses import loss_named
+from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.risk.sharding import shards
+
+if TYPE_CHECKING:
+    from rankopt.constraints.admissible import Admissible
+    from rankopt.data.arrangement import Arrangement
+    from rankopt.losses.loss import Loss
+    from rankopt.risk.shard import Shard
+
+__all__ = ["LossRanker"]
+
+
+class LossRanker(OptimizedRanker):
+    """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w), v_q = 1/m unless queries have weights, over the queries
+    that have documents of different grades.
+
+    Args:
+        loss: a name of `rankopt.losses.LOSSES`, or a function (relevance, offsets) to a `rankopt.losses.loss.Loss` of
+            your own; `rankopt.testing.check_loss` checks it.
+        measure: what `score` means and an eval_set is judged by; training does not use it.
+        w0: "zeros" (default), "regression" (least squares on the gains of the measure), or an array (d,).
+        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
+        method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, random_state, warm_start, callbacks,
+            checkpoint, verbose: as in `LargeMarginRanker`.
+
+    Fitted: `coef_`, `certificate_` (global where the loss is convex, else stationary), `history_`, `n_iter_`, `w0_`,
+    `lam_`; with eval_set `eval_score_`.
+    """
+
+    def __init__(
+        self,
+        loss: Any = "pairwise",
+        measure: Any = "nDCG@10",
+        *,
+        w0: Any = "zeros",
+        method: Any = "bundle",
+        master: Any = "auto",
+        lam: float | None = 1e-2,
+        C: float | None = None,
+        tol: float = 1e-3,
+        max_iter: int = 2000,
+        time_limit: float | None = None,
+        engine: Any = "threads",
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        warm_start: bool = False,
+        callbacks: Sequence[Callable[..., bool | None]] = (),
+        checkpoint: Any = None,
+        verbose: int = 0,
+        constraints: Admissible | None = None,
+    ) -> None:
+        self.loss = loss
+        self.measure = measure
+        self.w0 = w0
+        self.method = method
+        self.master = master
+        self.lam = lam
+        self.C = C
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.constraints = constraints
+
+    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
+        factory = loss_named(self.loss)
+
+        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
+            grades, starts = queries.graded, queries.offsets[:-1]
+            useful = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
+            queries = queries.learnable(useful, "have different grades")
+            return queries, factory(queries.graded, queries.offsets)
+
+        return shards(queries, build)
+
+    def _start(self) -> Any:
+        return self.w0
