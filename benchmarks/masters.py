@@ -21,7 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 from formulations.solvers.block_ascent import BlockAscent
-from master_corpus import nasty, solved
+from problems.masters import nasty, solved
 
 from formulations import FormulationError, accepting, solve
 from formulations.forms.grouped_simplex import GroupedSimplexQP

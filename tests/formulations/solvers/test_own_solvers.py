@@ -1,0 +1,93 @@
+"""A solver of one's own is judged like any other; commercial ones appear where they are installed."""
+
+import numpy as np
+import pytest
+from planted.solvers import HONEST, backwards, boasting, honest, raising
+from scipy.optimize import linear_sum_assignment
+
+import formulations
+from formulations import Answer, Assignment, GroupedSimplexQP, RankTwoAssignment, UnknownSolver, accepting, own, solve
+from formulations.errors import Crashed, NoAnswer
+from formulations.solvers import named, specs
+from formulations.solvers.cvxpy import Cvxpy
+from formulations.solvers.own import imported
+from formulations.testing import check_solver
+from rankopt.data import load_sample
+from rankopt.rankers import LargeMarginRanker
+
+COMMERCIAL = ("COPT", "CUOPT", "GUROBI", "MOSEK", "XPRESS")
+
+
+def matched(problem):
+    return linear_sum_assignment(problem.masked_profit(), maximize=True)[1]
+
+
+@pytest.mark.parametrize("solver", [own(matched, accepts=Assignment), HONEST], ids=lambda one: one.spec)
+def test_an_honest_function_passes_the_checks_that_our_solvers_pass(solver):
+    assert "RankTwoBatch: all at once" in check_solver(solver)
+
+
+def test_a_function_that_is_not_optimal_fails_them():
+    with pytest.raises(AssertionError, match="own:backwards"):
+        check_solver(own(backwards, accepts=RankTwoAssignment))
+
+
+def test_it_trains_a_ranker_to_the_same_objective():
+    few = load_sample("les-miserables").train.select(range(4))
+    options = {"bound": "convex", "decay": "linear", "lam": 1.0}
+    usual = LargeMarginRanker("nDCG@3", **options).fit(few).certificate_
+    swapped = LargeMarginRanker("nDCG@3", argmax=own(matched, accepts=Assignment), **options).fit(few).certificate_
+    assert abs(swapped.primal - usual.primal) <= usual.gap + swapped.gap
+
+
+def test_claims_of_a_solution_are_kept_apart_from_what_is_proven():
+    problem = formulations.ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0])
+    solution = solve(problem, own(boasting, accepts=RankTwoAssignment))
+    assert solution.details["told_bound"] == solution.value
+    assert solution.details["told_bound"] < solve(problem).value <= solution.bound
+
+
+def test_what_goes_wrong_has_a_name():
+    problem = formulations.ranking([0.5, 0.2], [1.0, 0.0], discount=[1.0], decay=[1.0])
+    with pytest.raises(Crashed, match="ZeroDivisionError: planted") as error:
+        solve(problem, own(raising, accepts=RankTwoAssignment))
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+    for nothing in (lambda problem: None, lambda problem: np.array([0.5]), lambda problem: Answer(np.array([7]))):
+        with pytest.raises(NoAnswer):
+            solve(problem, own(nothing, accepts=RankTwoAssignment))
+    with pytest.raises(UnknownSolver, match="give forms"):
+        own(honest, accepts=int)
+    with pytest.raises(UnknownSolver, match="give forms"):
+        own(honest, accepts=())
+
+
+def test_a_function_may_decline():
+    solver = own(matched, accepts=Assignment, declines=lambda problem: "too large" if problem.documents > 2 else None)
+    small = formulations.matching([[1.0, 2.0]])
+    assert solve(small, solver).value == 2.0
+    with pytest.raises(formulations.Unsupported, match="too large"):
+        solve(formulations.matching([[1.0, 2.0, 3.0]]), solver)
+
+
+def test_solvers_are_found_by_place():
+    assert imported("planted.solvers:HONEST") is HONEST
+    assert imported("formulations.solvers.scipy:Scipy") == named("scipy")
+    for wrong in ("planted.solvers:honest", "planted.solvers:NEVER", "no_such_module:x", "planted"):
+        with pytest.raises(UnknownSolver):
+            imported(wrong)
+
+
+def test_commercial_solvers_appear_where_cvxpy_finds_them(monkeypatch):
+    import cvxpy
+
+    there = cvxpy.installed_solvers()
+    assert not {f"cvxpy:{name}" for name in COMMERCIAL} & set(specs()) - {f"cvxpy:{name}" for name in there}
+    monkeypatch.setattr(cvxpy, "installed_solvers", lambda: [*there, *COMMERCIAL])
+    names = {f"cvxpy:{name}" for name in COMMERCIAL}
+    assert names <= set(specs())
+    assert names <= set(accepting(RankTwoAssignment))
+    # Masters need quadratic objectives or second-order cones; cuOPT has neither in this cvxpy.
+    assert names - {"cvxpy:CUOPT"} <= set(accepting(GroupedSimplexQP))
+    assert named("cvxpy:gurobi") == Cvxpy("GUROBI")
+    problem = formulations.matching([[1.0, 2.0]])
+    assert names <= set(accepting(problem))

@@ -1,0 +1,1 @@
+"""Solvers with planted faults, in modules that workers can import."""

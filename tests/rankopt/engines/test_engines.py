@@ -1,0 +1,311 @@
+"""Engines: the same bits from all of them, whatever dies on the way; and nothing left behind."""
+
+import copy
+import gc
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from planted.doomed import Bound, Dying, Failing, Fatal
+from problems.same_bits import assert_same
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from formulations.errors import InvalidProblem
+from rankopt.data.queries import Queries
+from rankopt.engines import ENGINES, engine_named
+from rankopt.engines.dask import Dask
+from rankopt.engines.mapped_shards import stow
+from rankopt.engines.processes import Processes
+from rankopt.engines.serial import Serial
+from rankopt.errors import EngineError, OptionError
+from rankopt.losses import plan
+from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
+
+BOUNDS = ["convex", "tie-aware", "nonconvex"]
+OTHERS = [name for name in ENGINES if name != "serial"]
+REMOTE = ["dask", "processes"]
+TABLES = ["float64", "float32", "csr", "memmap", "memmapped csr"]
+
+
+@pytest.fixture(autouse=True)
+def many_shards(monkeypatch):
+    monkeypatch.setattr(plan, "SHARD_ROWS", 40)
+
+
+@pytest.fixture(scope="module")
+def engines():
+    """One engine of each name, with two workers, for many fits."""
+    opened = {name: engine_named(name, 2) for name in ENGINES}
+    yield opened
+    for engine in opened.values():
+        if hasattr(engine, "close"):
+            engine.close()
+
+
+def made(seed=0, queries=16, documents=10, features=4):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(queries * documents, features)), 1)
+    truth = X @ np.linspace(1, -1, features) + 0.7 * rng.normal(size=len(X))
+    return X, np.digitize(truth, [0.3, 1.2]).astype(float), np.repeat(np.arange(queries), documents)
+
+
+def mapped(array, file):
+    """The same numbers in a file, some way in, mapped into memory."""
+    with open(file, "wb") as written:
+        written.write(b"\0" * 64)
+        array.tofile(written)
+    return np.memmap(file, array.dtype, "r", 64, array.shape)
+
+
+def stored(kind, X, folder):
+    """The features as a table of this kind."""
+    if kind == "memmap":
+        return mapped(X, folder / "X")
+    if "csr" in kind:
+        sparse = csr_array(np.where(np.abs(X) > 0.3, X, 0))
+        if kind == "csr":
+            return sparse
+        parts = [mapped(getattr(sparse, name), folder / name) for name in ("data", "indices", "indptr")]
+        return csr_array(tuple(parts), shape=sparse.shape, copy=False)
+    return X.astype(kind)
+
+
+def children():
+    return [process for process in psutil.Process().children(recursive=True) if process.is_running()]
+
+
+def left_behind(before, folder):
+    """Processes and files that were not there before."""
+    return {process.pid for process in children()} - before, list(folder.iterdir())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_all_engines_give_the_same_bits(bound, kind, engines, tmp_path):
+    X, y, qid = made()
+    queries = Queries.from_arrays(stored(kind, X, tmp_path), y, qid=qid)
+    ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=0.03)
+    alone = clone(ranker).set_params(engine=Serial()).fit(queries)
+    assert len(alone.objective(queries).risk.shards) == 4
+    for name in OTHERS:
+        assert_same(clone(ranker).set_params(engine=Borrowed(engines[name])).fit(queries), alone)
+
+
+class Borrowed:
+    """An engine that is no copy, whatever copies the ranker: its workers serve all tests."""
+
+    def __init__(self, engine):
+        self.engine = engine
+
+    def map(self, question, shards):
+        return self.engine.map(question, shards)
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@pytest.mark.parametrize(
+    "ranker",
+    [
+        PairwiseRanker(lam=0.01),
+        MatchingRanker(lam=0.01),
+        MatchingRanker(bound="nonconvex", lam=0.1),
+        LargeMarginRanker("P@3", bound="convex", lam=0.1, method="cutting_planes"),
+        LargeMarginRanker("nDCG@5", lam=0.1, max_iter=3),
+    ],
+    ids=str,
+)
+def test_all_rankers_methods_and_limits_agree_on_all_engines(ranker, engines):
+    X, y, qid = made(seed=1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        alone = clone(ranker).set_params(engine=Serial()).fit(X, y, qid=qid)
+        for name in OTHERS:
+            assert_same(clone(ranker).set_params(engine=Borrowed(engines[name])).fit(X, y, qid=qid), alone)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_limits_return_the_best_so_far_and_say_so(engine, engines):
+    X, y, qid = made()
+    for options, words in (({"max_iter": 2}, "max_iter"), ({"time_limit": 1e-9}, "time_limit passed")):
+        ranker = LargeMarginRanker("nDCG@5", lam=1e-3, engine=Borrowed(engines[engine]), **options)
+        with pytest.warns(ConvergenceWarning, match=words):
+            ranker.fit(X, y, qid=qid)
+        assert ranker.certificate_.bound <= ranker.certificate_.primal
+        assert words in ranker.certificate_.stop
+
+
+@pytest.mark.parametrize("engine", REMOTE)
+@pytest.mark.parametrize("bound", ["convex", "nonconvex"])
+def test_workers_killed_in_mid_step_change_nothing(engine, bound, engines, tmp_path):
+    X, y, qid = made()
+    marks = tmp_path / "marks"
+    marks.mkdir()
+    deaths = []
+
+    def doom(step, state):
+        """The worker that solves next is killed."""
+        if step.step in (2, 5):
+            (marks / str(step.step)).touch()
+            deaths.append(step.step)
+
+    ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=0.03, callbacks=[doom])
+    ranker.set_params(engine=Borrowed(engines[engine]), argmax=Dying(folder=str(marks), safe=os.getpid()))
+    ranker.fit(X, y, qid=qid)
+    assert deaths == [2, 5]
+    assert list(marks.iterdir()) == []
+    assert_same(ranker, LargeMarginRanker("nDCG@5", bound=bound, lam=0.03).fit(X, y, qid=qid))
+
+
+@pytest.mark.parametrize("engine", REMOTE)
+def test_workers_that_always_die_are_an_error(engine, engines):
+    X, y, qid = made()
+    ranker = LargeMarginRanker(argmax=Fatal(safe=os.getpid()), engine=Borrowed(engines[engine]))
+    with pytest.raises(EngineError, match="fewer workers"):
+        ranker.fit(X, y, qid=qid)
+    ranker.set_params(argmax="exact").fit(X, y, qid=qid)  # the engine lives on
+
+
+@pytest.mark.parametrize("engine", REMOTE)
+def test_errors_in_workers_arrive_as_they_are(engine, engines):
+    X, y, _ = made()
+    qid = np.repeat(np.arange(14), [10] * 12 + [30, 10])
+    ranker = LargeMarginRanker(argmax=Failing(limit=30), engine=Borrowed(engines[engine]))
+    with pytest.raises(InvalidProblem, match="30 documents"):
+        ranker.fit(X, y, qid=qid)
+    ranker.set_params(argmax=Failing(limit=31)).fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("engine", REMOTE)
+def test_what_cannot_be_sent_is_an_option_error(engine, engines):
+    X, y, qid = made()
+    ranker = LargeMarginRanker(argmax=Bound(held=lambda: 1), engine=Borrowed(engines[engine]))
+    with pytest.raises(OptionError, match="threads"):
+        ranker.fit(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("engine", REMOTE)
+@pytest.mark.parametrize("end", ["fit", "error", "interruption"])
+def test_an_engine_by_name_leaves_nothing_behind(engine, end, scratch):
+    X, y, qid = made()
+    before, seen = {process.pid for process in children()}, []
+
+    def watch(step, state):
+        seen.append(left_behind(before, scratch))
+        if end == "interruption" and step.step == 2:
+            raise KeyboardInterrupt
+        if end == "error":
+            raise ZeroDivisionError
+
+    ranker = LargeMarginRanker(lam=0.1, engine=engine, n_jobs=2, callbacks=[watch])
+    errors = {"fit": (), "error": ZeroDivisionError, "interruption": KeyboardInterrupt}
+    try:
+        ranker.fit(X, y, qid=qid)
+    except errors[end]:
+        pass
+    else:
+        assert end == "fit"
+    assert hasattr(ranker, "coef_") == (end != "error")
+    processes, files = seen[0]
+    assert len(processes) >= 2
+    assert files
+    assert left_behind(before, scratch) == (set(), [])
+
+
+@pytest.mark.parametrize("engine", [Processes(2), Dask(2)], ids=REMOTE[::-1])
+def test_an_engine_object_stays_open_until_it_is_closed_or_gone(engine, scratch):
+    X, y, qid = made()
+    before = {process.pid for process in children()}
+    for end in ("close", "collected"):
+        own = copy.deepcopy(engine)
+        ranker = LargeMarginRanker(lam=0.1, engine=own).fit(X, y, qid=qid)
+        open_after_fit = left_behind(before, scratch)[0]
+        assert open_after_fit
+        ranker.fit(X, y, qid=qid)
+        assert left_behind(before, scratch)[0] == open_after_fit
+        if end == "close":
+            own.close()
+        del own, ranker
+        gc.collect()
+        assert left_behind(before, scratch) == (set(), [])
+    assert copy.deepcopy(engine) == engine
+
+
+@pytest.mark.parametrize("engine", ["processes", Processes(2)], ids=str)
+def test_a_path_leaves_nothing_behind(engine, scratch):
+    X, y, qid = made()
+    before = {process.pid for process in children()}
+    ranker = LargeMarginRanker(bound="convex", engine=engine, n_jobs=2)
+    path = ranker.path(X, y, qid=qid, lams=[1.0, 0.1])
+    assert left_behind(before, scratch) == (set(), [])
+    alone = LargeMarginRanker(bound="convex", engine="serial").path(X, y, qid=qid, lams=[1.0, 0.1])
+    for one, other in zip(path.models, alone.models, strict=True):
+        assert_same(one, other)
+
+
+def test_no_more_workers_than_shards_and_files_stay_where_they_are(scratch, tmp_path):
+    X, y, qid = made()
+    engine = Processes(64)
+    for features, tables in ((X, 1), (mapped(X, tmp_path / "X"), 0), (stored("csr", X, tmp_path), 3)):
+        LargeMarginRanker(lam=0.1, max_iter=10**6, engine=engine).fit(Queries.from_arrays(features, y, qid=qid))
+        written = [file.name for file in scratch.rglob("*") if file.is_file()]
+        assert sum(name.startswith("table") for name in written) == tables
+        assert sum(name.startswith("shard") for name in written) == 4
+    assert len(engine._crew.hands) == 4
+    engine.close()
+
+
+@pytest.mark.parametrize("change", ["in memory", "another file"])
+def test_a_mapped_table_is_written_where_its_file_holds_other_numbers(change, tmp_path):
+    X, y, qid = made()
+    X.tofile(tmp_path / "X")
+    features = np.memmap(tmp_path / "X", float, "c" if change == "in memory" else "r", 0, X.shape)
+    if change == "in memory":
+        features[0] += 1
+    else:
+        (tmp_path / "X").rename(tmp_path / "Y")
+        (X + 1).tofile(tmp_path / "X")
+    shards = LargeMarginRanker().objective(Queries.from_arrays(features, y, qid=qid)).risk.shards
+    folder = tmp_path / "stowed"
+    folder.mkdir()
+    for own, there in zip(shards, stow(shards, folder), strict=True):
+        np.testing.assert_array_equal(there.shard.features, features)
+        w = np.arange(4.0)
+        np.testing.assert_array_equal(there.shard.scores(w), own.scores(w))
+        assert there.shard.remembered == {}
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    X, y, qid = made()
+    with pytest.raises(OptionError, match=r"pip install 'rankopt\[distributed\]'"):
+        LargeMarginRanker(engine="dask").fit(X, y, qid=qid)
+
+
+def test_no_scheduler_at_the_address_is_an_error(monkeypatch):
+    import dask
+
+    X, y, qid = made()
+    with dask.config.set({"distributed.comm.timeouts.connect": "1s"}), pytest.raises(EngineError, match="start one"):
+        LargeMarginRanker(engine=Dask(client="tcp://127.0.0.1:9")).fit(X, y, qid=qid)
+
+
+def test_a_cluster_of_the_user_is_used_and_left_alone(engines, tmp_path):
+    from distributed import Client
+
+    X, y, qid = made()
+    LargeMarginRanker(engine=engines["dask"]).fit(X, y, qid=qid)  # its cluster runs now, at an address
+    with Client(engines["dask"]._contact.cluster.address, set_as_default=False) as client:
+        engine = Dask(client=client, folder=str(tmp_path))
+        ranker = LargeMarginRanker(engine=engine).fit(X, y, qid=qid)
+        assert len(list(Path(tmp_path).rglob("shard*.pickle"))) == 4
+        engine.close()
+        assert list(tmp_path.iterdir()) == []
+        assert client.status == "running"
+    assert_same(ranker, LargeMarginRanker().fit(X, y, qid=qid))
