@@ -23,8 +23,8 @@ from rankopt.engines.threads import Threads
 from rankopt.errors import OptimumAtStart
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
-from rankopt.risk.planes_at import Question
-from rankopt.risk.shard import Shard, ShardAt
+from rankopt.risk.planes_at import PlanesAt, ShardAt
+from rankopt.risk.shard import Shard
 
 LIMIT = 10.0
 METHODS = {
@@ -44,7 +44,7 @@ class Counting:
     def __init__(self) -> None:
         self.engine, self.passes = Threads(), 0.0
 
-    def map(self, question: Question, shards: Sequence[Shard]) -> list[ShardAt]:
+    def map(self, question: PlanesAt, shards: Sequence[Shard]) -> list[ShardAt]:
         queries = sum(shard.weights.size for shard in shards)
         first, last = question.queries or (0, queries)
         self.passes += (last - first) / queries

@@ -20,11 +20,11 @@ from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
-from formulations.solvers.block_ascent import BlockAscent
 from problems.masters import nasty, solved
 
 from formulations import FormulationError, accepting, solve
 from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.solvers.active_set import ActiveSet
 from rankopt.data import concatenate, read_svmlight
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker
@@ -35,7 +35,7 @@ SLOW = ("cvxpy", "qpsolvers:highs", "qpsolvers:osqp", "qpsolvers:scs")
 ENDLESS = ("cvxpy:HIGHS", "cvxpy:SCS")
 """Left out: HiGHS had not ended problem 308 of 12 groups after minutes, and SCS is seen without cvxpy."""
 
-FAST = ("active_set", "block_ascent", "qpsolvers:piqp", "qpsolvers:clarabel", "qpsolvers:daqp")
+FAST = ("active_set", "qpsolvers:piqp", "qpsolvers:clarabel", "qpsolvers:daqp")
 """Solvers that see the tapes; the last takes full matrices only and is spared those of many groups."""
 
 
@@ -54,7 +54,7 @@ class Recorder:
 
     def solve(self, problem, start=None):
         self.tape.append((problem, start))
-        return BlockAscent().solve(problem, start)
+        return ActiveSet().solve(problem, start)
 
 
 def tapes(method, **limits):
@@ -74,9 +74,7 @@ def tapes(method, **limits):
 
 
 def table(name, masters, chosen=None):
-    groups = max(problem.capacity.size for problem, _ in masters)
-    left_out = ENDLESS if groups == 1 else (*ENDLESS, "active_set")
-    specs = [spec for spec in chosen or accepting(GroupedSimplexQP) if spec not in left_out]
+    specs = [spec for spec in chosen or accepting(GroupedSimplexQP) if spec not in ENDLESS]
     seconds, failures, seen = defaultdict(list), defaultdict(int), defaultdict(int)
     for at, (problem, start) in enumerate(masters):
         for spec in specs:

@@ -68,7 +68,7 @@ def check_loss(build: Callable[[Floats, Ints], Loss]) -> None:
     """A loss of the scores: `build(relevance, offsets)` makes it for queries that all have something to order.
 
     Its planes touch it and lie below its majorant; the majorant is convex, above the loss and touches it; bounds are
-    not below values; neither the order of documents nor other queries matter.
+    not below values; neither the order of documents, at ties either, nor other queries matter, to values or to slopes.
     """
     rng = np.random.default_rng(1)
     for relevance, offsets in small_queries(seed=1):
@@ -92,6 +92,8 @@ def check_loss(build: Callable[[Floats, Ints], Loss]) -> None:
             rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
             shuffled = build(relevance[rows], offsets).at(scores[rows])
             np.testing.assert_allclose(shuffled.value, here.value, atol=1e-12, err_msg="shuffling changed a value")
+            moved, stood = shuffled.placed - shuffled.reference, (here.placed - here.reference)[rows]
+            np.testing.assert_allclose(moved, stood, atol=1e-12, err_msg="shuffling changed a slope")
             alone = loss.only(1, 2).at(scores[offsets[1] : offsets[2]]).value
             np.testing.assert_allclose(alone, here.value[1:2], atol=1e-12, err_msg="other queries changed a value")
 

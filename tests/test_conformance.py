@@ -7,7 +7,8 @@ import pytest
 
 from formulations.problems.ranking import ranking
 from formulations.solvers import named
-from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses import BOUNDS, LOSSES, bound_named, loss_named
+from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import parse
@@ -43,7 +44,7 @@ def margin(bound):
             decay=lambda n: np.arange(1.0, n + 1) ** -0.5,
             offsets=offsets,
         )
-        return MarginLoss.build(problem, bound_named(bound), named("exact"))
+        return MarginLoss.build(PositionalArgmax(problem, named("exact")), bound_named(bound))
 
     return build
 
@@ -53,8 +54,9 @@ def test_margin_losses(bound):
     check_loss(margin(bound))
 
 
-def test_the_pairwise_hinge():
-    check_loss(PairwiseHinge)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses(loss):
+    check_loss(loss_named(loss))
 
 
 @pytest.mark.parametrize("method", METHODS)

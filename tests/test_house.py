@@ -18,13 +18,13 @@ SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clar
 
 HEAVY = {"sklearn", "cvxpy", "ortools", "highspy", "matplotlib", "pandas"}
 
-DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.testing"}
+DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.testing", "rankopt.experiments.report"}
 """Modules for users that nothing here imports."""
 
 PLUGINS = {
     "formulations.solvers": ("SOLVERS", lambda kind: "accepts" in vars(kind)),
     "rankopt.engines": ("ENGINES", lambda kind: "map" in vars(kind)),
-    "rankopt.losses": ("BOUNDS", lambda kind: isinstance(vars(kind).get("convex"), bool) and "weights" in vars(kind)),
+    "rankopt.losses": ("BOUNDS", lambda kind: isinstance(vars(kind).get("convex"), bool) and "__call__" in vars(kind)),
     "rankopt.measures": ("MEASURES", lambda kind: isinstance(vars(kind).get("name"), str)),
     "rankopt.optimize": ("METHODS", lambda kind: "step" in vars(kind)),
     "rankopt.rankers": ("RANKERS", lambda kind: hasattr(kind, "_fit") and "__init__" in vars(kind)),

@@ -24,7 +24,6 @@ A file with a key `matrix` states that matrix and nothing else.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -36,6 +35,7 @@ from formulations.arrays import Floats, finite
 from formulations.errors import FormulationError, InvalidProblem
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.ranking_set import RankingSet
+from formulations.sets.words import WORDS, taken
 
 __all__ = ["read_statement"]
 
@@ -117,14 +117,14 @@ class _Reader:
         if len(kinds) != 1:
             said = " and ".join(kinds) or "none"
             raise InvalidProblem(f"{place}: it needs one of {', '.join(WORDS)}, and has {said}")
-        known, apply = WORDS[kinds[0]]
+        known = taken(kinds[0])
         _only(place, stated, {kinds[0], "name", *known}, f"{kinds[0]} takes {', '.join(known) or 'nothing'} and name")
         given = {key: self._value(place, key, stated[key]) for key in known if key in stated}
         name = stated.get("name", _title(stated))
         if name is not None:
             given["name"] = str(name)
         try:
-            self.admissible = apply(self.admissible, stated[kinds[0]], given)
+            self.admissible = self.admissible.say(kinds[0], stated[kinds[0]], **given)
         except FormulationError as error:
             raise InvalidProblem(f"{place}: {error}") from None
         except (TypeError, ValueError) as error:
@@ -151,12 +151,6 @@ class _Reader:
         return values
 
 
-def _pair(value: Any) -> tuple[Any, Any]:
-    if not (isinstance(value, list) and len(value) == 2):
-        raise InvalidProblem(f"before = {value!r} needs two documents: the first stands before the second")
-    return value[0], value[1]
-
-
 def _title(stated: dict[str, Any]) -> str | None:
     """What a constraint is called after the attribute that it speaks of."""
     if isinstance(stated.get("by"), str):
@@ -164,15 +158,3 @@ def _title(stated: dict[str, Any]) -> str | None:
     if isinstance(stated.get("documents"), dict):
         return " and ".join(f"{name}[{value!r}]" for name, value in stated["documents"].items())
     return None
-
-
-WORDS: dict[str, tuple[tuple[str, ...], Callable[[RankingSet, Any, dict[str, Any]], RankingSet]]] = {
-    "at_most": (("documents", "positions", "by"), lambda s, value, given: s.at_most(value, **given)),
-    "at_least": (("documents", "positions", "by"), lambda s, value, given: s.at_least(value, **given)),
-    "exactly": (("documents", "positions", "by"), lambda s, value, given: s.exactly(value, **given)),
-    "ban": (("positions",), lambda s, value, given: s.ban(value, **given)),
-    "pin": (("position",), lambda s, value, given: s.pin(value, **given)),
-    "before": ((), lambda s, value, given: s.before(*_pair(value), **given)),
-    "rows": (("lower", "upper"), lambda s, value, given: s.rows(value, **given)),
-}
-"""Each word of the language: the keys it takes, and how it is said."""

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, issparse
 from formulations.arrays import Floats
 from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint
-from formulations.sets.words import pinned, raw_rows
+from formulations.sets.words import pin, rows
 
 __all__ = ["read_constraints", "shape_of"]
 
@@ -105,7 +105,7 @@ def _said(shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, u
                 empty[i, j] = True
                 continue
             if 0.0 < low <= 1.0 <= high:
-                yield pinned(shape, name, j, i)
+                yield pin(shape, j, position=i, name=name)
                 continue
         if not _always(cells, weights, low, high, k, n):
             keep.append(r)
@@ -113,7 +113,7 @@ def _said(shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, u
         yield Constraint.mask(name, f"{empty.sum()} cells stay empty", empty)
     if keep:
         labels = None if matrix.shape[0] == 1 else keep
-        yield raw_rows(shape, name, matrix[keep], lower[keep], upper[keep], labels)
+        yield rows(shape, matrix[keep], lower=lower[keep], upper=upper[keep], labels=labels, name=name)
 
 
 def _always(cells: Any, weights: Floats, low: float, high: float, k: int, n: int) -> bool:

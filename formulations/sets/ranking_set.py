@@ -12,9 +12,9 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import count as counting
 from typing import Any
 
@@ -30,7 +30,7 @@ from formulations.sets.conflict import emptiness, room
 from formulations.sets.constraint import Constraint, broken
 from formulations.sets.from_cvxpy import read_constraints, shape_of
 from formulations.sets.rows import SetRows
-from formulations.sets.words import banned, counted, pinned, precedence, raw_rows
+from formulations.sets.words import WORDS
 
 __all__ = ["RankingSet"]
 
@@ -71,6 +71,18 @@ class RankingSet:
                 f"lower k to {self.documents}"
             )
 
+    def say(self, word: str, value: Any, **given: Any) -> RankingSet:
+        """The set with a constraint of this word of the language (`formulations.sets.words.WORDS`)."""
+        if word not in WORDS:
+            raise InvalidProblem(f"a set cannot say {word!r}; it says one of {', '.join(WORDS)}")
+        return self._with(WORDS[word](self.shape, value, **given))
+
+    def __getattr__(self, word: str) -> Callable[..., RankingSet]:
+        """A word that has no method below."""
+        if word not in WORDS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {word!r}")
+        return partial(self.say, word)
+
     def at_most(
         self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
     ) -> RankingSet:
@@ -78,7 +90,7 @@ class RankingSet:
 
         count: a whole number; with `by` also a mapping from label to number (labels that it lacks are free).
         """
-        return self._with(counted(self.shape, name or "at_most", "at most", count, documents, positions, by))
+        return self.say("at_most", count, documents=documents, positions=positions, by=by, name=name)
 
     def at_least(
         self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
@@ -87,25 +99,25 @@ class RankingSet:
 
         With a mapping also of a label that no document carries, and then the set is empty.
         """
-        return self._with(counted(self.shape, name or "at_least", "at least", count, documents, positions, by))
+        return self.say("at_least", count, documents=documents, positions=positions, by=by, name=name)
 
     def exactly(
         self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
     ) -> RankingSet:
         """Exactly `count` of these documents at these positions; with `by`, of the documents of each label."""
-        return self._with(counted(self.shape, name or "exactly", "exactly", count, documents, positions, by))
+        return self.say("exactly", count, documents=documents, positions=positions, by=by, name=name)
 
     def pin(self, document: int, position: int, *, name: str | None = None) -> RankingSet:
         """This document stands at this position."""
-        return self._with(pinned(self.shape, name, document, position))
+        return self.say("pin", document, position=position, name=name)
 
     def ban(self, documents: Any = None, positions: Any = None, *, name: str | None = None) -> RankingSet:
         """None of these documents stands at any of these positions."""
-        return self._with(banned(self.shape, name or "ban", documents, positions))
+        return self.say("ban", documents, positions=positions, name=name)
 
     def before(self, x: int, y: int, *, name: str | None = None) -> RankingSet:
         """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p."""
-        return self._with(precedence(self.shape, name, x, y))
+        return self.say("before", (x, y), name=name)
 
     def rows(
         self,
@@ -117,7 +129,7 @@ class RankingSet:
         labels: Iterable[Hashable] | None = None,
     ) -> RankingSet:
         """lower <= matrix π <= upper, the columns of `matrix` (r, k n) being the cells in C order."""
-        return self._with(raw_rows(self.shape, name or "row", matrix, lower, upper, labels))
+        return self.say("rows", matrix, lower=lower, upper=upper, labels=labels, name=name)
 
     @classmethod
     def from_cvxpy(cls, variable: Any, constraints: Iterable[Any]) -> RankingSet:

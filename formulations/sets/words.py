@@ -1,8 +1,14 @@
-"""What each word of the language of ranking sets states, as a `Constraint` over the k × n cells."""
+"""The language of ranking sets: what each word states, as a `Constraint` over the k × n cells.
+
+A word is a function (shape, value, *, name and whatever else it takes) to a constraint, and a line of `WORDS`. It is
+said by `RankingSet.word(value, ...)` and by a key of a statement file; one that takes documents, positions and by, and
+counts, by `Admissible.word(count, ...)` over attributes too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -14,14 +20,38 @@ from formulations.errors import InvalidProblem
 from formulations.sets.cells import by_label, chosen, count_for, numbers, one, whole_number
 from formulations.sets.constraint import Constraint, rows_of_cells
 
-__all__ = ["banned", "counted", "pinned", "precedence", "raw_rows"]
+__all__ = ["COUNTING", "WORDS", "Word", "taken"]
 
 Shape = tuple[int, int]
 """k positions and n documents."""
 
 
-def counted(shape: Shape, name: str, word: str, count: Any, documents: Any, positions: Any, by: Any) -> Constraint:
-    """`word` ("at most", "at least", "exactly") `count` of these documents at these positions; by=: a row a label."""
+Word = Callable[..., Constraint]
+"""(shape, what it is said of: a count, a document, rows; name and further keywords) to a constraint."""
+
+
+def at_most(
+    shape: Shape, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+) -> Constraint:
+    """At most `count` of these documents at these positions; with `by`, of the documents of each label."""
+    return _counted(shape, name or "at_most", "at most", count, documents, positions, by)
+
+
+def at_least(
+    shape: Shape, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+) -> Constraint:
+    """At least `count` of these documents at these positions; with `by`, of the documents of each label."""
+    return _counted(shape, name or "at_least", "at least", count, documents, positions, by)
+
+
+def exactly(
+    shape: Shape, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+) -> Constraint:
+    """Exactly `count` of these documents at these positions; with `by`, of the documents of each label."""
+    return _counted(shape, name or "exactly", "exactly", count, documents, positions, by)
+
+
+def _counted(shape: Shape, name: str, word: str, count: Any, documents: Any, positions: Any, by: Any) -> Constraint:
     k, n = shape
     columns, rows = chosen("documents", documents, n), chosen("positions", positions, k)
     place = "" if rows.size == k else f" at {rows.size} of {k} positions"
@@ -50,7 +80,7 @@ def counted(shape: Shape, name: str, word: str, count: Any, documents: Any, posi
     return Constraint(name, says, matrix, sides[:, 0].copy(), sides[:, 1].copy(), tuple(said))
 
 
-def pinned(shape: Shape, name: str | None, document: Any, position: Any) -> Constraint:
+def pin(shape: Shape, document: Any, *, position: Any, name: str | None = None) -> Constraint:
     """This document stands at this position: the other cells of both stay empty."""
     i, j = one("position", position, shape[0]), one("document", document, shape[1])
     forbids = np.zeros(shape, dtype=bool)
@@ -60,18 +90,21 @@ def pinned(shape: Shape, name: str | None, document: Any, position: Any) -> Cons
     return Constraint.mask(name or f"pin[{j}, {i}]", f"document {j} at position {i}", forbids)
 
 
-def banned(shape: Shape, name: str, documents: Any, positions: Any) -> Constraint:
+def ban(shape: Shape, documents: Any, *, positions: Any = None, name: str | None = None) -> Constraint:
     """None of these documents stands at any of these positions."""
     rows, columns = chosen("positions", positions, shape[0]), chosen("documents", documents, shape[1])
     forbids = np.zeros(shape, dtype=bool)
     forbids[np.ix_(rows, columns)] = True
-    return Constraint.mask(name, f"{columns.size} documents kept from {rows.size} positions", forbids)
+    return Constraint.mask(name or "ban", f"{columns.size} documents kept from {rows.size} positions", forbids)
 
 
-def precedence(shape: Shape, name: str | None, x: Any, y: Any) -> Constraint:
-    """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p."""
+def before(shape: Shape, pair: Any, *, name: str | None = None) -> Constraint:
+    """Wherever document y of the pair (x, y) stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every
+    p."""
     k, n = shape
-    first, second = (one("document", document, n) for document in (x, y))
+    if not (isinstance(pair, tuple | list) and len(pair) == 2):
+        raise InvalidProblem(f"before = {pair!r} needs two documents: the first stands before the second")
+    first, second = (one("document", document, n) for document in pair)
     if first == second:
         raise InvalidProblem(f"document {first} cannot stand before itself; name two documents")
     forbids = np.zeros(shape, dtype=bool)
@@ -88,28 +121,55 @@ def precedence(shape: Shape, name: str | None, x: Any, y: Any) -> Constraint:
     return Constraint(name or "before", f"document {first} before {second}", matrix, low, high, labels, forbids)
 
 
-def raw_rows(
-    shape: Shape, name: str, matrix: Any, lower: ArrayLike, upper: ArrayLike, labels: Iterable[Hashable] | None
+def rows(
+    shape: Shape,
+    matrix: Any,
+    *,
+    lower: ArrayLike = -np.inf,
+    upper: ArrayLike = np.inf,
+    labels: Iterable[Hashable] | None = None,
+    name: str | None = None,
 ) -> Constraint:
     """lower <= matrix π <= upper, the columns of `matrix` (r, k n) being the cells in C order."""
     dense = matrix if issparse(matrix) else np.atleast_2d(numbers("the matrix of rows", matrix))
     cells = shape[0] * shape[1]
     if dense.ndim != 2 or dense.shape[1] != cells:
         raise InvalidProblem(f"rows have shape {dense.shape}, but need {cells} columns: the cells (k n, in C order)")
-    rows = csr_array(dense, dtype=np.float64, copy=True)
-    finite("entries of rows", rows.data, 1)
-    rows.sum_duplicates()
-    rows.eliminate_zeros()
+    stated = csr_array(dense, dtype=np.float64, copy=True)
+    finite("entries of rows", stated.data, 1)
+    stated.sum_duplicates()
+    stated.eliminate_zeros()
     low, high = numbers("lower", lower), numbers("upper", upper)
-    if {low.shape, high.shape} - {(), rows.shape[:1]}:
+    if {low.shape, high.shape} - {(), stated.shape[:1]}:
         raise InvalidProblem(
-            f"limits of shape {low.shape} and {high.shape} for {rows.shape[0]} rows; give one number, or one a row"
+            f"limits of shape {low.shape} and {high.shape} for {stated.shape[0]} rows; give one number, or one a row"
         )
-    low, high = (np.broadcast_to(side, rows.shape[:1]).copy() for side in (low, high))
+    low, high = (np.broadcast_to(side, stated.shape[:1]).copy() for side in (low, high))
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
         raise InvalidProblem("lower and upper of rows must be numbers with lower <= upper; use -inf and inf for none")
-    given = tuple(range(rows.shape[0])) if labels is None else tuple(labels)
-    if len(given) != rows.shape[0]:
-        raise InvalidProblem(f"{len(given)} labels for {rows.shape[0]} rows; give each row one")
-    single = rows.shape[0] == 1 and labels is None
-    return Constraint(name, "within its limits", rows, low, high, None if single else given)
+    given = tuple(range(stated.shape[0])) if labels is None else tuple(labels)
+    if len(given) != stated.shape[0]:
+        raise InvalidProblem(f"{len(given)} labels for {stated.shape[0]} rows; give each row one")
+    single = stated.shape[0] == 1 and labels is None
+    return Constraint(name or "row", "within its limits", stated, low, high, None if single else given)
+
+
+WORDS: dict[str, Word] = {
+    "at_most": at_most,
+    "at_least": at_least,
+    "exactly": exactly,
+    "ban": ban,
+    "pin": pin,
+    "before": before,
+    "rows": rows,
+}
+
+
+def taken(word: str) -> tuple[str, ...]:
+    """The keywords that a word takes beside its value and `name`."""
+    given = signature(WORDS[word]).parameters.values()
+    return tuple(one.name for one in given if one.kind is one.KEYWORD_ONLY and one.name != "name")
+
+
+COUNTING = tuple(word for word in WORDS if taken(word) == ("documents", "positions", "by"))
+"""The words that count documents at positions, label by label: attributes can say them."""

@@ -11,7 +11,7 @@ Admissible(k=3).at_most(1, by='site').at_least(1, documents='new', positions=ran
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
 from formulations.sets.ranking_set import RankingSet
+from formulations.sets.words import COUNTING
 from rankopt.constraints.rule import Attributes, Rule
 from rankopt.errors import DataError, OptionError
 
@@ -60,6 +61,16 @@ class Admissible:
         for rule in self.rules:
             if rule.positions and rule.positions[-1] >= k:
                 raise OptionError(f"positions name {rule.positions[-1]}, but k = {k} positions count from 0 to {k - 1}")
+
+    def __getattr__(self, word: str) -> Callable[..., Admissible]:
+        """A word of the language of sets that counts and has no method below."""
+        if word not in COUNTING:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {word!r}")
+
+        def say(count: Any, *, by: Any = None, documents: Any = None, positions: Any = None, name: Any = None) -> Any:
+            return self._with(word.replace("_", " "), count, by, documents, positions, name)
+
+        return say
 
     def at_most(
         self,

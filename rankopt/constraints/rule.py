@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from formulations.sets.cells import by_label, unlabelled
 from formulations.sets.ranking_set import RankingSet
+from formulations.sets.words import COUNTING
 from rankopt.errors import DataError, OptionError
 
 __all__ = ["Attributes", "Rule"]
@@ -19,7 +20,7 @@ Attributes = Mapping[str, NDArray[Any]]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-WORDS = ("at most", "at least", "exactly", "ban")
+WORDS = (*(word.replace("_", " ") for word in COUNTING), "ban")
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,7 @@ class Rule:
             label: min(number, reach) for label, number in self.count
         }  # fmt: skip
         labels = None if self.by is None else attributes[self.by]
-        count_of = {"at most": admissible.at_most, "at least": admissible.at_least, "exactly": admissible.exactly}
-        return count_of[self.word](count, by=labels, **where)
+        return admissible.say(self.word.replace(" ", "_"), count, by=labels, **where)
 
     def caps(self, attributes: Attributes, n: int, k: int) -> list[tuple[Ints, int]] | None:
         """The rule as limits on sets of documents over all k positions: (documents, at most how many); None where it

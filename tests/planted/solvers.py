@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from formulations import Answer, Assignment, GroupedSimplexQP, RankTwoAssignment, own, solve
+from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.exact import Exact
 from formulations.solving.batch import solve_batch
 from rankopt.optimize.bundle import Bundle
@@ -46,6 +47,14 @@ def twice_the_same(problem):
 
 def raising(problem):
     raise ZeroDivisionError("planted")
+
+
+@dataclass(frozen=True)
+class OneGroup(ActiveSet):
+    """A master that takes planes of one group only, as many foreign ones do."""
+
+    def declines(self, problem):
+        return f"it takes one group and this has {problem.capacity.size}" if problem.capacity.size > 1 else None
 
 
 def segfaulting(problem):

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from rankopt.data import Queries
+
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 
 

@@ -38,7 +38,7 @@ def dual_rows(problem, solution):
     """The prices of the rows beside the positions, in the order of the rows."""
     named = solution.dual
     blocks_ = problem.admissible.stated.blocks[1:]
-    kept = problem.admissible.stated.kept
+    kept = problem.admissible.stated.own_row
     return [named[b.label][kept] if b.label == "document" else np.asarray(named[b.label]) for b in blocks_]
 
 

@@ -17,6 +17,8 @@ from formulations import (
     ranking_set,
     solve,
 )
+from formulations.sets.collapse import Collapse
+from formulations.sets.laminar_flow import LaminarNetwork
 
 INSIDE = ("cvxpy:CLARABEL", "cvxpy:SCS", "cvxpy:OSQP")
 """Solvers that end inside the optimal face where there are ties."""
@@ -39,7 +41,7 @@ def test_no_ranking_of_the_set_beats_the_solution(kind, seed, solver):
     exact = certify(problem, solution, exact=True)
     assert exact.value <= exact.bound
     rows = problem.admissible.stated
-    if rows.collapse is not None or rows.network is not None:
+    if Collapse.of(rows) is not None or LaminarNetwork.of(rows) is not None:
         assert exact.gap == Fraction(0)
         assert solution.status is Status.OPTIMAL
 

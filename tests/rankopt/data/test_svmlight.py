@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from rankopt.data import Queries, concatenate, read_svmlight, write_svmlight
-from rankopt.data import svmlight as svmlight_module
+from rankopt.data.svmlight import reader as svmlight_module
 from rankopt.data.svmlight.decimals import EXACT, HARD, number_at, powers_of_ten
 from rankopt.data.svmlight.fast import parse_bytes
 from rankopt.data.svmlight.lines import parse_lines

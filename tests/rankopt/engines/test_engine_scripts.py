@@ -12,10 +12,10 @@ import pytest
 SCRIPT = """
 import sys
 import numpy as np
-from rankopt.losses import plan
+from rankopt.risk import sharding
 from rankopt.rankers import LargeMarginRanker
 {extra}
-plan.SHARD_ROWS = 40
+sharding.SHARD_ROWS = 40
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(160, 4)), rng.integers(0, 3, 160).astype(float)
 ranker = LargeMarginRanker(lam=0.1, engine={engine!r}, n_jobs=2, {options})

@@ -24,8 +24,8 @@ from rankopt.engines.mapped_shards import stow
 from rankopt.engines.processes import Processes
 from rankopt.engines.serial import Serial
 from rankopt.errors import EngineError, OptionError
-from rankopt.losses import plan
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
+from rankopt.risk import sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 OTHERS = [name for name in ENGINES if name != "serial"]
@@ -35,7 +35,7 @@ TABLES = ["float64", "float32", "csr", "memmap", "memmapped csr"]
 
 @pytest.fixture(autouse=True)
 def many_shards(monkeypatch):
-    monkeypatch.setattr(plan, "SHARD_ROWS", 40)
+    monkeypatch.setattr(sharding, "SHARD_ROWS", 40)
 
 
 @pytest.fixture(scope="module")
@@ -275,7 +275,7 @@ def test_a_mapped_table_is_written_where_its_file_holds_other_numbers(change, tm
     folder = tmp_path / "stowed"
     folder.mkdir()
     for own, there in zip(shards, stow(shards, folder), strict=True):
-        np.testing.assert_array_equal(there.shard.features, features)
+        np.testing.assert_array_equal(there.shard.scorer.features, features)
         w = np.arange(4.0)
         np.testing.assert_array_equal(there.shard.scores(w), own.scores(w))
         assert there.shard.remembered == {}

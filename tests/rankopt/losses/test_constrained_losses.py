@@ -1,10 +1,12 @@
 """Bounds of the regret under a set are their definitions over its rankings, written out."""
 
-from itertools import pairwise, permutations
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from rankopt.losses.constrained import ConstrainedLoss
+from problems.admissible import SETS, batch_of, drawn, written_out
+from problems.means import is_mean
 
 from formulations.problems.ranking import ranking
 from formulations.sets.ranking_set import RankingSet
@@ -12,65 +14,16 @@ from formulations.solvers import named
 from rankopt.constraints import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, bound_named
-from rankopt.losses.argmax_admissible import AdmissibleBatch
+from rankopt.losses.argmax_admissible import AdmissibleArgmax
+from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import MarginLoss
 from rankopt.measures import parse
 from rankopt.testing import check_loss
 
-SETS = {
-    "sites": Admissible(3, short="cut").at_most(1, by="site"),
-    "caps": Admissible(4, short="cut").at_most(2, by="site").at_most(3, by="new"),
-    "quota": Admissible(3, short="cut").at_most(1, documents="new", positions=range(2)),
-    "overlap": Admissible(3, short="cut").at_most(1, by="genres").at_most(2, documents="new"),
-    "free": Admissible(3),
-}
-
-
-def drawn(seed, queries=3, largest=6, tied=False):
-    """Grades, attributes, offsets and scores of a few small queries."""
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(2, largest + 1, queries)
-    offsets = np.concatenate([[0], np.cumsum(sizes)])
-    n = offsets[-1]
-    genres = np.empty(n, dtype=object)
-    genres[:] = [tuple(rng.choice(4, 2, replace=False)) for _ in range(n)]
-    attributes = {"site": rng.integers(0, 3, n), "new": rng.random(n) < 0.5, "genres": genres}
-    scores = rng.integers(-1, 2, n).astype(float) if tied else rng.normal(size=n)
-    return rng.integers(0, 3, n).astype(float), attributes, offsets, scores
-
-
-def batch_of(admissible, grades, attributes, offsets, measure="nDCG@3", decay="power(0.5)", solver="auto"):
-    measure, decay = parse(measure), parse_decay(decay)
-    sets = [
-        admissible.on({name: attributes[name][low:high] for name in admissible.attributes}, high - low)
-        for low, high in pairwise(offsets.tolist())
-    ]
-    return AdmissibleBatch(
-        tuple(sets),
-        measure.gain(grades, offsets),
-        np.concatenate([measure.discount(one.documents)[: one.positions] for one in sets]),
-        np.concatenate([decay.weights(one.documents, measure)[: one.positions] for one in sets]),
-        offsets,
-        solver,
-    )
-
 
 def loss_of(bound, batch):
-    return ConstrainedLoss.build(batch, bound_named(bound), np.zeros(batch.gain.size))
-
-
-def written_out(batch, q):
-    """Every order of the set of query q as (worth for the measure, score weight of each document)."""
-    low, high, top, end = (*batch.offsets[q : q + 2].tolist(), *batch.places[q : q + 2].tolist())
-    gain, discount, decay = batch.gain[low:high], batch.discount[top:end], batch.decay[top:end]
-    found = []
-    for order in permutations(range(high - low), end - top):
-        if batch.sets[q].admits(order):
-            weights = np.zeros(high - low)
-            weights[list(order)] = decay
-            found.append((float(discount @ gain[list(order)]), weights))
-    return found
+    return MarginLoss.build(batch, bound_named(bound))
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -92,7 +45,7 @@ def test_bounds_are_their_definitions_and_rise_from_regret_to_convex(name, seed,
         assert at["nonconvex"].value[q] == pytest.approx(augmented + best - tallest, abs=1e-11)
         assert at["tie-aware"].value[q] == pytest.approx(augmented + best - aware, abs=1e-11)
         fixed = at["convex"].reference[offsets[q] : offsets[q + 1]]
-        assert any(worth >= best - 1e-12 and np.array_equal(c, fixed) for worth, c in orders)
+        assert is_mean(fixed, [c for worth, c in orders if worth >= best - 1e-12])
         assert at["convex"].value[q] == pytest.approx(augmented + best - fixed @ s, abs=1e-11)
         rising = [regret, *(at[bound].value[q] for bound in ("nonconvex", "tie-aware", "convex"))]
         assert (np.diff(rising) >= -1e-9).all()
@@ -103,8 +56,8 @@ def test_bounds_are_their_definitions_and_rise_from_regret_to_convex(name, seed,
 @pytest.mark.parametrize("seed", range(6))
 def test_ties_of_the_convex_reference_fall_by_the_score_at_the_start(seed):
     grades, attributes, offsets, start = drawn(seed)
-    batch = batch_of(SETS["sites"], np.minimum(grades, 1), attributes, offsets)
-    fixed = ConstrainedLoss.build(batch, bound_named("convex"), start).at(np.zeros(start.size)).reference
+    batch = batch_of(SETS["sites"], np.minimum(grades, 1), attributes, offsets, start=start)
+    fixed = loss_of("convex", batch).at(np.zeros(start.size)).reference
     for q in range(3):
         s = start[offsets[q] : offsets[q + 1]]
         orders = written_out(batch, q)
@@ -134,11 +87,42 @@ def test_planes_lie_below_the_majorant_and_touch_it(bound, name):
         np.testing.assert_allclose(alone.value, loss.at(scores).value[1:2], atol=1e-11)
 
 
+@dataclass(frozen=True)
+class InOrder:
+    """A loss of documents that stand in another order: `rows` are where the loss has them."""
+
+    loss: MarginLoss
+    rows: np.ndarray
+    offsets: np.ndarray
+
+    @property
+    def convex(self):
+        return self.loss.convex
+
+    def at(self, scores, prove=False):
+        there, back = self.loss.at(scores[self.rows], prove), np.argsort(self.rows)
+        return replace(there, placed=there.placed[back], reference=there.reference[back])
+
+    def majorant(self, scores):
+        return replace(self, loss=self.loss.majorant(scores[self.rows]))
+
+    def only(self, first, last):
+        low, high = self.offsets[[first, last]]
+        return InOrder(self.loss.only(first, last), self.rows[low:high] - low, self.offsets[first : last + 1] - low)
+
+
 @pytest.mark.parametrize("bound", ["nonconvex", "tie-aware"])
 def test_the_loss_passes_the_checks_of_every_loss(bound):
-    """Sites that follow the grades move with the documents when these are shuffled."""
+    """Sites that follow the grades move with the documents when these are shuffled; documents stand in the order of
+    their contents, as training puts them, so ties between those that the set tells apart fall by these."""
     admissible = Admissible(3, short="cut").at_most(1, by="site")
-    check_loss(lambda grades, offsets: loss_of(bound, batch_of(admissible, grades, {"site": grades}, offsets)))
+
+    def build(grades, offsets):
+        rows = np.lexsort((grades, np.repeat(np.arange(offsets.size - 1), np.diff(offsets))))
+        batch = batch_of(admissible, grades[rows], {"site": grades[rows]}, offsets)
+        return InOrder(loss_of(bound, batch), rows, offsets)
+
+    check_loss(build)
 
 
 @pytest.mark.parametrize("bound", ["nonconvex", "tie-aware"])
@@ -154,7 +138,7 @@ def test_all_rankings_of_k_documents_are_the_measure_and_the_decay_cut_at_k(boun
             decay=parse_decay("power(0.5)@3").weights,
             offsets=offsets,
         )
-        free = MarginLoss.build(problem, bound_named(bound), named("exact"))
+        free = MarginLoss.build(PositionalArgmax(problem, named("exact")), bound_named(bound))
         np.testing.assert_allclose(constrained.at(scores).value, free.at(scores).value, atol=1e-11)
 
 
@@ -170,10 +154,9 @@ def test_solvers_agree(solver):
 
 
 def test_a_solver_that_cannot_take_the_set_is_named_with_those_that_can():
-    grades, attributes, offsets, scores = drawn(0)
-    batch = batch_of(SETS["quota"], grades, attributes, offsets, solver=named("scipy"))
+    grades, attributes, offsets, _ = drawn(0)
     with pytest.raises(OptionError, match=r"argmax cannot rank under these constraints.* auto, .*highs"):
-        batch.argmax(np.ones(3), np.ones(3), scores)
+        batch_of(SETS["quota"], grades, attributes, offsets, solver=named("scipy"))
 
 
 def test_a_fractional_relaxation_leaves_the_value_whole():
@@ -182,7 +165,7 @@ def test_a_fractional_relaxation_leaves_the_value_whole():
     for pair in ([0, 1], [1, 2], [0, 2]):
         admissible = admissible.at_most(1, documents=pair)
     decay, scores = np.array([1.0, 0.9, 0.8]), np.array([3.0, 3.0, 3.0, 0.0, 0.0, 0.0])
-    batch = AdmissibleBatch((admissible,), np.zeros(6), np.zeros(3), decay, np.array([0, 6]))
+    batch = AdmissibleArgmax.build((admissible,), np.zeros(6), np.zeros(3), decay, np.array([0, 6]), np.zeros(6))
     found = batch.argmax(np.zeros(1), np.ones(1), scores)
     assert found.value[0] == pytest.approx(3.0)
     assert 3.0 <= found.bound[0] <= 4.35 + 1e-9
@@ -191,7 +174,7 @@ def test_a_fractional_relaxation_leaves_the_value_whole():
 def test_queries_whose_admissible_rankings_are_worth_alike_are_not_orderable():
     grades, attributes, offsets, _ = drawn(5, queries=8, largest=3)
     attributes["site"][:] = 0  # one document a list: any may be chosen
-    batch = batch_of(SETS["sites"], grades, attributes, offsets).with_best()
+    batch = batch_of(SETS["sites"], grades, attributes, offsets)
     spread = [bool(np.ptp(grades[low:high]) > 0) for low, high in pairwise(offsets)]
     assert batch.orderable().tolist() == spread
     assert 0 < sum(spread) < 8

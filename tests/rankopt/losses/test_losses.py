@@ -8,6 +8,7 @@ import pytest
 from formulations.problems.ranking import ranking
 from formulations.solvers import named
 from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.pairwise import PairwiseHinge
@@ -35,7 +36,7 @@ def loss_of(bound, measure, decay, grades, offsets, **options):
         decay=lambda n: decay.weights(n, measure),
         offsets=offsets,
     )
-    return MarginLoss.build(problem, bound_named(bound, **options), named("exact"))
+    return MarginLoss.build(PositionalArgmax(problem, named("exact")), bound_named(bound, **options))
 
 
 def all_orders(problem, q):
@@ -72,7 +73,7 @@ def test_bounds_are_their_definitions(measure, decay, tied):
     grades, offsets, scores = batch(rng, largest=5, tied=tied)
     for bound in ("tie-aware", "nonconvex"):
         loss = loss_of(bound, measure, decay, grades, offsets)
-        expected = [by_definition(bound, loss.problem, q, scores) for q in range(4)]
+        expected = [by_definition(bound, loss.argmax.problem, q, scores) for q in range(4)]
         np.testing.assert_allclose(loss.at(scores).value, expected, atol=1e-12)
 
 
@@ -90,7 +91,7 @@ def test_regret_nonconvex_tie_aware_convex_rise_in_this_order(measure, decay, ti
         ]
         first = loss_of("convex", measure, decay, grades, offsets, reference="first")
         at = [loss.at(scores).value for loss in losses]
-        problem = losses[0].problem
+        problem = losses[0].argmax.problem
         for q in range(len(problem)):
             rows = slice(offsets[q], offsets[q + 1])
             s = scores[rows]
@@ -144,7 +145,7 @@ def test_average_reference_is_the_mean_of_all_best_orders_when_gains_differ_by_p
     """On an untruncated measure the maximisers are the orders by gain, and documents of equal gain share alike."""
     grades, offsets = np.array([2.0, 1.0, 1.0, 0.0, 0.0]), np.array([0, 5])
     loss = loss_of("convex", "nDCG", "power(1)", grades, offsets)
-    orders = all_orders(loss.problem, 0)
+    orders = all_orders(loss.argmax.problem, 0)
     best = max(worth for worth, _ in orders)
     mean = np.mean([c for worth, c in orders if worth >= best - 1e-12], axis=0)
     np.testing.assert_allclose(loss.reference_weights(np.zeros(5)), mean, atol=1e-15)

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from planted.solvers import OneGroup
 from problems.training import BOUNDS, made, objective_at
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
@@ -82,9 +83,9 @@ def test_masters_agree(master, method, argmax):
     assert found.relative_gap <= 1e-3
 
 
-def test_the_active_set_says_that_it_takes_one_group():
+def test_a_master_that_takes_one_group_says_so_where_there_are_more():
     X, y, qid = made(queries=6)
-    ranker = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, method="cutting_planes", master="active_set")
+    ranker = LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, method="cutting_planes", master=OneGroup())
     with pytest.raises(Unsupported, match="one group"):
         ranker.fit(X, y, qid=qid)
 
@@ -133,7 +134,7 @@ def test_the_first_reference_keeps_the_order_of_the_input():
         risk = ranker.objective(Queries.from_arrays(X[rows], y[rows], group=[3])).risk
         weights = risk.shards[0].loss.reference_weights(np.zeros(3))
         np.testing.assert_array_equal(weights, [1, 1 / 2, 1 / 3])
-        np.testing.assert_array_equal(risk.shards[0].features, X[rows])
+        np.testing.assert_array_equal(risk.shards[0].scorer.features, X[rows])
 
 
 @pytest.mark.parametrize("scale", [1e9, 1e-9])

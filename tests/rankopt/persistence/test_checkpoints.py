@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import load_sample
 from rankopt.errors import OptionError
-from rankopt.losses import plan
 from rankopt.optimize import METHODS
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
+from rankopt.risk import sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 
@@ -89,7 +89,7 @@ class Same:
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("engine", ["threads", "processes"])
 def test_interrupted_runs_go_on_with_a_judge_and_on_any_engine(bound, engine, tmp_path, monkeypatch):
-    monkeypatch.setattr(plan, "SHARD_ROWS", 40)
+    monkeypatch.setattr(sharding, "SHARD_ROWS", 40)
     X, y, qid = made()
     judge = {"eval_set": made(seed=5)[:2], "eval_qid": qid}
     ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=0.01)

@@ -11,8 +11,8 @@ from problems.swap_rows import sample_rows
 
 from rankopt.cli import rankopt
 from rankopt.commands.swap_table import summary
+from rankopt.experiments.report import write
 from rankopt.experiments.rows import Outcome, Row
-from rankopt.report import write
 from rankopt.report.of_swap import page_of_swap
 from rankopt.report.tape_section import MOST_LINES
 
