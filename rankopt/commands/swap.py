@@ -13,6 +13,7 @@ import click
 from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
 from rankopt.commands.reading import queries_at
 from rankopt.commands.swap_table import show, summary
+from rankopt.losses import BOUNDS
 
 if TYPE_CHECKING:
     from rankopt.experiments.rows import Row
@@ -32,7 +33,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @click.option("--method", help="Ways to minimise; likewise.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
-    "--bound", type=click.Choice(["convex", "tie-aware", "nonconvex"]), default="nonconvex", show_default=True,
+    "--bound", type=click.Choice([*BOUNDS]), default="nonconvex", show_default=True,
     help="Which upper bound of the measure's regret.",
 )  # fmt: skip
 @click.option("--lam", type=float, default=0.1, show_default=True, help="Weight of the regulariser.")

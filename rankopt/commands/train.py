@@ -7,11 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from rankopt.commands.output import json_option
 from rankopt.commands.training_run import Training
 from rankopt.engines import ENGINES
+from rankopt.losses import BOUNDS, LOSSES
 from rankopt.optimize import METHODS
+
+MARGIN = ("bound", "decay", "argmax")
+"""Options that are of the bounds of a measure's regret alone."""
 
 
 @click.command()
@@ -20,8 +25,12 @@ from rankopt.optimize import METHODS
 @click.option("--validate", type=click.Path(exists=True), help="Data on which λ is chosen.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
-    "--bound", type=click.Choice(["convex", "tie-aware", "nonconvex"]), default="nonconvex", show_default=True,
+    "--bound", type=click.Choice([*BOUNDS]), default="nonconvex", show_default=True,
     help="Which upper bound of the measure's regret.",
+)  # fmt: skip
+@click.option(
+    "--loss", type=click.Choice([*LOSSES]),
+    help="Train this loss instead: validation judges by --measure; --bound, --decay and --argmax are not for it.",
 )  # fmt: skip
 @click.option(
     "--decay", default="power(0.5)", show_default=True, help="linear, power(0.5), log, loglog, discount; @k cuts."
@@ -70,9 +79,20 @@ def train(
     what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
     --checkpoint, a run that was interrupted or killed goes on to the same weights.
     """
+    if options["loss"] is not None:
+        _only_of_the_loss()
+        options = {name: value for name, value in options.items() if name not in MARGIN}
     if len(lam) > 1 and validate is None:
         raise click.UsageError("several --lam need --validate FILE to choose on")
     whole = None if validate is None else os.path.abspath(validate)
     files = (os.path.abspath(train_file), os.path.abspath(model), whole)
     training = Training(*files, lam=lam or (0.1,), unjudged=unjudged, every=every, options=options)
     training.run(json_, None if checkpoint is None else Path(checkpoint))
+
+
+def _only_of_the_loss() -> None:
+    """A usage error for an option that a loss of its own does not have."""
+    context = click.get_current_context()
+    for name in MARGIN:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is an option of the bounds of a measure's regret, not of --loss")

@@ -17,7 +17,7 @@ from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
-    from rankopt.rankers.large_margin import LargeMarginRanker
+    from rankopt.rankers.optimized import OptimizedRanker
 
 __all__ = ["Training"]
 
@@ -113,19 +113,22 @@ class Training:
 
     def _problem(self) -> dict[str, Any]:
         """What leads to the model: all but limits and who computes."""
-        options = {name: value for name, value in self.options.items() if name not in OF_THE_RUN}
+        given = {name: value for name, value in self.options.items() if value is not None}
+        options = {name: value for name, value in given.items() if name not in OF_THE_RUN}
         return {**asdict(self), "options": options, "model": None, "every": None}
 
     def _fitted(
         self, queries: Queries, validation: Queries | None, lam: float, talk: bool, kept: Path | None
-    ) -> tuple[LargeMarginRanker, dict[str, Any], bool]:
+    ) -> tuple[OptimizedRanker, dict[str, Any], bool]:
         """The ranker fitted with this λ, its line of the report, and whether it was interrupted."""
         import warnings
 
-        from rankopt.rankers import Checkpoint, LargeMarginRanker
+        from rankopt.rankers import Checkpoint, LargeMarginRanker, LossRanker
 
-        checkpoint = None if kept is None else Checkpoint(str(kept), self.every)
-        ranker = LargeMarginRanker(lam=lam, verbose=int(talk), checkpoint=checkpoint, **self.options)
+        options: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
+        options |= {"lam": lam, "verbose": int(talk)}
+        options["checkpoint"] = None if kept is None else Checkpoint(str(kept), self.every)
+        ranker: OptimizedRanker = LossRanker(**options) if "loss" in options else LargeMarginRanker(**options)
         began, interrupted = perf_counter(), False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the report says how each run stopped

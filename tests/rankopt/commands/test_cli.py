@@ -10,9 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from rankopt.cli import COMMANDS, main, rankopt
+from rankopt.commands.train import train
 from rankopt.data import load_sample, read_svmlight, write_svmlight
+from rankopt.engines import ENGINES
+from rankopt.losses import BOUNDS, LOSSES
+from rankopt.optimize import METHODS
 from rankopt.optimize.method import Clock
-from rankopt.rankers import LargeMarginRanker, load_model
+from rankopt.rankers import LargeMarginRanker, LossRanker, load_model
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +59,21 @@ def test_train_predict_evaluate(files):
     assert by_scores["runs"][str(scores)]["measures"] == by_model["runs"][str(model)]["measures"]
 
 
+def test_a_loss_is_trained_by_its_name(files):
+    model = files / "pairwise.rankopt"
+    run("train", files / "train.txt", "--model", model, "--loss", "pairwise", "--lam", 0.1)
+    trained = load_model(model)
+    assert trained.certificate_.kind == "global"
+    own = LossRanker("pairwise", lam=0.1).fit(read_svmlight(files / "train.txt"))
+    np.testing.assert_array_equal(trained.coef_, own.coef_)
+
+
+def test_choices_are_those_of_the_tables():
+    chosen = {option.name: option.type for option in train.params}
+    tables = {"bound": BOUNDS, "loss": LOSSES, "method": METHODS, "engine": ENGINES}
+    assert {name: list(chosen[name].choices) for name in tables} == {name: [*table] for name, table in tables.items()}
+
+
 def test_several_runs_are_compared_in_pairs(files):
     rng = np.random.default_rng(0)
     test = read_svmlight(files / "test.txt.gz")
@@ -89,6 +108,8 @@ def test_several_runs_are_compared_in_pairs(files):
         (["evaluate", "{train}", "--scores", "{short}"], 3, "2 scores"),
         (["evaluate", "{train}", "--scores", "{short}", "--convention", "leto"], 5, "letor2"),
         (["frobnicate"], 2, "No such command"),
+        (["train", "{train}", "--model", "{out}", "--loss", "listnet"], 2, "'pairwise'"),
+        (["train", "{train}", "--model", "{out}", "--loss", "pairwise", "--bound", "convex"], 2, "--bound is"),
     ],
 )
 def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):

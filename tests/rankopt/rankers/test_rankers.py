@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.measures import evaluate, parse
-from rankopt.rankers import RANKERS, LargeMarginRanker, LinearRanker, PairwiseRanker, RegressionRanker
+from rankopt.rankers import RANKERS, LargeMarginRanker, LinearRanker, LossRanker, PairwiseRanker, RegressionRanker
 
 N, D, M = 60, 6, 7
 NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
@@ -23,6 +23,7 @@ NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
         RegressionRanker(),
         RegressionRanker(alpha=0.1, target="grade"),
         PairwiseRanker(),
+        LossRanker(),
         LargeMarginRanker(),
         LargeMarginRanker(bound="nonconvex", decay="power(0.5)"),
         LargeMarginRanker(constraints=Admissible(3)),
