@@ -6,11 +6,13 @@ import inspect
 import re
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from mkdocs.structure.files import File, Files
 
 import formulations
+import rankopt
 from formulations.tables import load
 from rankopt.cli import COMMANDS
 
@@ -22,6 +24,7 @@ TABLES = {
         ("Measures", "rankopt.measures", "MEASURES"),
         ("Beside the measures", "rankopt.measures", "PARTS"),
         ("Bounds of the regret", "rankopt.losses", "BOUNDS"),
+        ("Losses", "rankopt.losses", "LOSSES"),
         ("Methods", "rankopt.optimize", "METHODS"),
         ("Engines", "rankopt.engines", "ENGINES"),
         ("Experiments", "rankopt.experiments", "PARTS"),
@@ -39,12 +42,48 @@ TABLES = {
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages to those of the folder."""
-    pages: dict[str, Callable[[], str]] = {"formulations/index.md": gallery, "api/command-line.md": command_line}
+    pages: dict[str, Callable[[], str]] = {
+        "formulations/index.md": gallery,
+        "api/command-line.md": command_line,
+        "house.md": house,
+    }
     pages |= {f"formulations/{name}.md": (lambda name=name: formulation(name)) for name in formulations.GALLERY}
     pages |= {f"api/{package}.md": (lambda package=package: api(package)) for package in TABLES}
     for path, write in pages.items():
         files.append(File.generated(config, path, content=write()))
     return files
+
+
+def house() -> str:
+    """The rooms of both packages in the order in which they may import each other, and what each file holds."""
+    parts = [
+        "# The house",
+        "Two packages, one arrow: `rankopt` imports `formulations`, never the reverse. Each room is listed after all that "
+        "it may import, and no files import each other in a circle: a test holds both. What a room says of itself "
+        "stands first, then its files, each with the first sentence of its docstring.",
+    ]
+    for package in (formulations, rankopt):
+        parts += [f"## {package.__name__}", plain(first_paragraph(package))]
+        root = Path(package.__file__ or "").parent
+        for name in package.ROOMS:
+            parts += [f"### {package.__name__}/{name}", *room(root / name, f"{package.__name__}.{name}")]
+    return "\n\n".join(parts) + "\n"
+
+
+def room(folder: Path, module: str) -> list[str]:
+    """What a folder says of itself, its files, and its inner rooms."""
+    files = [path.stem for path in sorted(folder.glob("*.py")) if path.stem != "__init__"]
+    rows = [f"| `{name}` | {plain(first_paragraph(import_module(f'{module}.{name}')))} |" for name in files]
+    parts = [plain(first_paragraph(import_module(module)))]
+    parts += ["\n".join(["| file | what |", "|---|---|", *rows])] if rows else []
+    for inner in sorted(path.parent for path in folder.glob("*/__init__.py")):
+        parts += [f"#### {'/'.join(inner.parts[-3:])}", *room(inner, f"{module}.{inner.name}")]
+    return parts
+
+
+def first_paragraph(module: Any) -> str:
+    """The first paragraph of a module's docstring, in one line."""
+    return (inspect.getdoc(module) or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def gallery() -> str:
@@ -149,7 +188,7 @@ def anchor(name: str) -> str:
 
 
 def module_of(place: str) -> Any:
-    """The module of a gallery function; `formulations.problems.ranking` itself is the function."""
+    """The module of a gallery function."""
     import sys
 
     load(place)

@@ -75,6 +75,12 @@ if TYPE_CHECKING:
     from formulations.solving.integrality_gap import integrality_gap as integrality_gap
     from formulations.solving.solve import solve as solve
 
+ROOMS = (
+    "notation", "forms", "integrality", "argmax", "active_set", "sets", "marginals", "bridges", "problems",
+    "certificates", "solvers", "solving", "testing",
+)  # fmt: skip
+"""The folders, each after all that it may import; below them stand the files of this folder."""
+
 GALLERY = {
     "diverse_retrieval": "formulations.problems.diverse_retrieval:diverse_retrieval",
     "margin_dual": "formulations.problems.margin_dual:margin_dual",

@@ -1,11 +1,12 @@
 """Learning to rank as optimization: exact argmax, certified bounds, any solver.
 
     data         queries with their documents: files, samples, normalisation
-    measures     nDCG@10 and its kin as values; evaluation, conventions, paired comparison
+    measures     nDCG@10 and its kin as values; conventions
+    losses       upper bounds of the regret and other losses, as functions of the scores
+    evaluation   how good rankings are; paired comparison
     constraints  sets of admissible rankings, stated over attributes of documents
-    losses       upper bounds of the regret, as functions of the scores
-    optimize     the loop that minimises them to a proven gap
-    rankers      scikit-learn estimators: large margin, slots, RankSVM, least squares
+    optimize     the loop that minimises a loss to a proven gap
+    rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
 
 >>> from rankopt import LargeMarginRanker, load_sample
 >>> ranker = LargeMarginRanker("nDCG@10", bound="convex", lam=1.0).fit(load_sample("les-miserables").train)
@@ -30,6 +31,12 @@ if TYPE_CHECKING:
     from rankopt.rankers.matching import MatchingRanker as MatchingRanker
     from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.regression import RegressionRanker as RegressionRanker
+
+ROOMS = (
+    "data", "scorers", "measures", "losses", "evaluation", "constraints", "risk", "engines", "optimize", "persistence",
+    "rankers", "experiments", "report", "commands",
+)  # fmt: skip
+"""The folders, each after all that it may import: `errors` stands below them, `testing` and `cli` above."""
 
 FRONT = {
     "Admissible": "rankopt.constraints:Admissible",

@@ -1,22 +1,29 @@
-"""The house stands as DESIGN says: one arrow, tables that name everything, and nothing heavy on the doorstep."""
+"""The house stands: one arrow, an order of rooms, no circle, tables that name everything, a light doorstep."""
 
 import ast
+import inspect
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+import networkx as nx
 import pytest
 
 import formulations
 import rankopt
+from formulations.sets import words
 
 SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clarabel", "daqp", "piqp"}
 """Loaded only inside the function that uses them. scipy is not among them: its arrays are everywhere."""
 
 HEAVY = {"sklearn", "cvxpy", "ortools", "highspy", "matplotlib", "pandas"}
+
+ABOVE = {"rankopt.__main__", "rankopt.cli", "rankopt.testing"}
+"""Modules that may import every room, as the faces of the packages may."""
 
 DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.testing", "rankopt.experiments.report"}
 """Modules for users that nothing here imports."""
@@ -24,7 +31,8 @@ DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.tes
 PLUGINS = {
     "formulations.solvers": ("SOLVERS", lambda kind: "accepts" in vars(kind)),
     "rankopt.engines": ("ENGINES", lambda kind: "map" in vars(kind)),
-    "rankopt.losses": ("BOUNDS", lambda kind: isinstance(vars(kind).get("convex"), bool) and "__call__" in vars(kind)),
+    "rankopt.losses.bounds": ("BOUNDS", lambda kind: "__call__" in vars(kind)),
+    "rankopt.losses": ("LOSSES", lambda kind: {*getattr(kind, "__dataclass_fields__", ())} == {"relevance", "offsets"}),
     "rankopt.measures": ("MEASURES", lambda kind: isinstance(vars(kind).get("name"), str)),
     "rankopt.optimize": ("METHODS", lambda kind: "step" in vars(kind)),
     "rankopt.rankers": ("RANKERS", lambda kind: hasattr(kind, "_fit") and "__init__" in vars(kind)),
@@ -49,28 +57,59 @@ MODULES = modules()
 class Import(NamedTuple):
     name: str
     inside_function: bool
+    for_types: bool
 
 
 @cache
-def imports(path):
-    """What a file imports, types only left out."""
+def imports(path, types=False):
+    """What a file imports; of imports for types only those that are asked for."""
     found = []
 
-    def visit(node, inside):
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+    def visit(node, inside, for_types):
+        for_types = for_types or (isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test))
+        if for_types and not types:
             return
         if isinstance(node, ast.Import):
-            found.extend(Import(alias.name, inside) for alias in node.names)
+            found.extend(Import(alias.name, inside, for_types) for alias in node.names)
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute here"
-            found.append(Import(node.module, inside))
-            found.extend(Import(f"{node.module}.{alias.name}", inside) for alias in node.names)
+            found.append(Import(node.module, inside, for_types))
+            found.extend(Import(f"{node.module}.{alias.name}", inside, for_types) for alias in node.names)
         inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         for child in ast.iter_child_nodes(node):
-            visit(child, inside)
+            visit(child, inside, for_types)
 
-    visit(ast.parse(path.read_text(encoding="utf-8")), False)
+    visit(ast.parse(path.read_text(encoding="utf-8")), False, False)
     return tuple(found)
+
+
+def is_face(name):
+    return MODULES[name].name == "__init__.py"
+
+
+@cache
+def needed(name):
+    """The modules that a module imports, types included; but what a face hands on as text it names for types only."""
+    found = imports(MODULES[name], types=not is_face(name))
+    inner = {one.name for one in found} & MODULES.keys()
+    # `from package.room import file` needs the file, and the face of the room only for what is no file.
+    parents = {one.rpartition(".")[0] for one in inner}
+    only_files = {
+        parent
+        for parent in parents & inner
+        if not any(one.name.rpartition(".")[0] == parent and one.name not in MODULES for one in found)
+    }
+    return frozenset(inner - only_files - {name})
+
+
+def room(name):
+    """The place of a module in the order of its package: the files below the rooms, the rooms, what is above them."""
+    package, _, rest = name.partition(".")
+    first = rest.partition(".")[0]
+    rooms = import_module(package).ROOMS
+    if first in rooms:
+        return rooms.index(first)
+    return len(rooms) if not first or name in ABOVE else -1
 
 
 def places(name):
@@ -94,8 +133,52 @@ def test_the_arrow_points_from_rankopt_to_formulations(name):
 def test_solver_packages_are_loaded_where_they_are_used(name):
     used = [found for found in imports(MODULES[name]) if found.name.split(".")[0] in SOLVER_PACKAGES]
     assert [found.name for found in used if not found.inside_function] == []
-    if name.startswith("formulations.modeling"):
+    if name.startswith("formulations.") and name.split(".")[1] not in ("solvers", "integrality"):
         assert used == []
+
+
+@pytest.mark.parametrize("package", [rankopt, formulations])
+def test_every_folder_is_a_room_and_says_what_it_holds(package):
+    root = Path(package.__file__).parent
+    folders = {path.parent.relative_to(root).parts[0] for path in root.glob("*/*.py")}
+    assert folders == set(package.ROOMS)
+    for name in MODULES:
+        if is_face(name) and name.startswith(package.__name__):
+            assert len(import_module(name).__doc__.strip()) > 30, f"{name} does not say what it holds"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_room_imports_only_rooms_before_it(name):
+    """Imports for types included; faces hand names on as text only."""
+    package = name.partition(".")[0]
+    own = {other for other in needed(name) if other.partition(".")[0] == package}
+    assert {other for other in own if room(other) > room(name)} == set()
+
+
+def test_no_circle_of_files_exists():
+    graph = nx.DiGraph((name, other) for name in MODULES for other in needed(name))
+    assert [circle for circle in nx.strongly_connected_components(graph) if len(circle) > 1] == []
+    assert nx.number_of_edges(graph) > len(MODULES)
+
+
+@pytest.mark.parametrize(("package", "share"), [(formulations, 0.20), (rankopt, 0.22)])
+def test_no_room_holds_the_better_part_of_the_house(package, share):
+    lines = Counter()
+    for name, path in MODULES.items():
+        if name.startswith(package.__name__):
+            lines[name.split(".")[1] if "." in name else ""] += len(path.read_text(encoding="utf-8").splitlines())
+    assert max(lines.values()) <= share * lines.total()
+
+
+def test_every_word_of_the_language_of_sets_is_in_its_table():
+    functions = [one for one in vars(words).values() if inspect.isfunction(one) and one.__module__ == words.__name__]
+    own = {one.__name__ for one in functions if not one.__name__.startswith("_")} - {"taken"}
+    assert own == set(words.WORDS)
+
+
+def test_no_test_imports_another():
+    for path in Path(__file__).parent.rglob("test_*.py"):
+        assert not [found.name for found in imports(path) if found.name.split(".")[0].startswith("test_")], path
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -118,7 +201,8 @@ def test_every_entry_of_a_table_exists(name):
 def test_every_plugin_is_in_the_table_of_its_package(package):
     table, must_be_listed = PLUGINS[package]
     listed = set()
-    for place in getattr(import_module(package), table).values():
+    home = package.removesuffix(".bounds")
+    for place in getattr(import_module(home), table).values():
         module, attribute = place.split(":")
         entry = getattr(import_module(module), attribute)
         listed.add(entry if isinstance(entry, type) else type(entry))

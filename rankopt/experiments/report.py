@@ -1,18 +1,14 @@
-"""The page of an experiment, `write(rows, path)`: a name for what `rankopt.report` holds, which pages are put together
-in."""
+"""The page of an experiment, `write(rows, path)`: a name for what `rankopt.report` holds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from formulations.tables import member
 
-if TYPE_CHECKING:
-    from rankopt.report import write as write
-
 WORDS = {"write": "rankopt.report:write"}
 
-__all__ = ["write"]
+__all__ = [*WORDS]
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from importlib.resources import files
 
 from rankopt.report.markup import Html, element
@@ -27,9 +28,7 @@ def page(title: str, lead: str, *sections: Html, made_by: str = "") -> str:
         sections: what `section` returns.
         made_by: the command that made it, printed at the foot.
     """
-    from rankopt import __version__
-
-    foot = [f"rankopt {__version__}", *([", made by ", element("code", made_by)] if made_by else [])]
+    foot = [f"rankopt {version('rankopt')}", *([", made by ", element("code", made_by)] if made_by else [])]
     head = element(
         "head",
         element("meta", charset="utf-8"),
