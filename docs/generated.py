@@ -42,11 +42,8 @@ TABLES = {
 
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages to those of the folder."""
-    pages: dict[str, Callable[[], str]] = {
-        "formulations/index.md": gallery,
-        "api/command-line.md": command_line,
-        "house.md": house,
-    }
+    pages: dict[str, Callable[[], str]] = {"formulations/index.md": gallery, "house.md": house}
+    pages["api/command-line.md"] = command_line
     pages |= {f"formulations/{name}.md": (lambda name=name: formulation(name)) for name in formulations.GALLERY}
     pages |= {f"api/{package}.md": (lambda package=package: api(package)) for package in TABLES}
     for path, write in pages.items():
@@ -58,9 +55,9 @@ def house() -> str:
     """The rooms of both packages in the order in which they may import each other, and what each file holds."""
     parts = [
         "# The house",
-        "Two packages, one arrow: `rankopt` imports `formulations`, never the reverse. Each room is listed after all that "
-        "it may import, and no files import each other in a circle: a test holds both. What a room says of itself "
-        "stands first, then its files, each with the first sentence of its docstring.",
+        "Two packages, one arrow: `rankopt` imports `formulations`, never the reverse. Each room is listed after all "
+        "that it may import, and no files import each other in a circle: a test holds both. What a room says of "
+        "itself stands first, then its files, each with the first sentences of its docstring.",
     ]
     for package in (formulations, rankopt):
         parts += [f"## {package.__name__}", plain(first_paragraph(package))]

@@ -9,8 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankopt.data import load_sample
-from rankopt.measures import Custom, evaluate, nDCG
-from rankopt.measures.positional import Positional
+from rankopt.measures import Custom, Positional, evaluate, nDCG
 from rankopt.rankers import LargeMarginRanker
 from rankopt.testing import check_measure
 

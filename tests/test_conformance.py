@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
+from planted.losses import Halfway
 
 from formulations.problems.ranking import ranking
 from formulations.solvers import named
@@ -15,7 +16,7 @@ from rankopt.measures import parse
 from rankopt.measures.dcg import DiscountedGain
 from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.bundle import Bundle
-from rankopt.testing import check_loss, check_measure, check_method
+from rankopt.testing import check_bound, check_loss, check_measure, check_method
 
 POSITIONAL = [
     "nDCG",
@@ -54,6 +55,11 @@ def test_margin_losses(bound):
     check_loss(margin(bound))
 
 
+@pytest.mark.parametrize("bound", [*BOUNDS, Halfway()], ids=str)
+def test_bounds(bound):
+    check_bound(bound_named(bound))
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 def test_losses(loss):
     check_loss(loss_named(loss))
@@ -80,6 +86,18 @@ def test_planted_faults_are_found():
 
     with pytest.raises(AssertionError, match="touch"):
         check_loss(Overstated)
+
+    @dataclass(frozen=True)
+    class Worst:
+        """The reference that the scores like least: no upper bound."""
+
+        convex = False
+
+        def __call__(self, argmax, scores):
+            return 2.0 * argmax.by_score(scores)
+
+    with pytest.raises(AssertionError):
+        check_bound(Worst())
 
     class Boasting(Bundle):
         def step(self, state, objective):

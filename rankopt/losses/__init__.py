@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import load
+from formulations.tables import load, member
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
+    from rankopt.losses.argmax_positional import PositionalArgmax as PositionalArgmax
+    from rankopt.losses.decay import parse_decay as parse_decay
     from rankopt.losses.loss import Loss
+    from rankopt.losses.loss import LossAt as LossAt
     from rankopt.losses.margin import Bound
+    from rankopt.losses.margin import MarginLoss as MarginLoss
 
-__all__ = ["BOUNDS", "LOSSES", "bound_named", "loss_named"]
+__all__ = ["BOUNDS", "LOSSES", "LossAt", "MarginLoss", "PositionalArgmax", "bound_named", "loss_named", "parse_decay"]
 
 BOUNDS = {
     "convex": "rankopt.losses.bounds.convex:Convex",
@@ -27,6 +31,22 @@ BOUNDS = {
 LOSSES = {
     "pairwise": "rankopt.losses.pairwise:PairwiseHinge",
 }
+
+PARTS = {
+    "LossAt": "rankopt.losses.loss:LossAt",
+    "MarginLoss": "rankopt.losses.margin:MarginLoss",
+    "PositionalArgmax": "rankopt.losses.argmax_positional:PositionalArgmax",
+    "parse_decay": "rankopt.losses.decay:parse_decay",
+}
+"""What a loss or a feature map of one's own is made of."""
+
+
+def __getattr__(name: str) -> Any:
+    return member(__name__, name, PARTS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
 
 
 def bound_named(spec: str | Bound, **options: Any) -> Bound:

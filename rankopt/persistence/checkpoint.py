@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -50,10 +50,11 @@ class Checkpoint:
         if isinstance(self.every, bool) or not isinstance(self.every, int | float) or not 0 <= self.every < np.inf:
             raise OptionError(f"every = {self.every!r} is no number of seconds; give 0 or more")
 
-    def opened(self, problem: Mapping[str, str]) -> tuple[Standing | None, list[Step]]:
+    def opened(self, problem: Mapping[str, str], defaults: Container[str] = ()) -> tuple[Standing | None, list[Step]]:
         """Where a run of this problem stands, and its steps so far; None and no steps where there is none yet.
 
-        problem: a digest for each of its parts, by name. Raises OptionError where the folder holds another problem's
+        problem: a digest for each of its parts, by name. defaults: those that are what they are for anyone who says
+        nothing of them. Raises OptionError where the folder holds another problem's
         run, naming the parts that differ.
         """
         folder = Path(self.folder)
@@ -70,7 +71,9 @@ class Checkpoint:
             return None, []
         manifest, decoder = max(found, key=lambda held: held[0]["serial"])
         known = manifest["problem"]
-        differing = sorted(key for key in {**known, **problem} if known.get(key) != problem.get(key))
+        # A checkpoint of an older version does not know a parameter that has come since: it is the default, then as now.
+        asked = {key: value for key, value in problem.items() if key in known or key not in defaults}
+        differing = sorted(key for key in {**known, **asked} if known.get(key) != asked.get(key))
         if differing:
             raise OptionError(
                 f"checkpoint = {self.folder} holds another run: {', '.join(differing)} differ; "

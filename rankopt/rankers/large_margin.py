@@ -87,7 +87,7 @@ class LargeMarginRanker(OptimizedRanker):
         self,
         measure: Any = "nDCG@10",
         *,
-        bound: str = "nonconvex",
+        bound: str | Bound = "nonconvex",
         reference: str = "average",
         decay: Any = "power(0.5)",
         w0: Any = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -127,8 +128,13 @@ class OptimizedRanker(Pathed, LinearRanker):
         names = () if admissible is None else admissible.attributes
         matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
         of_run = identity(type(self).__name__, matters, queries, names, weights, start, judged)
-        begun, steps = checkpoint.opened(of_run)
+        begun, steps = checkpoint.opened(of_run, self._defaults())
         return begun, steps, checkpoint.keep
+
+    def _defaults(self) -> set[str]:
+        """The parameters that have their default."""
+        given = signature(type(self)).parameters.values()
+        return {one.name for one in given if repr(getattr(self, one.name)) == repr(one.default)}
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         self.coef_ = outcome.w

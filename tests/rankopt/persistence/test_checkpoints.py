@@ -10,8 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import load_sample
 from rankopt.errors import OptionError
-from rankopt.optimize import METHODS
+from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.certificate import Stop
+from rankopt.optimize.run import Standing
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
 from rankopt.risk import sharding
 
@@ -229,3 +230,18 @@ def test_a_checkpoint_is_a_folder(folder):
 def test_seconds_between_checkpoints_are_a_number(tmp_path, every):
     with pytest.raises(OptionError, match="seconds"):
         Checkpoint(tmp_path, every)
+
+
+def test_a_checkpoint_that_does_not_know_a_parameter_goes_on_where_that_has_its_default(tmp_path):
+    """As one of an older version does, which had no such parameter."""
+    folder = tmp_path / "run"
+    problem = {"lam": "a", "data": "b", "w0": "c"}
+    checkpoint = Checkpoint(str(folder), every=0)
+    checkpoint.opened({"lam": "a", "data": "b"})
+    objective = PairwiseRanker().objective(load_sample("les-miserables").train)
+    checkpoint.keep(Standing(method_named("bundle").start(objective, objective.w0)), [])
+    begun, _ = Checkpoint(str(folder)).opened(problem, defaults={"w0"})
+    assert begun is not None
+    for defaults, changed in (((), {}), ({"w0"}, {"lam": "other"}), ({"lam", "w0"}, {"lam": "other"})):
+        with pytest.raises(OptionError, match="holds another run"):
+            Checkpoint(str(folder)).opened({**problem, **changed}, defaults=defaults)
