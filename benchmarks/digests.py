@@ -96,7 +96,7 @@ def problems():
     worth = rng.normal(size=(6, 9))
     for solver in ("scipy", "highs", "ortools"):
         yield f"matching, {solver}", lambda solver=solver: solve(matching(worth), solver)
-    yield "diverse retrieval", lambda: solve(diverse_retrieval(worth, blocks=[0, 0, 1, 1, 2, 3, 4, 5, 6]), "auto")
+    yield "diverse retrieval", lambda: solve(diverse_retrieval(worth, blocks=[0, 0, 0, 0, 1, 2, 3, 4, 5]), "auto")
     quota = RankingSet(9, 6).at_most(2, by=[0, 0, 0, 0, 1, 1, 1, 2, 3]).at_most(1, documents=[0, 4], positions=[0, 1])
     yield "ranking set, highs", lambda: solve(ranking_set(np.abs(worth), quota), "highs")
     yield (

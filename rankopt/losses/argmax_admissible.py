@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import RankingSet
+from formulations.arrays import Shorts
 from formulations.errors import Unsupported
 from formulations.sets.candidates import kinds
 from formulations.solvers import accepting
@@ -124,14 +125,13 @@ class AdmissibleArgmax:
         return np.concatenate([[0], np.cumsum([admissible.positions for admissible in self.sets])])
 
     @cached_property
-    def kind(self) -> Ints:
+    def kind(self) -> Shorts:
         """(N,) documents of one query that the set does not tell apart have equal ones."""
-        found = [_kinds(admissible) for admissible in self.sets]
-        return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return alike(self.offsets, np.concatenate([_kinds(admissible) for admissible in self.sets]))
 
     @cached_property
-    def kind_and_gain(self) -> Ints:
-        return alike(self.kind, self.gain)
+    def kind_and_gain(self) -> Shorts:
+        return alike(self.offsets, self.kind, self.gain)
 
     def __len__(self) -> int:
         return len(self.sets)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import ranking, solve_batch
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+from formulations.arrays import Shorts
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.solvers.solver import Solver
 from formulations.threads import share_ranges
@@ -19,7 +20,7 @@ from rankopt.errors import OptionError
 from rankopt.losses.argmax import Found
 from rankopt.losses.by_query import QUERY_ROWS, mean_of_runs, query_of_row, sorted_rows
 from rankopt.losses.decay import Decay
-from rankopt.losses.ties import alike, shared
+from rankopt.losses.ties import alike, share_range
 from rankopt.measures.positional import Positional
 
 __all__ = ["PositionalArgmax", "told_apart"]
@@ -74,18 +75,18 @@ class PositionalArgmax:
         rows = sorted_rows(query_of_row(self.offsets), self.problem.gain)
         return np.add.reduceat(self.problem.discount * self.problem.gain[rows], self.offsets[:-1])
 
-    @cached_property
-    def kind(self) -> Ints:
-        """(N,) documents of equal gain have equal ones."""
-        return alike(self.problem.gain)
+    @property
+    def kind(self) -> Shorts:
+        """(N,) documents of equal gain have equal ones in their query."""
+        return self.problem.kept("kind", lambda: alike(self.offsets, self.problem.gain))
 
     def at(self, scores: Floats, prove: bool = False) -> Found:
         answer = solve_batch(self.problem.with_scores(scores), self.solver)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
-        given = (problem.gain, problem.discount, problem.decay, self.offsets, answer.order)
+        given = (problem.scores, problem.gain, problem.discount, problem.decay, self.kind, self.offsets, answer.order)
         share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*given, first, last, slope, earned))
-        return Found(shared(slope, scores, self.kind, self.offsets), earned, answer.value, answer.bound, answer.seconds)
+        return Found(slope, earned, answer.value, answer.bound, answer.seconds)
 
     def best_reference(self, which: str = "average") -> Floats:
         """The mean over all orders that are best by gain; "first": equal gains in the order of the input, as in the
@@ -122,14 +123,22 @@ class PositionalArgmax:
         rows = slice(int(low), int(high))
         offsets = self.offsets[first : last + 1] - low
         problem = RankTwoBatch(all_.scores[rows], all_.gain[rows], all_.discount[rows], all_.decay[rows], offsets)
+        problem.kept("kind", lambda: self.kind[rows])
         return replace(self, problem=problem)
 
 
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS))
+@compiled(
+    nb.void(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_INTS, READ_INTS, nb.int64, nb.int64,
+        FLOATS, FLOATS,
+    )
+)  # fmt: skip
 def _placed(
+    scores: Floats,
     gain: Floats,
     discount: Floats,
     decay: Floats,
+    kind: Shorts,
     offsets: Ints,
     order: Ints,
     first: int,
@@ -138,7 +147,8 @@ def _placed(
     earned: Floats,
 ) -> None:
     """For the queries first <= q < last, order[low + i] the document (counted within its query) at position i: slope
-    the decay of the position where each document stands, earned = a[π]ᵀb."""
+    the decay of the position where each document stands, shared by documents of equal score and kind; earned =
+    a[π]ᵀb."""
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
         total = 0.0
@@ -147,3 +157,4 @@ def _placed(
             slope[document] = decay[i]
             total += discount[i] * gain[document]
         earned[q] = total
+    share_range(scores, kind, offsets, first, last, slope)

@@ -15,6 +15,7 @@ from formulations.solvers.solver import Solver
 from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.argmax import Found
+from rankopt.losses.by_query import query_of_row
 
 __all__ = ["EMPTY", "SlotArgmax", "matched"]
 
@@ -121,18 +122,19 @@ class SlotArgmax:
         where it is equal. This is the place where a batch of matchings is solved: what is faster than a loop belongs
         here.
         """
+        query = query_of_row(self.offsets)
+        rows = np.lexsort((*content.T[::-1], query))
+        ordered, fits = profit[rows], self.benefit[rows] > 0
         placed, worth = np.zeros(profit.shape), list[tuple[float, float]]()
         for low, high in pairwise(self.offsets.tolist()):
-            rows = low + np.lexsort(content[low:high].T[::-1])
-            belongs = self.benefit[rows] > 0 if best_only else None
-            order, value, bound = matched(profit[rows], self.solver, belongs)
+            order, value, bound = matched(ordered[low:high], self.solver, fits[low:high] if best_only else None)
             filled = np.flatnonzero(order != EMPTY)
-            placed[rows[order[filled]], filled] = 1.0
-            starts = np.flatnonzero(np.append(True, (content[rows[1:]] != content[rows[:-1]]).any(axis=1)))
-            if starts.size < rows.size:
-                counts = np.diff(np.append(starts, rows.size))
-                means = np.add.reduceat(placed[rows], starts, axis=0) / counts[:, None]
-                placed[rows] = np.repeat(means, counts, axis=0)
+            placed[low + order[filled], filled] = 1.0
             worth.append((value, bound))
+        known = content[rows]
+        starts = np.flatnonzero(np.append(True, (known[1:] != known[:-1]).any(axis=1) | (query[1:] != query[:-1])))
+        counts = np.diff(np.append(starts, query.size))
+        means = np.add.reduceat(placed, starts, axis=0) / counts[:, None]
+        placed[rows] = np.repeat(means, counts, axis=0)
         values, bounds = np.array(worth).T
         return placed, values, bounds

@@ -9,7 +9,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-QUERY_ROWS = 1 << 12
+QUERY_ROWS = 1 << 13
 """Rows of whole queries that one thread takes at a time."""
 
 

@@ -11,11 +11,12 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+from formulations.arrays import Shorts
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.threads import share_ranges
-from rankopt.losses.by_query import QUERY_ROWS
+from rankopt.losses.by_query import QUERY_ROWS, query_of_row
 
-__all__ = ["alike", "shared"]
+__all__ = ["alike", "share_range", "shared"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,85 +24,126 @@ Ints = NDArray[np.int64]
 LARGE = nb.uint64(0x9E3779B97F4A7C15)
 OTHER = nb.uint64(0xC2B2AE3D27D4EB4F)
 HALF = nb.uint64(32)
+MINUS_ZERO = -(1 << 63)
+
+FEW = 16
+"""Documents that are compared in pairs."""
 
 
-def alike(*traits: Floats | Ints) -> Ints:
-    """A number for each document, the same for documents that agree in all traits (N,) and for no others."""
-    if len(traits) == 1 and traits[0].dtype == np.float64:
-        return np.ascontiguousarray(traits[0] + 0.0).view(np.int64)  # + 0.0: minus zero is zero
-    found = np.zeros(traits[0].size, dtype=np.int64)
+def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
+    """The kind of each document, counted from 0 within its query: the same where all traits (N,) are equal, and only
+    there."""
+    query = query_of_row(offsets)
+    order = np.lexsort((*traits, query))
+    differs = np.zeros(order.size, dtype=bool)
     for trait in traits:
-        _, one = np.unique(trait, return_inverse=True)
-        found = found * (int(one.max(initial=0)) + 1) + one
-        found = np.unique(found, return_inverse=True)[1].astype(np.int64)
-    return found
+        differs[1:] |= trait[order[1:]] != trait[order[:-1]]
+    differs[offsets[:-1]] = False
+    count = np.cumsum(differs)
+    kind = np.empty(order.size, dtype=np.int32)
+    kind[order] = count - np.repeat(count[offsets[:-1]], np.diff(offsets))
+    return kind
 
 
-def shared(slope: Floats, scores: Floats, kind: Ints, offsets: Ints) -> Floats:
+def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints) -> Floats:
     """`slope` (N,), documents of one query, equal score and equal kind having the mean of theirs; changed in place."""
     given = (np.ascontiguousarray(scores), kind, offsets)
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: _share(*given, first, last, slope))
+    share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*given, first, last, slope))
     return slope
 
 
-@compiled(nb.int64(READ_INTS, READ_INTS, READ_INTS, nb.int64, nb.int64, nb.int64))
-def _slot(table: Ints, bits: Ints, kind: Ints, low: int, i: int, mask: int) -> Any:
-    """Where document i of a query stands in the table, or may stand: slots hold documents, -1 is free."""
-    mixed = nb.uint64(bits[i]) * LARGE + nb.uint64(kind[low + i]) * OTHER
-    slot = nb.int64((mixed ^ (mixed >> HALF)) & nb.uint64(mask))
-    while table[slot] >= 0 and (bits[table[slot]] != bits[i] or kind[low + table[slot]] != kind[low + i]):
-        slot = (slot + 1) & mask
+@compiled(nb.int64(READ_INTS, nb.int64))
+def _bits(scores: Ints, i: int) -> Any:
+    """The bits of a score; minus zero is zero."""
+    return 0 if scores[i] == MINUS_ZERO else scores[i]
+
+
+@compiled(nb.int64(INTS, READ_INTS, READ_SHORTS, nb.int64, nb.int64))
+def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
+    """Where document i stands in a table of `size` slots, a power of 2, or may stand: slots hold documents, -1 is free.
+
+    The first bits of the products count: scores like 1 and 2 differ in their first bits only, and all others end in 0.
+    """
+    mixed = nb.uint64(_bits(bits, i)) * LARGE + nb.uint64(kind[i]) * OTHER
+    slot = nb.int64((mixed >> HALF) * nb.uint64(size) >> HALF)
+    while table[slot] >= 0 and (_bits(bits, table[slot]) != _bits(bits, i) or kind[table[slot]] != kind[i]):
+        slot = (slot + 1) & (size - 1)
     return slot
 
 
-@compiled(nb.void(READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, FLOATS))
-def _share(scores: Floats, kind: Ints, offsets: Ints, first: int, last: int, slope: Floats) -> None:
+@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, INTS, INTS, INTS, INTS, FLOATS, FLOATS))
+def _share(
+    bits: Ints,
+    kind: Shorts,
+    low: int,
+    high: int,
+    heavy: Ints,
+    table: Ints,
+    leader: Ints,
+    count: Ints,
+    total: Floats,
+    slope: Floats,
+) -> None:
+    """`shared` of one query. heavy: its documents with a slope other than 0; the others are looked up among these.
+
+    Room: table, of a power of 2 that is twice the documents at least; leader, count and total a document.
+    """
+    size = 4
+    while size < 2 * heavy.size:
+        size *= 2
+    table[:size] = -1
+    for i in heavy:
+        slot = _slot(table, bits, kind, i, size)
+        if table[slot] < 0:
+            table[slot] = i
+            count[i - low], total[i - low] = 0, 0.0
+        one = table[slot]
+        leader[i - low] = one
+        count[one - low] += 1
+        total[one - low] += slope[i]
+    if heavy.size < high - low:
+        for i in range(low, high):
+            if slope[i] == 0.0:
+                one = table[_slot(table, bits, kind, i, size)]
+                leader[i - low] = one
+                if one >= 0:
+                    count[one - low] += 1
+    for i in range(low, high):
+        one = leader[i - low]
+        if one >= 0 and count[one - low] > 1:
+            slope[i] = total[one - low] / count[one - low]
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
+def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats) -> None:
     """`shared` of the queries first <= q < last, in time linear in their documents.
 
-    Only documents with a slope other than 0 are put into a table; of a decay that ends at position 10 these are ten.
+    Of a decay that ends at position 10 ten documents have a slope. In a best order these have the highest scores of
+    their kind; where no other has so high a score, and no two of them are equal, nothing is shared: a glance at each.
     """
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
+    heavy, lowest = np.empty(longest + 1, np.int64), np.empty(longest)
     size = 4
     while size < 2 * longest:
         size *= 2
     table, leader = np.empty(size, np.int64), np.empty(longest, np.int64)
-    count, total, own = np.empty(longest, np.int64), np.empty(longest), np.empty(longest)
-    bits = own.view(np.int64)
+    count, total = np.empty(longest, np.int64), np.empty(longest)
     for q in range(first, last):
-        low, n = offsets[q], offsets[q + 1] - offsets[q]
-        held = 0
-        for i in range(n):
-            own[i] = scores[low + i] + 0.0  # minus zero is zero
-            held += slope[low + i] != 0.0
-        if held == 0:
-            continue
-        size = 4
-        while size < 2 * held:
-            size *= 2
-        table[:size] = -1
-        tied = False
-        for i in range(n):
-            if slope[low + i] != 0.0:
-                slot = _slot(table, bits, kind, low, i, size - 1)
-                if table[slot] < 0:
-                    table[slot], leader[i], count[i], total[i] = i, i, 1, slope[low + i]
-                else:
-                    one = table[slot]
-                    leader[i], tied = one, True
-                    count[one] += 1
-                    total[one] += slope[low + i]
-        if held < n:
-            for i in range(n):
-                if slope[low + i] == 0.0:
-                    one = table[_slot(table, bits, kind, low, i, size - 1)]
-                    leader[i] = one
-                    if one >= 0:
-                        count[one] += 1
-                        tied = True
+        low, high, held = offsets[q], offsets[q + 1], 0
+        lowest[: high - low] = np.inf
+        for i in range(low, high):
+            if slope[i] != 0.0:
+                heavy[held] = i
+                held += 1
+                lowest[kind[i]] = min(lowest[kind[i]], scores[i])
+        tied = held > FEW
+        for g in range(0 if tied else held):
+            for h in range(g):
+                tied |= scores[heavy[g]] == scores[heavy[h]]
+        if not tied:
+            for i in range(low, high):
+                tied |= slope[i] == 0.0 and scores[i] >= lowest[kind[i]]
         if tied:
-            for i in range(n):
-                one = leader[i]
-                if one >= 0 and count[one] > 1:
-                    slope[low + i] = total[one] / count[one]
+            _share(scores.view(np.int64), kind, low, high, heavy[:held], table, leader, count, total, slope)

@@ -71,7 +71,7 @@ class Checkpoint:
             return None, []
         manifest, decoder = max(found, key=lambda held: held[0]["serial"])
         known = manifest["problem"]
-        # A checkpoint of an older version does not know a parameter that has come since: it is the default, then as now.
+        # An older version does not know a parameter that has come since: it had the default, then as now.
         asked = {key: value for key, value in problem.items() if key in known or key not in defaults}
         differing = sorted(key for key in {**known, **asked} if known.get(key) != asked.get(key))
         if differing:

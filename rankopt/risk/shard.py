@@ -9,6 +9,7 @@ from typing import Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import frozen
 from rankopt.losses.loss import Loss
 from rankopt.scorers.linear import parts_of
 from rankopt.scorers.scorer import Scorer
@@ -62,9 +63,9 @@ class Shard:
         return max(queries[0] - self.first, 0), min(queries[1] - self.first, len(self))
 
     def scores(self, w: Floats, first: int = 0, last: int | None = None) -> Floats:
-        """The scores of the documents of the queries first <= q < last, (n,) or (n, slots)."""
+        """The scores, read-only, of the documents of the queries first <= q < last: (n,) or (n, slots)."""
         last = len(self) if last is None else last
-        return self.scorer.scores(w, int(self.offsets[first]), int(self.offsets[last]))
+        return frozen(self.scorer.scores(w, int(self.offsets[first]), int(self.offsets[last])))
 
     def touched(self, touch: Floats | None) -> Touched:
         """The loss, or its majorant that touches at `touch`; worked out once for each."""

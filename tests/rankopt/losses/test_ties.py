@@ -188,7 +188,7 @@ def test_shared_is_the_mean_over_equal_documents_of_a_query(seed):
     n = int(offsets[-1])
     scores, kind = rng.choice([0.0, -0.0, 0.5, 1e-300, -2.0], n), rng.integers(0, 3, n)
     slope = np.where(rng.random(n) < 0.6, 0.0, rng.random(n))
-    found = shared(slope.copy(), scores, alike(kind), offsets)
+    found = shared(slope.copy(), scores, alike(offsets, kind), offsets)
     for low, high in pairwise(offsets.tolist()):
         for i in range(low, high):
             same = [j for j in range(low, high) if scores[j] == scores[i] and kind[j] == kind[i]]
@@ -197,11 +197,13 @@ def test_shared_is_the_mean_over_equal_documents_of_a_query(seed):
 
 def test_documents_are_alike_where_all_traits_agree():
     rng = np.random.default_rng(0)
-    one, other = rng.integers(0, 3, 50), rng.choice([0.0, -0.0, 1.5], 50)
-    found = alike(one, other)
+    one, other, offsets = rng.integers(0, 3, 50), rng.choice([0.0, -0.0, 1.5], 50), np.array([0, 1, 20, 50])
+    found = alike(offsets, one, other)
     same = (one[:, None] == one) & (other[:, None] == other)
-    np.testing.assert_array_equal(found[:, None] == found, same)
-    assert alike(np.array([0.0, -0.0, 1.0])).tolist() == [0, 0, np.array(1.0).view(np.int64)]
+    for low, high in pairwise(offsets.tolist()):
+        own = found[low:high]
+        np.testing.assert_array_equal(own[:, None] == own, same[low:high, low:high])
+        assert set(own.tolist()) == set(range(own.max() + 1))
 
 
 @pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")
