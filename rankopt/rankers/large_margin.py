@@ -42,13 +42,14 @@ class LargeMarginRanker(OptimizedRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w), loss_q an upper bound of the measure's regret on query q.
 
     Source: [ORM, eq. 20 to 24]. The defaults are one choice among about a dozen compared on held-out parts of five real
-    data sets: above their own start, least squares, on four of them, though not the best on each (benchmarks/README.md;
-    chosen on the same parts, no test of significance). The convex bound often ends at w = 0 there.
-    The m queries with something to order count, v_q = query_weight / Σ query_weight (1/m by default).
+    data sets: above their own start, least squares, on four of them, though not the best on each
+    (benchmarks/defaults.md; chosen on the same parts, no test of significance). The convex bound often ends at w = 0
+    there. The m queries with something to order count, v_q = query_weight / Σ query_weight (1/m by default).
 
     Args:
         measure: a positional measure of `rankopt.measures`, or its notation.
-        bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses`); the latter two by the concave-convex
+        bound: "convex", "tie-aware", "nonconvex", or one of your own (see `rankopt.losses`); the latter two by the
+        concave-convex
             procedure.
         reference: of the convex bound, "average" or "first".
         decay: position weights of the scores: "linear", "power(0.5)", "log", "loglog", "discount", each with a cut-off

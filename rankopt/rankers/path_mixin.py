@@ -84,7 +84,7 @@ class Pathed:
         """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate.
 
         The data are read once, and each λ begins where the one before ended, with all planes found so far: ten take
-        as many passes as one to three of the dearest fits (benchmarks/README.md). Where those planes prove enough, a λ
+        as many passes as one to three of the dearest fits (benchmarks/loops.md). Where those planes prove enough, a λ
         takes no step: `n_iter_` is 0. A path keeps no checkpoint; fits of each λ by itself do. Under a nonconvex bound
         the weights may be another critical point than that of a fit of its own, which begins at w₀. Limits hold for
         each λ; Ctrl-C ends the path with what it has. `each` is called with every model when it is fitted, the rest is
