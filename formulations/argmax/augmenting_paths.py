@@ -70,7 +70,7 @@ def augment(
 ) -> None:
     """Make `label` (the chain at each position, see `best_labels`) optimal, price its prices.
 
-    price, most: see `pruning`; what is within `noise` of the level of its position stays. Room: chain a slot,
+    price, most: see `price_bounds`; what is within `noise` of the level of its position stays. Room: chain a slot,
     after stop rows of all chains.
     """
     chains, slots = worth.size, height.size

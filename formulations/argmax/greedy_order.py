@@ -1,4 +1,4 @@
-"""A good order of documents of any gains, and prices from it: as `pruning` and `raising`, without chains."""
+"""A good order of documents of any gains, and prices from it: as `price_bounds`, without chains."""
 
 import numba as nb
 import numpy as np

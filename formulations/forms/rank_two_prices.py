@@ -1,4 +1,4 @@
-"""Prices (see `prices`) and bounds where profit[i, j] = c_i s_j - a_i b_j: compiled, without the matrix.
+"""Prices (see `assignment_prices`) and bounds where profit[i, j] = c_i s_j - a_i b_j: compiled, without the matrix.
 
 Documents are laid out by position: document i stands at position i, those beyond the last position are idle.
 """
@@ -18,7 +18,7 @@ EPSILON = 2.0**-52
 def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> None:
     """The least prices >= 0 with prices[j] >= prices[i] + profit[i, j] - profit[i, i] for all positions i, documents j.
 
-    Bellman-Ford as in `price_kernel.settle`; where it does not settle, the order is not optimal and prices are prices
+    Bellman-Ford as in `assignment_prices.settle`; where it does not settle, the order is not optimal and prices are prices
     still. An idle document's price is put back to 0.
     """
     positions, documents = decay.size, scores.size

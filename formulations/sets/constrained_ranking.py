@@ -38,7 +38,7 @@ class ConstrainedRanking(Form):
     point x is the order: the document at each position. A dual y holds one price a row other than the positions: one
     more unit of the row's limit raises the bound by no more than that (and the value, where the relaxation is whole);
     y > 0 presses on the upper limit, y < 0 on the lower. Where
-    prices alone do not prove the best ranking, y is a proof by cases: a row of prices a case (`set_cases`).
+    prices alone do not prove the best ranking, y is a proof by cases: a row of prices a case (`prices`).
     """
 
     profit: Floats
@@ -112,7 +112,7 @@ class ConstrainedRanking(Form):
         """Weak duality: Σ price · (the limit it presses on) + Σ_i max_j (profit[i, j] - the prices of the cell's rows).
 
         A price that presses on a limit which is not there counts as 0. A y of two dimensions is a proof by cases
-        (`set_cases`): the worst of their bounds, infinite if they do not cover all rankings.
+        (`prices`): the worst of their bounds, infinite if they do not cover all rankings.
         """
         return proven_bound(self.admissible.stated, self.profit, y)
 

@@ -48,9 +48,8 @@ class LargeMarginRanker(OptimizedRanker):
 
     Args:
         measure: a positional measure of `rankopt.measures`, or its notation.
-        bound: "convex", "tie-aware", "nonconvex", or one of your own (see `rankopt.losses`); the latter two by the
-        concave-convex
-            procedure.
+        bound: "convex", "tie-aware", "nonconvex", or one of your own (see `rankopt.losses`); those that are not convex
+            by the concave-convex procedure.
         reference: of the convex bound, "average" or "first".
         decay: position weights of the scores: "linear", "power(0.5)", "log", "loglog", "discount", each with a cut-off
             such as "power(0.5)@10" if wanted, or an array.
