@@ -76,8 +76,8 @@ def argmax_range(
     """Fill order (the document, counted within its query, at each position), value, bound and way of the queries
     begin <= q < end.
 
-    room: most states of a query, 0 for as many as pay. Who needs more is solved by shortest paths (see `augmenting_paths`,
-    and `dense` for short lists and more than CHAINS gains).
+    room: most states of a query, 0 for as many as pay. Who needs more is solved by shortest paths (see
+    `augmenting_paths`, and `dense` for short lists and more than CHAINS gains).
     """
     n, rows = 0, 1
     for q in range(begin, end):

@@ -1,7 +1,7 @@
 """The best order of documents of any gains, as an assignment: shortest paths of exchanges from a good order.
 
-As `augmenting_paths`, but each position looks at all documents, in loops without branches: best for short lists and for many
-gains. Documents are kept in the order that they had at first, so that what a position looks at lies side by side.
+As `augmenting_paths`, but each position looks at all documents, in loops without branches: best for short lists and for
+many gains. Documents are kept in the order that they had at first, so that what a position looks at lies side by side.
 """
 
 import numba as nb

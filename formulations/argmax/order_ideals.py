@@ -76,8 +76,8 @@ def best_labels(
     they or their keys outgrow their room.
 
     Chain g holds size[g] documents of gain worth[g], their scores falling in height[start[g] : start[g] + size[g]].
-    low, high: see `cones`. price a document, most a position, slack: see `price_bounds`; what leaves more than `slack` open
-    is dropped. beam: of a position only so many states are kept, the best at these prices: a good answer.
+    low, high: see `cones`. price a document, most a position, slack: see `price_bounds`; what leaves more than `slack`
+    open is dropped. beam: of a position only so many states are kept, the best at these prices: a good answer.
     Room: next_* a row a chain, key and value a state of one layer, origin and chain a state.
     """
     chains = worth.size

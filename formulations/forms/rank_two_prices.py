@@ -18,8 +18,8 @@ EPSILON = 2.0**-52
 def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> None:
     """The least prices >= 0 with prices[j] >= prices[i] + profit[i, j] - profit[i, i] for all positions i, documents j.
 
-    Bellman-Ford as in `assignment_prices.settle`; where it does not settle, the order is not optimal and prices are prices
-    still. An idle document's price is put back to 0.
+    Bellman-Ford as in `assignment_prices.settle`; where it does not settle, the order is not optimal and prices are
+    prices still. An idle document's price is put back to 0.
     """
     positions, documents = decay.size, scores.size
     largest = np.abs(decay).max() * np.abs(scores).max() + np.abs(discount).max() * np.abs(gain).max()
