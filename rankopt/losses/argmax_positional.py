@@ -44,10 +44,12 @@ def told_apart(queries: Arrangement, measure: Positional) -> Arrangement:
 
 @dataclass(frozen=True, eq=False)
 class PositionalArgmax:
-    """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores do not matter."""
+    """gain(π) = a[π]ᵀb. problem: gain b, discount a, decay c and offsets; its scores do not matter. known_kind: `kind`,
+    where it was worked out for more queries."""
 
     problem: RankTwoBatch
     solver: Solver
+    known_kind: Shorts | None = None
 
     @classmethod
     def of(cls, queries: Arrangement, measure: Positional, decay: Decay, solver: Solver) -> PositionalArgmax:
@@ -75,10 +77,10 @@ class PositionalArgmax:
         rows = sorted_rows(query_of_row(self.offsets), self.problem.gain)
         return np.add.reduceat(self.problem.discount * self.problem.gain[rows], self.offsets[:-1])
 
-    @property
+    @cached_property
     def kind(self) -> Shorts:
         """(N,) documents of equal gain have equal ones in their query."""
-        return self.problem.kept("kind", lambda: alike(self.offsets, self.problem.gain))
+        return alike(self.offsets, self.problem.gain) if self.known_kind is None else self.known_kind
 
     def at(self, scores: Floats, prove: bool = False) -> Found:
         answer = solve_batch(self.problem.with_scores(scores), self.solver)
@@ -123,8 +125,7 @@ class PositionalArgmax:
         rows = slice(int(low), int(high))
         offsets = self.offsets[first : last + 1] - low
         problem = RankTwoBatch(all_.scores[rows], all_.gain[rows], all_.discount[rows], all_.decay[rows], offsets)
-        problem.kept("kind", lambda: self.kind[rows])
-        return replace(self, problem=problem)
+        return replace(self, problem=problem, known_kind=self.kind[rows])
 
 
 @compiled(
