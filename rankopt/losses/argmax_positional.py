@@ -20,7 +20,7 @@ from rankopt.errors import OptionError
 from rankopt.losses.argmax import Found
 from rankopt.losses.by_query import QUERY_ROWS, mean_of_runs, query_of_row, sorted_rows
 from rankopt.losses.decay import Decay
-from rankopt.losses.ties import alike, share_range
+from rankopt.losses.ties import alike, share_query, table_size
 from rankopt.measures.positional import Positional
 
 __all__ = ["PositionalArgmax", "told_apart"]
@@ -148,14 +148,27 @@ def _placed(
     earned: Floats,
 ) -> None:
     """For the queries first <= q < last, order[low + i] the document (counted within its query) at position i: slope
-    the decay of the position where each document stands, shared by documents of equal score and kind; earned =
-    a[π]ᵀb."""
+    the decay of the position where each document stands, shared by documents of equal score and kind; earned = a[π]ᵀb.
+
+    In a best order the documents of a kind come with falling scores. Where these fall strictly, none of them are equal.
+    """
+    longest = 1
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    lowest, room, sums = np.empty(longest), np.empty((3, longest), np.int64), np.empty(longest)
+    table, bits = np.empty(table_size(longest), np.int64), scores.view(np.int64)
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
-        total = 0.0
+        lowest[: high - low] = np.inf
+        total, falls = 0.0, True
         for i in range(low, high):
             document = low + order[i]
             slope[document] = decay[i]
             total += discount[i] * gain[document]
+            s, k = scores[document], kind[document]
+            falls &= s < lowest[k]
+            if decay[i] != 0.0:
+                lowest[k] = s
         earned[q] = total
-    share_range(scores, kind, offsets, first, last, slope)
+        if not falls:
+            share_query(bits, kind, low, high, room, table, sums, slope)

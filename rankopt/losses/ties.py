@@ -16,18 +16,18 @@ from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHO
 from formulations.threads import share_ranges
 from rankopt.losses.by_query import QUERY_ROWS, query_of_row
 
-__all__ = ["alike", "share_range", "shared"]
+__all__ = ["ROOM", "alike", "share_query", "shared", "table_size"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+FEW = 16
+"""Documents that are compared in pairs."""
 
 LARGE = nb.uint64(0x9E3779B97F4A7C15)
 OTHER = nb.uint64(0xC2B2AE3D27D4EB4F)
 HALF = nb.uint64(32)
 MINUS_ZERO = -(1 << 63)
-
-FEW = 16
-"""Documents that are compared in pairs."""
 
 
 def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
@@ -71,28 +71,30 @@ def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
     return slot
 
 
-@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, INTS, INTS, INTS, INTS, FLOATS, FLOATS))
-def _share(
-    bits: Ints,
-    kind: Shorts,
-    low: int,
-    high: int,
-    heavy: Ints,
-    table: Ints,
-    leader: Ints,
-    count: Ints,
-    total: Floats,
-    slope: Floats,
-) -> None:
-    """`shared` of one query. heavy: its documents with a slope other than 0; the others are looked up among these.
+ROOM = nb.types.Array(nb.int64, 2, "C")
 
-    Room: table, of a power of 2 that is twice the documents at least; leader, count and total a document.
+
+@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, ROOM, INTS, FLOATS, FLOATS))
+def share_query(
+    bits: Ints, kind: Shorts, low: int, high: int, room: Ints, table: Ints, total: Floats, slope: Floats
+) -> None:
+    """`shared` of the query of rows low <= i < high, scores given by their bits. Documents with a slope other than 0
+    are put into a table; the others are looked up in it.
+
+    Room: three rows of whole numbers and one of sums, a document each; table, a power of 2, twice the documents.
     """
+    heavy, leader, count = room[0], room[1], room[2]
+    held = 0
+    for i in range(low, high):
+        if slope[i] != 0.0:
+            heavy[held] = i
+            held += 1
     size = 4
-    while size < 2 * heavy.size:
+    while size < 2 * held:
         size *= 2
     table[:size] = -1
-    for i in heavy:
+    for h in range(held):
+        i = heavy[h]
         slot = _slot(table, bits, kind, i, size)
         if table[slot] < 0:
             table[slot] = i
@@ -101,7 +103,7 @@ def _share(
         leader[i - low] = one
         count[one - low] += 1
         total[one - low] += slope[i]
-    if heavy.size < high - low:
+    if held < high - low:
         for i in range(low, high):
             if slope[i] == 0.0:
                 one = table[_slot(table, bits, kind, i, size)]
@@ -114,36 +116,42 @@ def _share(
             slope[i] = total[one - low] / count[one - low]
 
 
+@compiled(nb.int64(nb.int64))
+def table_size(documents: int) -> Any:
+    """The slots of a table for so many documents: a power of 2, twice as many at least."""
+    size = 4
+    while size < 2 * documents:
+        size *= 2
+    return size
+
+
 @compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
 def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats) -> None:
     """`shared` of the queries first <= q < last, in time linear in their documents.
 
-    Of a decay that ends at position 10 ten documents have a slope. In a best order these have the highest scores of
-    their kind; where no other has so high a score, and no two of them are equal, nothing is shared: a glance at each.
+    Of a list that ends at position 10 ten documents have a slope. In a best order these have the highest scores of
+    their kind; where no other has so high a score, and no two of them are equal, a glance at each is all.
     """
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    heavy, lowest = np.empty(longest + 1, np.int64), np.empty(longest)
-    size = 4
-    while size < 2 * longest:
-        size *= 2
-    table, leader = np.empty(size, np.int64), np.empty(longest, np.int64)
-    count, total = np.empty(longest, np.int64), np.empty(longest)
+    room, total, lowest = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
+    table, bits, heavy = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
     for q in range(first, last):
-        low, high, held = offsets[q], offsets[q + 1], 0
+        low, high, held, tied = offsets[q], offsets[q + 1], 0, False
         lowest[: high - low] = np.inf
         for i in range(low, high):
             if slope[i] != 0.0:
+                if held == FEW:
+                    tied = True
+                    break
+                for h in range(held):
+                    tied |= scores[heavy[h]] == scores[i]
                 heavy[held] = i
                 held += 1
                 lowest[kind[i]] = min(lowest[kind[i]], scores[i])
-        tied = held > FEW
-        for g in range(0 if tied else held):
-            for h in range(g):
-                tied |= scores[heavy[g]] == scores[heavy[h]]
         if not tied:
             for i in range(low, high):
                 tied |= slope[i] == 0.0 and scores[i] >= lowest[kind[i]]
         if tied:
-            _share(scores.view(np.int64), kind, low, high, heavy[:held], table, leader, count, total, slope)
+            share_query(bits, kind, low, high, room, table, total, slope)
