@@ -40,6 +40,14 @@ TABLES = {
 """For each page of the API its parts: heading, module, and the table that lists them (None: what `__all__` names)."""
 
 
+def on_config(config: Any) -> Any:
+    """The navigation of the formulations: a page for each problem of the gallery."""
+    for entry in config.nav or []:
+        if "Formulations" in entry:
+            entry["Formulations"] += [{name: f"formulations/{name}.md"} for name in formulations.GALLERY]
+    return config
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages to those of the folder."""
     pages: dict[str, Callable[[], str]] = {"formulations/index.md": gallery, "house.md": house}

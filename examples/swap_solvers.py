@@ -10,7 +10,7 @@ from rankopt.experiments import Outcome, SolverSwap
 from rankopt.rankers import LargeMarginRanker
 
 ARGMAX = ("exact", "scipy", "ortools", "highs")
-MASTERS = ("active_set", "block_ascent", "qpsolvers:piqp")
+MASTERS = ("active_set", "qpsolvers:piqp")
 
 
 def main() -> None:

@@ -88,16 +88,16 @@ def test_planted_faults_are_found():
         check_loss(Overstated)
 
     @dataclass(frozen=True)
-    class Worst:
-        """The reference that the scores like least: no upper bound."""
+    class TooMuch:
+        """Twice what the scores like most: no upper bound."""
 
         convex = False
 
         def __call__(self, argmax, scores):
             return 2.0 * argmax.by_score(scores)
 
-    with pytest.raises(AssertionError):
-        check_bound(Worst())
+    with pytest.raises(AssertionError, match="below the regret"):
+        check_bound(TooMuch())
 
     class Boasting(Bundle):
         def step(self, state, objective):

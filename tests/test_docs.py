@@ -72,10 +72,3 @@ def test_every_block_is_of_a_kind_that_is_run_or_checked():
         assert len(blocks(page)) * 2 == len(re.findall("^```", text, flags=re.MULTILINE)), page
         assert {block.language for block in blocks(page)} <= {"python", "sh", "text", "toml"}, page
         assert all(block.title for block in blocks(page) if block.language == "toml"), page
-
-
-def test_the_gallery_is_in_the_navigation():
-    from formulations import GALLERY
-
-    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
-    assert [name for name in GALLERY if f"formulations/{name}.md" not in navigation] == []

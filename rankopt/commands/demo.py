@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LAMBDAS = (1.0, 0.1, 0.01)
 MEASURES = ("nDCG@1", "nDCG@5", "nDCG@10", "AP")
 ARGMAX = ("exact", "scipy", "ortools", "highs")
-MASTERS = ("block_ascent", "qpsolvers:piqp", "cvxpy:CLARABEL")
+MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 
 
 @click.command()

@@ -86,7 +86,7 @@ class Training:
         if json_:
             as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
         else:
-            _report(rows, best[1], str(self.options["measure"]))
+            _report(rows, best[1], str(self.options["measure"]), self.options.get("loss") is None)
             click.echo(f"wrote {self.model}")
         if interrupted:
             if checkpoint is not None:
@@ -155,7 +155,7 @@ class Training:
         return ranker, row, interrupted
 
 
-def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str) -> None:
+def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, margin: bool) -> None:
     from rankopt.optimize.certificate import Stop
 
     table(
@@ -177,8 +177,8 @@ def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str) ->
     )
     if chosen["at_start"] and chosen["stop"] == Stop.GAP:
         click.echo(
-            "Nothing better than w0 was found: try a smaller --lam, --bound nonconvex, "
-            "or a --decay cut at the measure's k."
+            "Nothing better than w0 was found: try a smaller --lam"
+            + (", --bound nonconvex, or a --decay cut at the measure's k." if margin else ".")
         )
     if chosen["stop"] != Stop.GAP:
         click.echo(f"Training ended because {chosen['stop']}.")

@@ -57,7 +57,7 @@ class Admissible:
         if self.short not in ("error", "cut"):
             raise OptionError(f"short = {self.short!r} is neither 'error' nor 'cut'")
         if not isinstance(self.rules, tuple) or not all(isinstance(rule, Rule) for rule in self.rules):
-            raise OptionError("rules are made by at_most, at_least, exactly and ban; start from Admissible(k)")
+            raise OptionError(f"rules are made by {', '.join(COUNTING)} and ban; start from Admissible(k)")
         for rule in self.rules:
             if rule.positions and rule.positions[-1] >= k:
                 raise OptionError(f"positions name {rule.positions[-1]}, but k = {k} positions count from 0 to {k - 1}")

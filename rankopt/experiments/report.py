@@ -6,7 +6,7 @@ from typing import Any
 
 from formulations.tables import member
 
-WORDS = {"write": "rankopt.report:write"}
+WORDS = {"save": "rankopt.report:save", "write": "rankopt.report:write"}
 
 __all__ = [*WORDS]
 

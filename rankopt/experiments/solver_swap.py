@@ -12,6 +12,7 @@ from typing import Any
 from sklearn.base import clone
 
 from formulations.forms.form import Form
+from formulations.solvers import SOLVERS
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
 from rankopt.errors import OptionError
@@ -29,10 +30,10 @@ __all__ = ["ARGMAX", "MASTERS", "MEASURES", "METHODS", "SolverSwap"]
 
 ARGMAX: tuple[Entrant, ...] = ("exact", "scipy", "ortools", "highs", "cvxpy:CLARABEL")
 MASTERS: tuple[Entrant, ...] = (
-    "active_set", "block_ascent", "qpsolvers:piqp", "cvxpy:CLARABEL",
+    "active_set", "qpsolvers:piqp", "cvxpy:CLARABEL",
 )  # fmt: skip
 METHODS: tuple[Any, ...] = ("bundle", Bundle(groups=1))
-"""One slack or several make other masters, and some solvers take those of one slack alone."""
+"""One slack or several make other masters, and a solver of one's own may take those of one slack alone."""
 MEASURES = tuple(f"nDCG@{k}" for k in range(1, 11))
 
 
@@ -82,7 +83,7 @@ class SolverSwap:
     def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[Row]:
         """The rows as they are found."""
         for role, entrants in self._roles().items():
-            labels = [_label(entrant, role) for entrant in entrants]  # a slip is an error now, and no row later
+            labels = [first_name(_label(entrant, role)) for entrant in entrants]  # a slip is an error now, and no row
             twice = {label for label in labels if labels.count(label) > 1}
             if twice:
                 raise OptionError(f"{', '.join(sorted(twice))} takes part twice; give each a name of its own, once")
@@ -190,3 +191,9 @@ class SolverSwap:
 def _label(part: Any, role: str) -> str:
     """What rows call a solver or a method."""
     return method_spec(part) if role == "method" else spec_of(part)
+
+
+def first_name(label: str) -> str:
+    """The first of several names that the table of solvers has for one."""
+    place = SOLVERS.get(label)
+    return label if place is None else next(name for name, listed in SOLVERS.items() if listed == place)

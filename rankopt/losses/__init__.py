@@ -74,6 +74,7 @@ def loss_named(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:
         return factory
     if not callable(spec):
         raise OptionError(
-            f"loss = {spec!r} is no loss; give a name of {', '.join(LOSSES)}, or a function (relevance, offsets) to one"
+            f"loss = a {type(spec).__name__} is no factory of losses; give a name of {', '.join(LOSSES)}, "
+            "or a function (relevance, offsets) to a loss, such as its class"
         )
     return spec

@@ -38,7 +38,9 @@ class Argmax(Protocol):
     """The queries of a batch, documents of query q in rows offsets[q] : offsets[q + 1].
 
     Every slope is blind to the order in which equal documents come: of those that nothing tells apart (equal score,
-    equal gain, and whatever a set sees) each has the mean, which is a mean of maximisers, hence a subgradient too.
+    equal gain, and whatever a set sees) each has the mean, which is a mean of maximisers, hence a subgradient too. Ties
+    between others fall by the documents' contents: the exact argmax goes by score and gain alone; sets, and foreign
+    solvers, by the order of the documents, which is that of their contents in training (`data.canonical`).
     """
 
     @property

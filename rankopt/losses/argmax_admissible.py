@@ -150,7 +150,7 @@ class AdmissibleArgmax:
         if which != "average":
             raise OptionError(
                 f"reference = {which!r} follows the order of the input, which under constraints is no admissible one; "
-                "leave it at 'average': the reference is then one best admissible order"
+                "leave it at 'average': the reference is then a best admissible order, or a mean of such"
             )
         rows = self._best_rows(_told_apart(self.start, self.offsets))
         return shared(self.placed(rows), self.start, self.kind_and_gain, self.offsets)

@@ -167,7 +167,7 @@ def _placed(
             total += discount[i] * gain[document]
             s, k = scores[document], kind[document]
             falls &= s < lowest[k]
-            if decay[i] != 0.0:
+            if decay[i] != 0.0 or decay[high - 1] < 0.0:
                 lowest[k] = s
         earned[q] = total
         if not falls:

@@ -51,11 +51,13 @@ def _of_value(value: Any, name: str) -> str:
     try:
         text = json.dumps(encoder.encode(value, name))
     except ModelError:  # an object of the user's own
+        named = getattr(value, "__qualname__", "<")
         text = f"{type(value).__module__}.{type(value).__qualname__}: {value!r}"
+        text = text if "<" in named else f"{value.__module__}.{named}"  # a class or function of a module
         if re.search(r"\b0x[0-9a-f]+", text):
             raise OptionError(
                 f"checkpoint cannot tell {name} = {text[:80]} from others of its kind when the run goes on; "
-                "make it a dataclass, or give it a repr that shows its content"
+                "make it a dataclass, a function or class of a module, or give it a repr that shows its content"
             ) from None
     return _digest([text.encode(), *encoder.members.values()])
 

@@ -131,7 +131,8 @@ def _name(value: Any, what: str) -> str:
     if name is None:
         raise ModelError(
             f"{what} cannot be saved because a {type(value).__name__} is not data; a saved model holds numbers, "
-            "strings, arrays, measures by their notation, and listed dataclasses of rankopt and formulations."
+            "strings, arrays, measures by their notation, and listed dataclasses of rankopt and formulations. A "
+            "loss or bound of your own is saved by its name: give it a line in LOSSES or BOUNDS."
         )
     return name
 

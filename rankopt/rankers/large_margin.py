@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,13 +75,16 @@ class LargeMarginRanker(OptimizedRanker):
         constraints: the rankings that are admissible, an `Admissible` over attributes that `fit`, `score` and `rank`
             take as attributes=. Argmax and reference both live in the set, regret is measured from its best ranking
             [ORM, section 7.1]; decay and discount are cut to its k positions. The convex reference is then one
-            admissible order, ties falling by the score at w0; argmax="exact" means the cheapest exact way for the set.
+            admissible order, ties falling by the score at w0, or the mean of those that exchange documents which
+            nothing tells apart; argmax="exact" means the cheapest exact way for the set.
             Where the set's program is not integral, the proven gap may stay open.
 
     Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best on it of what the run passed through (`eval_score_`), and the
     certificate speaks of that one.
     """
+
+    _cures: ClassVar[str] = "try a smaller lam, bound='nonconvex', or a decay cut at the measure's k"
 
     def __init__(
         self,
@@ -167,13 +170,18 @@ class LargeMarginRanker(OptimizedRanker):
         return known if known[-1] > 0 and (np.diff(known) < 0).all() else log_weights(k, n)
 
     def _order_matters(self) -> bool:
-        return bool(self.reference == "first")
+        return getattr(self._bound(), "reference", None) == "first"
+
+    def _planes_stayed(self) -> bool:
+        return self.constraints is None
 
     def _bound(self) -> Bound:
         if self.bound == "convex":
             return bound_named("convex", reference=self.reference)
         if self.reference != "average":
-            raise OptionError(f"reference = {self.reference!r} is an option of the convex bound, not of {self.bound!r}")
+            raise OptionError(
+                f"reference = {self.reference!r} is an option of bound='convex', not of {self.bound!r}; leave it out"
+            )
         return bound_named(self.bound)
 
     def _start(self) -> Any:

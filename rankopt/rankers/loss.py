@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankopt.errors import OptionError
 from rankopt.losses import loss_named
+from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.risk.sharding import shards
 
@@ -81,12 +83,18 @@ class LossRanker(OptimizedRanker):
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
         factory = loss_named(self.loss)
+        parse(self.measure)  # a slip in what it is judged by is an error before training
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
             grades, starts = queries.graded, queries.offsets[:-1]
             useful = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
             queries = queries.learnable(useful, "have different grades")
-            return queries, factory(queries.graded, queries.offsets)
+            loss = factory(queries.graded, queries.offsets)
+            if not hasattr(loss, "majorant"):
+                raise OptionError(
+                    f"loss = {self.loss!r} made a {type(loss).__name__}, which is no Loss; see check_loss"
+                )
+            return queries, loss
 
         return shards(queries, build)
 

@@ -63,6 +63,8 @@ class MatchingRanker(OptimizedRanker):
 
     _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "slot_weight_")
 
+    _cures: ClassVar[str] = "try a smaller lam or bound='nonconvex'"
+
     slot_weight_: Floats
 
     def __init__(
@@ -118,6 +120,9 @@ class MatchingRanker(OptimizedRanker):
             return chosen, MarginLoss.build(argmax, bound)
 
         return shards(queries, build, lambda linear: Slots(linear, worth.shape[1]))
+
+    def _planes_stayed(self) -> bool:
+        return False
 
     def _start(self) -> Any:
         return ("zeros" if bound_named(self.bound).convex else "regression") if self.w0 is None else self.w0

@@ -47,6 +47,10 @@ __all__ = ["OptimizedRanker"]
 Floats = NDArray[np.float64]
 
 
+SLOPES = "slopes of equal documents"
+"""A part of what a checkpoint is of: references under a set, and of slots, changed when these slopes were shared."""
+
+
 class OptimizedRanker(Pathed, LinearRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
 
@@ -57,6 +61,9 @@ class OptimizedRanker(Pathed, LinearRanker):
         *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "eval_score_",
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+
+    _cures: ClassVar[str] = "try a smaller lam"
+    """What helps where the optimum is at w₀."""
 
     certificate_: Certificate
     history_: History
@@ -128,8 +135,15 @@ class OptimizedRanker(Pathed, LinearRanker):
         names = () if admissible is None else admissible.attributes
         matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
         of_run = identity(type(self).__name__, matters, queries, names, weights, start, judged)
-        begun, steps = checkpoint.opened(of_run, self._defaults())
+        defaults = self._defaults()
+        if self._planes_stayed():
+            defaults.add(SLOPES)
+        begun, steps = checkpoint.opened({**of_run, SLOPES: "shared"}, defaults)
         return begun, steps, checkpoint.keep
+
+    def _planes_stayed(self) -> bool:
+        """Whether planes of before equal documents shared their slopes still lie below the loss."""
+        return True
 
     def _defaults(self) -> set[str]:
         """The parameters that have their default."""
@@ -148,8 +162,7 @@ class OptimizedRanker(Pathed, LinearRanker):
             del self.eval_score_
         if outcome.certificate.at_start and outcome.certificate.stop is Stop.GAP and outcome.judged is None:
             warnings.warn(
-                "the optimum is at w0, so the ranker orders as w0 does: "
-                "try a smaller lam, bound='nonconvex', or a decay cut at the measure's k",
+                f"the optimum is at w0, so the ranker orders as w0 does: {self._cures}",
                 OptimumAtStart,
                 stacklevel=4,
             )

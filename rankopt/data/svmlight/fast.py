@@ -1,6 +1,6 @@
-"""The LETOR / SVMlight format read by compiled code: the same result as `svmlight_lines`, or none.
+"""The LETOR / SVMlight format read by compiled code: the same result as `lines`, or none.
 
-Anything unusual makes it give up, and then `svmlight_lines` says what is wrong and where.
+Anything unusual makes it give up, and then `lines` says what is wrong and where.
 """
 
 import numba as nb
@@ -146,7 +146,7 @@ def _scan(
 
 
 def parse_bytes(text: bytes, missing: float | None) -> Parsed | None:
-    """What `svmlight_lines.parse_lines` returns, or None where the text is unusual in any way.
+    """What `lines.parse_lines` returns, or None where the text is unusual in any way.
 
     Negative grades are returned as they are.
     """

@@ -3,7 +3,7 @@
     # 1: BM25 of the title
     2 qid:q17 1:0.5 2:1e-3 # docid = GX008-86-4444840
 
-Plain or gzip (of one or several members), UTF-8, lines ending in LF or CR LF. `svmlight_lines` states the format.
+Plain or gzip (of one or several members), UTF-8, lines ending in LF or CR LF. `lines` states the format.
 """
 
 import codecs

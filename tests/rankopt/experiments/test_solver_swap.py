@@ -117,6 +117,8 @@ def test_options_are_part_of_a_name_and_nobody_takes_part_twice():
         swapped(rankings((9,)), np.argsort)
     with pytest.raises(OptionError, match="method 'bundel' is unknown"):
         swapped(rankings((9,)), "highs", methods=("bundel",))
+    with pytest.raises(OptionError, match="active_set takes part twice"):
+        SolverSwap(rankings((9,)), argmax=(), masters=("active_set", "block_ascent"), limits=QUICK).run()
 
 
 def test_masters_are_judged_alike():

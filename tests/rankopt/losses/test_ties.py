@@ -21,7 +21,7 @@ from rankopt.losses.ties import alike, shared
 from rankopt.measures import parse
 from rankopt.rankers import LargeMarginRanker, MatchingRanker
 
-DECAYS = ["linear@3", "power(0.5)", "log", "discount"]
+DECAYS = ["linear@3", "power(0.5)", "log", "discount", [1.0, 0.0, -1.0, -1.0], [0.0, -0.5, -1.0]]
 AT = {
     "all equal": lambda n, rng: np.zeros(n),
     "tied": lambda n, rng: rng.integers(-1, 2, n).astype(float),
@@ -29,14 +29,21 @@ AT = {
 }
 
 
+def decay_of(spec):
+    """A decay, or weights that go on with their last one: decays may fall below 0."""
+    if isinstance(spec, str):
+        return parse_decay(spec).weights
+    return lambda n, measure: np.array((spec + [spec[-1]] * n)[:n])
+
+
 def positional(grades, offsets, decay="power(0.5)", measure="nDCG@3", solver="exact"):
-    measure, decay = parse(measure), parse_decay(decay)
+    measure, decay = parse(measure), decay_of(decay)
     gain = measure.gain(grades, offsets)
     problem = ranking(
         np.zeros(gain.size),
         gain,
         discount=measure.discount,
-        decay=lambda n: decay.weights(n, measure),
+        decay=lambda n: decay(n, measure),
         offsets=offsets,
     )
     return PositionalArgmax(problem, named(solver))
@@ -52,7 +59,7 @@ def batch(rng, queries=6, largest=12):
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("decay", DECAYS)
+@pytest.mark.parametrize("decay", DECAYS, ids=str)
 @pytest.mark.parametrize("at", AT)
 def test_slopes_of_rankings_are_blind_to_the_order_of_the_input(at, decay, bound):
     rng = np.random.default_rng(0)
@@ -63,6 +70,12 @@ def test_slopes_of_rankings_are_blind_to_the_order_of_the_input(at, decay, bound
         moved = MarginLoss.build(positional(grades[rows], offsets, decay), bound_named(bound)).at(scores[rows])
         np.testing.assert_allclose(moved.placed, straight.placed[rows], rtol=0, atol=1e-12)
         np.testing.assert_allclose(moved.reference, straight.reference[rows], rtol=0, atol=1e-12)
+
+
+def test_equal_documents_at_weights_of_zero_and_below_share():
+    """Two equal documents at the weights 0 and -1, which a look at the documents with a weight alone would miss."""
+    argmax = positional(np.array([1.0, 1.0, 1.0]), np.array([0, 3]), [1.0, 0.0, -1.0], "DCG")
+    np.testing.assert_array_equal(argmax.at(np.array([2.0, 1.0, 1.0])).slope, [1.0, -0.5, -0.5])
 
 
 @pytest.mark.parametrize("bound", BOUNDS)
@@ -116,7 +129,7 @@ def test_slopes_of_rankings_are_means_of_maximisers(solver, at):
     rng = np.random.default_rng(3)
     for trial in range(12):
         grades, offsets = batch(rng, queries=2, largest=6)
-        argmax = positional(grades, offsets, DECAYS[trial % 4], ["nDCG@3", "P@2", "DCG"][trial % 3], solver)
+        argmax = positional(grades, offsets, DECAYS[trial % 6], ["nDCG@3", "P@2", "DCG"][trial % 3], solver)
         scores = AT[at](grades.size, rng)
         found, problem = argmax.at(scores), argmax.problem
         for q, (low, high) in enumerate(pairwise(offsets.tolist())):

@@ -13,6 +13,8 @@ from formulations import Unsupported
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.errors import EngineError, OptimumAtStart
+from rankopt.losses.bounds.convex import Convex
+from rankopt.losses.bounds.nonconvex import Nonconvex
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Stop
@@ -124,6 +126,17 @@ def test_shuffling_relabelling_and_splitting_change_nothing(bound):
     np.testing.assert_array_equal(ranker.fit(X[rows], y[rows], qid=names[rows]).coef_, first)
     shuffled = ranker.fit(csr_array(X[rows]), y[rows], qid=names[rows]).coef_
     np.testing.assert_array_equal(shuffled, ranker.fit(csr_array(X), y, qid=qid).coef_)
+
+
+def test_a_bound_as_an_object_is_the_bound_of_its_name():
+    X, y, qid = made()
+    options = {"lam": 0.1, "decay": "linear"}
+    for bound, told in ((Convex(), {}), (Convex("first"), {"reference": "first"}), (Nonconvex(), {})):
+        name = "nonconvex" if isinstance(bound, Nonconvex) else "convex"
+        by_name = LargeMarginRanker("nDCG@5", bound=name, **told, **options).fit(X, y, qid=qid)
+        given = LargeMarginRanker("nDCG@5", bound=bound, **options).fit(X, y, qid=qid)
+        np.testing.assert_array_equal(by_name.coef_, given.coef_)
+        assert by_name.certificate_.kind == given.certificate_.kind
 
 
 def test_the_first_reference_keeps_the_order_of_the_input():
@@ -282,7 +295,7 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"argmax": 3}, "no solver"),
         ({"master": 3}, "no solver"),
         ({"callbacks": 3}, "functions"),
-        ({"bound": "nonconvex", "reference": "first"}, "option of the convex bound"),
+        ({"bound": "nonconvex", "reference": "first"}, "option of bound='convex', not of 'nonconvex'"),
     ],
 )
 def test_bad_options_name_the_cure(options, message):

@@ -8,12 +8,14 @@ from problems.same_bits import assert_same
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import OptionError
 from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.run import Standing
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
+from rankopt.rankers.optimized import SLOPES
 from rankopt.risk import sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
@@ -245,3 +247,34 @@ def test_a_checkpoint_that_does_not_know_a_parameter_goes_on_where_that_has_its_
     for defaults, changed in (((), {}), ({"w0"}, {"lam": "other"}), ({"lam", "w0"}, {"lam": "other"})):
         with pytest.raises(OptionError, match="holds another run"):
             Checkpoint(str(folder)).opened({**problem, **changed}, defaults=defaults)
+
+
+@pytest.mark.parametrize("kind", ["free", "set", "slots"])
+def test_a_checkpoint_of_before_slopes_were_shared_goes_on_where_its_planes_still_hold(kind, tmp_path, monkeypatch):
+    """Under a set and for slots the references are others now: planes of before could lie above the loss."""
+    queries = load_sample("les-miserables").train
+    rule = Admissible(5).at_most(2, by="community") if kind == "set" else None
+    made = {
+        "free": lambda steps: LargeMarginRanker("nDCG@5", lam=0.01, max_iter=steps, checkpoint=str(tmp_path)),
+        "set": lambda steps: LargeMarginRanker(
+            "nDCG@5", lam=0.01, max_iter=steps, checkpoint=str(tmp_path), constraints=rule
+        ),
+        "slots": lambda steps: MatchingRanker(lam=1e-4, tol=1e-9, max_iter=steps, checkpoint=str(tmp_path)),
+    }[kind]
+    if kind == "slots":
+        queries = queries.with_(relevance=np.minimum(queries.relevance, 3.0))
+    opened = Checkpoint.opened
+
+    def of_before(self, problem, defaults=()):
+        return opened(self, {name: value for name, value in problem.items() if name != SLOPES}, defaults)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        monkeypatch.setattr(Checkpoint, "opened", of_before)
+        made(2).fit(queries)
+        monkeypatch.setattr(Checkpoint, "opened", opened)
+        if kind == "free":
+            assert made(4).fit(queries).n_iter_ == 4
+        else:
+            with pytest.raises(OptionError, match="slopes of equal documents differ"):
+                made(4).fit(queries)

@@ -97,11 +97,20 @@ def test_it_is_saved_by_the_name_of_its_loss(tmp_path):
         LossRanker(TopOne, lam=0.1).fit(X, y, qid=qid).save(tmp_path / "own")
 
 
-@pytest.mark.parametrize(("loss", "message"), [("listnet", "known are pairwise"), (3, "is no loss")])
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [("listnet", "known are pairwise"), (3, "is no factory"), (lambda *_: None, "is no Loss")],
+)
 def test_what_is_no_loss_is_refused(loss, message):
     X, y, qid = made()
     with pytest.raises(OptionError, match=message):
         LossRanker(loss).fit(X, y, qid=qid)
+
+
+def test_a_slip_in_the_measure_is_an_error_before_training():
+    X, y, qid = made()
+    with pytest.raises(ValueError, match="nDCH"):
+        LossRanker(measure="nDCH@10").fit(X, y, qid=qid)
 
 
 def test_queries_of_one_grade_teach_nothing():
