@@ -13,14 +13,14 @@ from formulations.tables import load, member
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
+    from rankopt.losses.argmax import Argmax as Argmax
+    from rankopt.losses.argmax import Found as Found
     from rankopt.losses.argmax_positional import PositionalArgmax as PositionalArgmax
     from rankopt.losses.decay import parse_decay as parse_decay
     from rankopt.losses.loss import Loss
     from rankopt.losses.loss import LossAt as LossAt
     from rankopt.losses.margin import Bound
     from rankopt.losses.margin import MarginLoss as MarginLoss
-
-__all__ = ["BOUNDS", "LOSSES", "LossAt", "MarginLoss", "PositionalArgmax", "bound_named", "loss_named", "parse_decay"]
 
 BOUNDS = {
     "convex": "rankopt.losses.bounds.convex:Convex",
@@ -33,12 +33,16 @@ LOSSES = {
 }
 
 PARTS = {
+    "Argmax": "rankopt.losses.argmax:Argmax",
+    "Found": "rankopt.losses.argmax:Found",
     "LossAt": "rankopt.losses.loss:LossAt",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
     "PositionalArgmax": "rankopt.losses.argmax_positional:PositionalArgmax",
     "parse_decay": "rankopt.losses.decay:parse_decay",
 }
 """What a loss or a feature map of one's own is made of."""
+
+__all__ = ["BOUNDS", "LOSSES", *PARTS, "bound_named", "loss_named"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,10 +10,6 @@ from problems.slots import benefit_of, drawn, matchings
 from rankopt.losses import BOUNDS, bound_named
 from rankopt.losses.argmax_slots import SlotArgmax
 from rankopt.losses.margin import MarginLoss
-from rankopt.risk.planes_at import PlanesAt
-from rankopt.risk.shard import Shard
-from rankopt.scorers.linear import Linear
-from rankopt.scorers.slots import Slots
 
 
 def loss_of(benefit, offsets, bound):
@@ -82,22 +78,3 @@ def test_planes_lie_below_the_majorant_and_touch_it(bound):
         rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
         shuffled = loss_of(benefit_of(slot)[rows], offsets, bound).at(scores[rows]).value
         assert_allclose(shuffled, loss.at(scores).value, atol=1e-12)
-
-
-@pytest.mark.parametrize("merged", [True, False])
-def test_the_planes_of_a_shard_are_subgradients_in_the_weights(merged):
-    rng = np.random.default_rng(4)
-    slot, offsets, _ = drawn(5)
-    features, weights = rng.normal(size=(slot.size, 4)), np.array([0.5, 0.3, 0.2])
-    loss = loss_of(benefit_of(slot), offsets, "convex")
-    shard = Shard(Slots(Linear(features, np.arange(slot.size)), 3), offsets, weights, loss)
-    w, other = rng.normal(size=12), rng.normal(size=12)
-    here, there = PlanesAt(w, merged)(shard), PlanesAt(other, merged)(shard)
-    heights = np.array([weights @ here.heights]) if merged else here.heights
-    values, others = ([weights @ here.value], [weights @ there.value]) if merged else (here.value, there.value)
-    slopes = here.slopes - here.references
-    assert_allclose(heights + slopes @ w, values, atol=1e-12)
-    assert (heights + slopes @ other <= np.array(others) + 1e-12).all()
-    scores = shard.scores(w)
-    for i in range(3):
-        assert_allclose(scores[:, i], features @ w[4 * i : 4 * i + 4])

@@ -1,24 +1,11 @@
-"""The gallery and its words: what loads, what prints, what is written, what a name is."""
-
-import subprocess
-import sys
-from operator import attrgetter
+"""Programs in algebra, in files, and the names of their columns and rows."""
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-import formulations
 from formulations import (
-    GALLERY,
-    Infeasible,
-    InvalidProblem,
-    SolverFailed,
-    Status,
-    Unbounded,
     Unsupported,
-    accepting,
-    certify,
     margin_dual,
     matching,
     ranking,
@@ -52,62 +39,6 @@ def mixed():
     )  # fmt: skip
 
 
-# What loads
-
-
-def test_importing_formulations_loads_no_solver():
-    script = "import sys, formulations; print(*{name.split('.')[0] for name in sys.modules})"
-    run = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
-    heavy = {"cvxpy", "ortools", "highspy", "networkx", "numba", "scipy", "qpsolvers"}
-    assert heavy.intersection(run.stdout.split()) == set()
-
-
-def test_the_gallery_is_a_table_of_functions():
-    assert {"ranking", "matching", "margin_dual"} <= set(GALLERY) <= set(dir(formulations))
-    for name in GALLERY:
-        problem = getattr(formulations, name)
-        assert callable(problem), f"{name} is the function even after its file was imported"
-        assert problem.__name__ == name
-        assert "integrality" in sys.modules[problem.__module__].__doc__ or name == "margin_dual"
-        assert ">>>" in sys.modules[problem.__module__].__doc__
-    for name in formulations.__all__:
-        assert getattr(formulations, name) is not None
-    with pytest.raises(AttributeError, match="no attribute 'rankings'"):
-        attrgetter("rankings")(formulations)
-    assert all(name in formulations.__doc__ for name in GALLERY)
-
-
-# Matching
-
-
-def test_matching_places_by_any_benefit():
-    benefit = [[1.0, 5.0, 2.0], [4.0, 6.0, 1.0]]
-    assert solve(matching(benefit), "scipy").order.tolist() == [1, 0]
-    held = matching(benefit, allowed=[[True, False, True], [True, True, True]])
-    solution = solve(held, "ortools")
-    assert solution.order.tolist() == [2, 1]
-    assert solution.primal["π"].tolist() == [[0, 0, 1], [0, 1, 0]]
-    assert certify(held, solution, exact=True).gap == 0
-    assert solution.dual["position"].sum() + solution.dual["document"].sum() == pytest.approx(8.0)
-
-
-def test_problems_do_not_change_with_the_callers_arrays():
-    benefit, allowed = np.eye(3), np.ones((3, 3), dtype=bool) ^ np.eye(3, dtype=bool)
-    problem = matching(benefit, allowed=allowed)
-    benefit[:], allowed[:] = 7.0, False
-    assert problem.profit.tolist() == np.eye(3).tolist()
-    assert problem.allowed.sum() == 6
-    with pytest.raises(ValueError, match="read-only"):
-        problem.profit[0, 0] = 1.0
-    rows = csr_array(np.eye(2))
-    program = LinearProgram(np.ones(2), rows, np.zeros(2), np.ones(2), np.zeros(2), np.ones(2))
-    rows.data[:] = 9.0
-    assert program.matrix.toarray().tolist() == np.eye(2).tolist()
-
-
-# Names
-
-
 def test_names_are_computed_from_the_index():
     blocks = (Block("π", (2, 3)), Block("block", ("a.org", "b.org")), Block("sink", ()))
     names = [name_at(blocks, i) for i in range(9)]
@@ -117,9 +48,6 @@ def test_names_are_computed_from_the_index():
         name_at(blocks, 9)
     parts = split_by_block(blocks, np.arange(9))
     assert {label: part.shape for label, part in parts.items()} == {"π": (2, 3), "block": (2,), "sink": ()}
-
-
-# Algebra
 
 
 def test_small_problems_print_in_algebra():
@@ -159,9 +87,6 @@ def test_large_problems_print_their_size():
     assert str(margin_dual(np.ones((30, 30)), np.ones(30), lam=1.0)) == (
         "GroupedSimplexQP of 30 planes × 30 features in 1 group(s)"
     )
-
-
-# Files
 
 
 @pytest.mark.parametrize("suffix", ["mps", "lp"])
@@ -226,75 +151,3 @@ def test_files_of_unknown_format_are_refused(tmp_path):
     with pytest.raises(Unsupported, match="end the name with"):
         matching(np.eye(2)).write(tmp_path / "x.txt")
     assert list(tmp_path.iterdir()) == []
-
-
-# Bounds of programs
-
-
-def test_a_price_on_a_missing_limit_counts_as_none():
-    program = LinearProgram(
-        np.array([1.0, 1.0]), csr_array(np.ones((1, 2))), np.array([1.0]), np.array([np.inf]), np.zeros(2),
-        np.full(2, np.inf), maximises=False,
-    )  # fmt: skip
-    assert program.bound(np.array([1.0])) == 1.0
-    assert program.bound(np.array([-5.0])) == 0.0
-    assert program.bound(np.array([1.0 + 1e-6])) == -np.inf
-    assert program.bound(np.array([1.0 + 2**-52])) == pytest.approx(1.0)
-
-
-def test_the_bound_of_a_quadratic_program_holds_for_any_prices():
-    random = np.random.default_rng(0)
-    root = random.normal(size=(3, 2))
-    problem = QuadraticProgram(
-        csr_array(root @ root.T), random.normal(size=3), csr_array(random.normal(size=(2, 3))),
-        np.full(2, -1.0), np.full(2, 1.0), np.full(3, -2.0), np.full(3, 2.0),
-    )  # fmt: skip
-    best = solve(problem)
-    assert best.gap <= 1e-6
-    for _ in range(50):
-        assert problem.bound(random.normal(size=5)) <= best.value + problem.rounding
-
-
-# A user's own cvxpy problem
-
-
-def test_a_cvxpy_problem_is_solved_and_judged():
-    import cvxpy
-
-    w = cvxpy.Variable(3, nonneg=True, name="w")
-    problem = cvxpy.Problem(cvxpy.Minimize(cvxpy.sum_squares(w - np.array([1.0, 2.0, -1.0]))), [cvxpy.sum(w) <= 2])
-    for solver in ("cvxpy:CLARABEL", "cvxpy:SCS", "auto"):
-        solution = solve(problem, solver)
-        assert solution.value == pytest.approx(1.5, abs=1e-6)
-        assert solution.bound == -np.inf
-        assert solution.status is Status.FEASIBLE
-        np.testing.assert_allclose(solution.primal["w"], [0.5, 1.5, 0.0], atol=1e-5)
-        certify(problem, solution)
-    assert str(solution.problem) == str(problem)
-    assert {"cvxpy:CLARABEL", "cvxpy:GLOP"} <= set(accepting(solution.problem))
-    with pytest.raises(Unsupported, match="'highs' accepts LinearProgram"):
-        solve(problem, "highs")
-    with pytest.raises(SolverFailed, match="gave up"):
-        solve(problem, "cvxpy:GLOP")
-
-
-def test_statuses_of_a_cvxpy_problem_are_errors():
-    import cvxpy
-
-    x = cvxpy.Variable(2)
-    with pytest.raises(Infeasible):
-        solve(cvxpy.Problem(cvxpy.Minimize(cvxpy.sum(x)), [x >= 1, x <= 0]), "cvxpy:CLARABEL")
-    with pytest.raises(Unbounded):
-        solve(cvxpy.Problem(cvxpy.Maximize(cvxpy.sum(x)), [x >= 1]), "cvxpy:CLARABEL")
-    whole = cvxpy.Variable(integer=True)
-    best = solve(cvxpy.Problem(cvxpy.Maximize(whole), [whole <= 2.5]), "cvxpy:HIGHS")
-    assert best.value == 2.0
-    assert best.violation == 0.0
-
-
-def test_what_is_no_problem_is_refused():
-    with pytest.raises(Unsupported, match="a list is no problem"):
-        solve([1.0, 2.0])
-    row, two = csr_array(np.ones((1, 2))), np.ones(2)
-    with pytest.raises(InvalidProblem, match="hessian has shape"):
-        QuadraticProgram(csr_array(np.eye(3)), two, row, np.zeros(1), np.ones(1), np.zeros(2), two)
