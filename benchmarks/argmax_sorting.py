@@ -28,7 +28,7 @@ MEASURE, DECAY = "nDCG@10", "power(0.5)@10"
 
 @nb.njit
 def sort_all(scores, offsets, by_gain, chain_start, first_chain, stop):
-    """The chains of all queries by falling score, as `argmax_range` begins."""
+    """The chains of all queries by falling score, as `merge_range` begins."""
     height, other = np.empty(DOCUMENTS), np.empty(DOCUMENTS)
     document, spare = np.empty(DOCUMENTS, np.int32), np.empty(DOCUMENTS, np.int32)
     for q in range(offsets.size - 1):

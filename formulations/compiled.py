@@ -1,17 +1,30 @@
-"""Compiled kernels: one way to declare them, and the types of their arguments."""
+"""Compiled kernels: one way to declare them, and the types of their arguments.
+
+A kernel is compiled when it is first called, for the types of that call; its code is kept on disk (`kernel_cache`).
+"""
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cached_property, lru_cache, update_wrapper
 from hashlib import blake2b
+from itertools import count
 from pathlib import Path
-from types import ModuleType
+from threading import RLock
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 import numba as nb
+import numpy as np
+from numba.core.bytecode import FunctionIdentity
 
-__all__ = ["BYTES", "FLOATS", "INTS", "READ_FLOATS", "READ_INTS", "READ_SHORTS", "SHORTS", "compiled"]
+from formulations.kernel_cache import KernelCache
+
+__all__ = [
+    "BYTES", "FLOATS", "INTS", "KERNELS", "READ_FLOATS", "READ_INTS", "READ_SHORTS", "SHORTS", "Kernel", "compiled",
+]  # fmt: skip
 
 FLOATS = nb.types.Array(nb.float64, 1, "C")
 INTS = nb.types.Array(nb.int64, 1, "C")
@@ -22,39 +35,113 @@ READ_SHORTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 BYTES = nb.types.Array(nb.int8, 1, "C")
 """Contiguous vectors that a kernel writes, and ones that it only reads."""
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
+KERNELS: list[Kernel] = []
+"""All kernels of the modules that were imported; those that others call come before them."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_COMPILING = RLock()
+
+PAYS = 1 << 24
+"""Numbers that NumPy may go over, in one process, before compiling a kernel that does the same costs less."""
+
+CALL = 1 << 13
+"""What a call of NumPy's functions costs, in numbers gone over."""
 
 
-def compiled(signature: Any, reassociate: bool = False) -> Callable[[Kernel], Kernel]:
-    """Compile a function for this signature (or list of them) when its module is loaded; keep the code on disk.
+def compiled(
+    signature: Any, reassociate: bool = False, numpy: Callable[..., Any] | None = None
+) -> Callable[[Function], Function]:
+    """Let a function be compiled for a signature, or of a list of them for the one that it is called with.
 
     It runs without the lock of the interpreter, so `formulations.threads.share` can run parts of a job side by side.
     reassociate: sums may be taken in another order, one that depends on their length alone, which makes them fast.
+    numpy: the same by whole arrays, for `Kernel.in_python`; it may round otherwise.
 
-    Where no folder can be written to (a read-only install and home), it is compiled anew in every process.
+    What NumPy has and numba compiles as functions of its own (`np.sort`, `np.argsort`) must not be used in it: numba
+    names these by a counter of the process, and the code of two processes, with one name for two things, kills a third.
+    """
+    signatures = signature if isinstance(signature, list) else [signature]
+    return lambda function: cast(Function, Kernel(function, signatures, reassociate, numpy))
+
+
+class Kernel:
+    """A function and its compiled forms, one a signature; called like the function.
+
+    function: the same in Python. content: a digest of what it is made of. signatures: their argument types differ.
     """
 
-    signatures = signature if isinstance(signature, list) else [signature]
-    fastmath = {"reassoc", "contract", "nsz"} if reassociate else False
+    __name__: str
 
-    def compile_(function: Kernel) -> Kernel:
-        kernel = nb.njit(nogil=True, fastmath=fastmath, no_cfunc_wrapper=True)(function)
-        kernel.content = content = _content(function)
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        signatures: list[Any],
+        reassociate: bool,
+        numpy: Callable[..., Any] | None,
+    ) -> None:
+        update_wrapper(self, function)
+        self._numpy = numpy
+        self.function, self.signatures, self.content = function, signatures, _content(function)
+        self._fastmath = {"reassoc", "contract", "nsz"} if reassociate else False
+        first = signatures[0].args
+        self._telling = [place for place in range(len(first)) if any(s.args[place] != first[place] for s in signatures)]
+        self._of_types: dict[Any, Any] = {}
+        self._spared = 0
+        KERNELS.append(self)
+
+    def __call__(self, *arguments: Any) -> Any:
+        types = tuple([arguments[place].dtype for place in self._telling])
         try:
-            kernel.enable_caching()
-        except RuntimeError as error:
-            if "cannot cache" not in str(error):
-                raise
-        else:
-            # Numba keeps code until the date of the function's file changes: too long where what it calls has changed,
-            # and not long enough where the same version is installed again.
-            kernel._cache._cache_file._source_stamp = content
-        for one in signatures:
-            kernel.compile(one)
-        kernel.disable_compile()
-        return cast(Kernel, kernel)
+            code = self._of_types[types]
+        except KeyError:
+            code = self._of_types[types] = self.code(self._signature_of(types))
+        return code(*arguments)
 
-    return compile_
+    def pays(self, numbers: int) -> bool:
+        """Whether compilation pays for going over so many numbers, after what was asked before: the kernel is compiled
+        then. For kernels that have a twin in NumPy which gives the same bits, so that none depends on the answer.
+
+        Work that is small in all is done without compiling anything, and never costs much more than twice the best.
+        """
+        self._spared += numbers + CALL
+        return self._spared > PAYS
+
+    @cached_property
+    def in_python(self) -> Callable[..., Any]:
+        """The function as Python runs it, with what it calls: for problems so small that this costs less than to
+        compile. Kernels that say the same by whole arrays are taken so."""
+        if self._numpy is not None:
+            return self._numpy
+        known, code = self.function.__globals__, self.function.__code__
+        called = {name: known[name] for name in code.co_names if isinstance(known.get(name), Kernel)}
+        return FunctionType(code, {**known, **{name: kernel.in_python for name, kernel in called.items()}})
+
+    def __reduce__(self) -> str:
+        return self.__name__  # found again in its module
+
+    @property
+    def _numba_type_(self) -> Any:
+        """What numba asks for where another kernel calls this one."""
+        (signature,) = self.signatures
+        return nb.types.Dispatcher(self.code(signature))
+
+    def _signature_of(self, types: tuple[Any, ...]) -> Any:
+        for signature in self.signatures:
+            wanted = [np.dtype(str(signature.args[place].dtype)) for place in self._telling]
+            if wanted == list(types):
+                return signature
+        raise TypeError(f"no kernel {self.__name__!r} takes arrays of {', '.join(map(str, types))}")
+
+    @lru_cache  # noqa: B019  kernels live as long as their module
+    def code(self, signature: Any) -> Any:
+        """The compiled form for a signature, from disk or compiled now."""
+        with _COMPILING:
+            dispatcher = nb.njit(nogil=True, fastmath=self._fastmath, no_cfunc_wrapper=True)(self.function)
+            dispatcher._cache = KernelCache(self.function, self.content)
+            dispatcher.compile(signature)
+            dispatcher.disable_compile()
+        return dispatcher
 
 
 def _content(function: Callable[..., Any]) -> str:
@@ -67,3 +154,17 @@ def _content(function: Callable[..., Any]) -> str:
 @lru_cache
 def _source(path: str) -> str:
     return Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
+
+
+def _number_anew() -> None:
+    """Let numba's names be this process's own.
+
+    The functions of its own library that numba compiles into a kernel are named by a counter. Where the code of two
+    processes meets in a third, equal names must be equal code, so each process counts from a number that it draws.
+    """
+    FunctionIdentity._unique_ids = count(secrets.randbits(62))
+
+
+_number_anew()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_anew)

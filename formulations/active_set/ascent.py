@@ -5,9 +5,10 @@ import numpy as np
 
 from formulations.active_set.cholesky import inner
 from formulations.active_set.pivots import admit, newton, opened
-from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, Working, combined
+from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, Working, _combined, combined
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, compiled
+from formulations.stable_sort import sort_falling
 
 __all__ = ["ascend"]
 
@@ -18,7 +19,26 @@ CREEP = 1e-5
 """Less than this part of the gap is no progress: where rows nearly depend on each other, steps may stay that short."""
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS))
+def _price_group(
+    program: MarginDual, working: Working, g: int, barred: np.ndarray, best: Ints, excess: Floats
+) -> float:
+    planes, base = program.values.size, working.base[g]
+    held = program.groups[program.offsets[g] : program.offsets[g + 1]]
+    rise = program.values[held] - program.slopes[held] @ working.v / program.lam
+    at_base = 0.0 if base >= planes else float(rise[np.searchsorted(held, base)])
+    choice, free = planes + g, 0.0
+    open_ = np.where(barred[held], 0.0, rise)
+    if held.size:
+        highest = int(open_.argmax())
+        if open_[highest] > 0.0:
+            choice, free = held[highest], float(open_[highest])
+    if free == 0.0 and barred[planes + g]:
+        choice, free = base, at_base
+    best[g], excess[g] = choice, program.capacity[g] * (free - at_base)
+    return float(program.capacity[g] * rise.max(initial=0.0) - working.weights[held] @ rise)
+
+
+@compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS), numpy=_price_group)
 def price_group(program: MarginDual, working: Working, g: int, barred: np.ndarray, best: Ints, excess: Floats) -> float:
     """What group g adds to the gap; best[g], its plane that rises most above the base, and excess[g], by how much."""
     planes, weights = program.values.size, working.weights
@@ -57,7 +77,18 @@ def settle(program: MarginDual, working: Working, small: float, flat: float, rou
             return
 
 
-@compiled(nb.float64(MARGIN_DUAL, WORKING))
+def _started(program: MarginDual, working: Working) -> float:
+    _combined(program, working)
+    best = float(working.weights[: program.values.size] @ program.values - 0.5 * working.v @ working.v / program.lam)
+    curvature = np.einsum("ij,ij->i", program.slopes, program.slopes) / program.lam
+    share, rises = program.capacity[program.group], program.values > 0.0
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        share = np.where(program.values < curvature * share, program.values / curvature, share)
+        alone = share * (program.values - 0.5 * share * curvature)
+    return max(best, float(alone[rises].max(initial=-np.inf)))
+
+
+@compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started)
 def started(program: MarginDual, working: Working) -> float:
     """What the objective can at least be: that of the weights at hand, or of one plane alone."""
     planes, v = program.values.size, working.v
@@ -83,6 +114,7 @@ def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) 
     weights = working.weights
     barred = np.zeros(planes + groups, np.bool_)
     best, excess = np.zeros(groups, np.int64), np.zeros(groups)
+    order, spare = np.empty(groups, np.int64), np.empty(groups, np.int64)
     flat = FLAT * started(program, working)
     steepest = 0.0
     for i in range(planes):
@@ -121,9 +153,11 @@ def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) 
         if not settled:  # the start does not suffice as it is
             settled = True
             continue
-        order = np.argsort(-excess)
+        for g in range(groups):
+            order[g] = g
+        sort_falling(order, excess, spare)
         for turn in range(groups):
-            g = order[turn]
+            g = int(order[turn])
             if turn:
                 price_group(program, working, g, barred, best, excess)
             if excess[g] <= 0.25 * small / groups or best[g] == working.base[g]:

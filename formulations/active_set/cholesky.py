@@ -19,7 +19,7 @@ MATRIX = nb.types.Array(nb.float64, 2, "C")
 ROUNDING = 8.0 * 2.0**-52
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS), reassociate=True)
+@compiled(nb.float64(READ_FLOATS, READ_FLOATS), reassociate=True, numpy=np.dot)
 def inner(x: Floats, y: Floats) -> float:
     """x·y, its terms added in whatever order the processor adds fastest."""
     total = 0.0
@@ -28,7 +28,15 @@ def inner(x: Floats, y: Floats) -> float:
     return total
 
 
-@compiled(nb.void(MATRIX, nb.int64, FLOATS))
+def _solve(factor: Floats, count: int, right: Floats) -> None:
+    for i in range(count):
+        right[i] = (right[i] - factor[i, :i] @ right[:i]) / factor[i, i]
+    for i in range(count - 1, -1, -1):
+        right[i] /= factor[i, i]
+        right[:i] -= factor[i, :i] * right[i]
+
+
+@compiled(nb.void(MATRIX, nb.int64, FLOATS), numpy=_solve)
 def solve(factor: Floats, count: int, right: Floats) -> None:
     """Overwrite right with (L Lᵀ)⁻¹ right."""
     for i in range(count):
@@ -39,7 +47,26 @@ def solve(factor: Floats, count: int, right: Floats) -> None:
             right[j] -= factor[i, j] * right[i]
 
 
-@compiled(nb.boolean(MATRIX, MATRIX, nb.int64, FLOATS, FLOATS))
+def _project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats) -> bool:
+    length = math.sqrt(fresh @ fresh)
+    mix[:count] = 0.0
+    noise, held = length, rows[:count]
+    lengths = np.sqrt(np.einsum("ij,ij->i", factor[:count, :count], factor[:count, :count]))
+    for _ in range(3):
+        change = held @ fresh
+        _solve(factor, count, change)
+        mix[:count] += change
+        noise = length + np.abs(mix[:count]) @ lengths
+        fresh -= change @ held
+        left = math.sqrt(fresh @ fresh)
+        if left > 0.1 * length:
+            break
+        if left <= ROUNDING * noise:
+            return False
+    return bool(math.sqrt(fresh @ fresh) > ROUNDING * noise)
+
+
+@compiled(nb.boolean(MATRIX, MATRIX, nb.int64, FLOATS, FLOATS), numpy=_project)
 def project(rows: Floats, factor: Floats, count: int, fresh: Floats, mix: Floats) -> bool:
     """Overwrite `fresh` with its part orthogonal to the rows, and `mix` with the combination of rows that is the rest.
 

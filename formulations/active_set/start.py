@@ -40,9 +40,10 @@ def climbed(
     start: Floats | None,
     tolerance: float,
     limit: int,
+    compiled: bool = True,
 ) -> Climbed:
     """The best weights from the feasible ones of `start` (one a plane), if given; else, or where they lead nowhere,
-    from none. The steps are limited to `limit`, 0 for 200 and 50 a plane."""
+    from none. The steps are limited to `limit`, 0 for 200 and 50 a plane. compiled: else as Python runs it."""
     planes, groups = values.size, capacity.size
     steps = limit or 200 + 50 * planes
     order = np.arange(planes) if groups == 1 else np.argsort(group, kind="stable")
@@ -52,10 +53,10 @@ def climbed(
     )
     working, taken, gap = None, 0, np.inf
     if start is not None:
-        working, gap, taken = _climb(program, start, tolerance, steps)
+        working, gap, taken = _climb(program, start, tolerance, steps, compiled)
     lost = max(LOST, 2.0 * tolerance)
     if working is None or (taken < steps and gap > lost * abs(_value(program, working.weights[:planes]))):
-        cold, left, more = _climb(program, np.zeros(planes), tolerance, steps - taken)
+        cold, left, more = _climb(program, np.zeros(planes), tolerance, steps - taken, compiled)
         taken += more
         if working is None or left < gap:
             working, gap = cold, left
@@ -71,14 +72,17 @@ def _value(program: MarginDual, alpha: Floats) -> float:
     return float(program.values @ alpha - step @ step / (2.0 * program.lam))
 
 
-def _climb(program: MarginDual, alpha: Floats, tolerance: float, limit: int) -> tuple[Working, float, int]:
+def _climb(
+    program: MarginDual, alpha: Floats, tolerance: float, limit: int, compiled: bool
+) -> tuple[Working, float, int]:
     """Weights, gap and steps from alpha."""
     planes, features = program.slopes.shape
     groups = program.capacity.size
     room = max(1, min(planes, features))
     weights = np.concatenate([alpha, np.maximum(program.capacity - np.bincount(program.group, alpha, groups), 0.0)])
     if groups > 1:
-        swept(program, weights, program.slopes.T @ alpha, tolerance, SWEEPS)
+        sweep = swept if compiled else swept.in_python
+        sweep(program, weights, program.slopes.T @ alpha, tolerance, SWEEPS)
     used = np.flatnonzero(weights[:planes] > 0)
     base = planes + np.arange(groups)
     rising = used[np.argsort(weights[used], kind="stable")]
@@ -101,5 +105,5 @@ def _climb(program: MarginDual, alpha: Floats, tolerance: float, limit: int) -> 
         np.zeros(groups),
         np.array([0, half.size, 0], dtype=np.int64),
     )
-    gap, steps = ascend(program, working, tolerance, limit)
+    gap, steps = (ascend if compiled else ascend.in_python)(program, working, tolerance, limit)
     return working, gap, int(steps)

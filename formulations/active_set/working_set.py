@@ -9,6 +9,7 @@ zero plane of group g: its weight is what the group leaves unused.
 from typing import NamedTuple
 
 import numba as nb
+import numpy as np
 
 from formulations.active_set.cholesky import MATRIX
 from formulations.arrays import Floats, Ints
@@ -77,7 +78,16 @@ def difference(program: MarginDual, plane: int, base: int, row: Floats) -> None:
         row -= program.slopes[base]
 
 
-@compiled(nb.void(MARGIN_DUAL, WORKING))
+def _combined(program: MarginDual, working: Working) -> None:
+    planes, weights = program.values.size, working.weights
+    total = weights[planes:] + np.bincount(program.group, weights[:planes], program.capacity.size)
+    factor = program.capacity / total
+    weights[planes:] *= factor
+    weights[:planes] *= factor[program.group]
+    working.v[:] = weights[:planes] @ program.slopes
+
+
+@compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined)
 def combined(program: MarginDual, working: Working) -> None:
     """Make each group's weights sum to its capacity again, and v what they give."""
     planes, weights = program.values.size, working.weights

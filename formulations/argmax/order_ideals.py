@@ -15,6 +15,7 @@ from numba import int64
 
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
+from formulations.selection import nth_largest
 
 __all__ = ["CHAINS", "NO_BEAM", "best_labels", "best_of"]
 
@@ -22,7 +23,7 @@ __all__ = ["CHAINS", "NO_BEAM", "best_labels", "best_of"]
 @compiled(int64(INTS, FLOATS, SHORTS, BYTES, int64, int64))
 def best_of(key: Ints, value: Floats, origin: Shorts, chain: Bytes, width: int, beam: int) -> int:
     """Keep the `beam` states of greatest value, in their order."""
-    least = np.sort(value[:width])[width - beam]
+    least = nth_largest(value[:width].copy(), beam - 1)
     kept = 0
     for t in range(width):
         if value[t] >= least and kept < beam:

@@ -111,12 +111,12 @@ class RankTwoAssignment(Form):
         return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
 
     def bound(self, y: Floats) -> float:
-        from formulations.forms.rank_two_prices import bound_by
+        from formulations.forms.rank_two_prices import bound_of_prices
 
         if np.shape(y) != (self.documents,):
             raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
         prices = np.maximum(y, 0.0) if self.documents > self.positions else np.asarray(y, dtype=np.float64)
-        return float(bound_by(self.scores, self.gain, self.discount, self.decay, np.ascontiguousarray(prices)))
+        return float(bound_of_prices(self.scores, self.gain, self.discount, self.decay, np.ascontiguousarray(prices)))
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
         from formulations.forms.rank_two_prices import prices_of

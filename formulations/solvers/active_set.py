@@ -32,11 +32,13 @@ class ActiveSet:
     many groups and planes there are; a price costs d, and the best plane of a group is looked for only when it is the
     group's turn.
 
+    compiled: whether compiled code is used; for small data Python is enough, from weights that daqp guesses.
     max_steps: planes that may enter; 0 means 50 times as many as there are and 200 more.
     """
 
     tolerance: float = 1e-10
     max_steps: int = 0
+    compiled: bool = True
 
     accepts: ClassVar[tuple[type[Form], ...]] = (GroupedSimplexQP,)
     package: ClassVar[str] = "rankopt"
@@ -46,13 +48,19 @@ class ActiveSet:
         return None
 
     def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
-        from formulations.active_set.start import climbed  # compiled when first used
+        from formulations.active_set.guess import guessed
+        from formulations.active_set.start import climbed
 
         planes, hot = problem.values.size, None
         if start is not None and 0 < start.x.size <= planes:
             hot = problem.feasible(np.pad(start.x, (0, planes - start.x.size)))
+        if not self.compiled:
+            guess = guessed(problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam))
+            if guess is not None and np.isfinite(guess).all():
+                guess = problem.feasible(guess)
+                hot = guess if hot is None or problem.value(guess) > problem.value(hot) else hot
         weights, step, steps, gap = climbed(
             problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam),
-            hot, self.tolerance, self.max_steps,
+            hot, self.tolerance, self.max_steps, self.compiled,
         )  # fmt: skip
         return Answer(weights, step, f"{steps} steps", {"gap": gap})

@@ -13,12 +13,8 @@ from formulations.certificates.certify import certify
 from formulations.errors import Refuted
 from formulations.forms.form import EPSILON, Solution
 from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.threads import share_ranges
 
 __all__ = ["BatchSolution"]
-
-PROVED_ROWS = 1 << 11
-"""Rows of the queries that a thread proves at a time."""
 
 RATIONAL_DOCUMENTS = 400
 """Longest query that is proved in rational numbers, which takes a second or so."""
@@ -82,11 +78,10 @@ class BatchSolution:
         taken in rational arithmetic too; raises `Refuted` where more is open between them than the answer says, up to
         rounding.
         """
-        from formulations.forms.rank_two_prices import prove_range
+        from formulations.forms.rank_two_prices import bounds_of
 
-        batch, bound = self.problems, np.empty(len(self))
-        given = (batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order)
-        share_ranges(batch.offsets, PROVED_ROWS, lambda begin, end: prove_range(*given, begin, end, bound))
+        batch = self.problems
+        bound = bounds_of(batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order)
         answer = replace(self, bound=bound)
         sizes = np.diff(batch.offsets)
         short = np.flatnonzero(sizes <= min(RATIONAL_DOCUMENTS, np.median(sizes)))

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from formulations.argmax.by_assignment import candidates_of, solved_by_assignment
 from formulations.arrays import Floats, Ints
 from formulations.forms.form import Form, Solution
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
+from formulations.small import is_small
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Answer
-from formulations.threads import share_ranges
 
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
 
 __all__ = ["Exact"]
-
-RANGE_ROWS = 1 << 13
-"""Rows of the queries that a thread takes at a time."""
 
 
 @dataclass(frozen=True)
@@ -29,11 +27,14 @@ class Exact:
 
     Weights that are nothing beside the largest are left out of the search; what that may cost is in the bound.
 
+    compiled: whether compiled code is used; small batches are assignments for SciPy else, which compiles nothing. None
+    asks `is_small` of the batch at hand; who cuts up a batch asks once, of the whole.
     room: states that the dynamic program may hold for a query, by default as many as cost less than an assignment of
     all its documents; a query that needs more is solved as an assignment, by shortest paths from a good order.
     """
 
     room: int | None = None
+    compiled: bool | None = None
 
     accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment,)
     package: ClassVar[str] = "rankopt"
@@ -51,24 +52,24 @@ class Exact:
             order, way = answer.order[: problem.positions], answer.way[0]
         return Answer(order, message=way, details={"way": way})
 
+    def for_batch(self, offsets: Ints) -> Exact:
+        """The same for a batch of these queries and for any part of it."""
+        if self.compiled is not None:
+            return self
+        return replace(self, compiled=self.room is not None or not is_small(offsets))
+
     def solve_batch(self, batch: RankTwoBatch) -> BatchSolution:
         """All queries at once, on all threads; the way taken is reported for each."""
-        from formulations.argmax.batch import WAYS, argmax_range
+        from formulations.argmax.query import WAYS
+
+        if not self.for_batch(batch.offsets).compiled:
+            return BatchSolution(batch, *solved_by_assignment(batch), WAYS, self.spec)
+
+        from formulations.argmax.batch import argmax_of
         from formulations.argmax.layout import Layout
 
         layout = batch.kept("layout", lambda: Layout.of(batch.gain, batch.discount, batch.decay, batch.offsets))
-        order = np.empty(batch.scores.size, dtype=np.int64)
-        value, bound, ways = np.empty(len(batch)), np.empty(len(batch)), np.empty(len(batch), dtype=np.int8)
-        room = 0 if self.room is None else max(self.room, 2)
-
-        def solve_range(begin: int, end: int) -> None:
-            argmax_range(
-                batch.scores, batch.gain, layout.discount, layout.decay, batch.offsets, layout.by_gain,
-                layout.chain_start, layout.worth, layout.first_chain, layout.low, layout.high, layout.stop,
-                begin, end, room, order, value, bound, ways,
-            )  # fmt: skip
-
-        share_ranges(batch.offsets, RANGE_ROWS, solve_range)
+        order, value, bound, ways = argmax_of(batch, layout, 0 if self.room is None else max(self.room, 2))
         if layout.lost_discount.any() or layout.lost_decay.any():
             value, bound = _with_all_weights(batch, layout, order, bound - value)
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
@@ -101,14 +102,8 @@ def _few_candidates(problem: RankTwoAssignment) -> tuple[Ints, str]:
     """
     from scipy.optimize import linear_sum_assignment
 
-    by_score = np.lexsort((-problem.scores, problem.gain))
-    gain = problem.gain[by_score]
-    starts = np.flatnonzero(np.diff(gain, prepend=np.nan) != 0)
-    sizes = np.diff(np.append(starts, gain.size))
-    rank = np.arange(gain.size) - np.repeat(starts, sizes)
     below = int((problem.decay < 0).sum())
-    needed = (rank < problem.positions - below) | (np.repeat(sizes, sizes) - rank <= below)
-    candidates = np.sort(by_score[needed])
+    candidates = candidates_of(problem.scores, problem.gain, problem.positions - below, below)
     # Documents by positions: scipy solves this way round in less than half the time of the other.
     profit = np.outer(problem.scores[candidates], problem.decay) - np.outer(problem.gain[candidates], problem.discount)
     placed, position = linear_sum_assignment(profit, maximize=True)

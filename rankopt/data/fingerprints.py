@@ -71,6 +71,19 @@ def _of_entries(
         found[i] = total
 
 
+def _values_in_numpy(values: NDArray[np.float64]) -> Hashes:
+    """`_of_value` of each."""
+    return mixed((values.astype(np.float64) + 0.0).view(np.uint64))
+
+
+def _entries_in_numpy(
+    data: NDArray[np.float64], columns: NDArray[np.int64], starts: NDArray[np.int64], salt: Hashes
+) -> Hashes:
+    """`_of_entries` of all rows: differences of sums, which are right whatever overflows."""
+    sums = np.append(np.uint64(0), np.cumsum(_values_in_numpy(data) * salt[columns], dtype=np.uint64))
+    return np.asarray(sums[starts[1:]] - sums[starts[:-1]])
+
+
 def fingerprints(features: Features) -> Hashes:
     """(N,) 64 bits a row; rows of equal content, and hardly others, have equal ones."""
     rows, columns = features.shape
@@ -79,8 +92,12 @@ def fingerprints(features: Features) -> Hashes:
     parts = -(-rows // PART)
     if is_sparse(features):
         entries = (features.data, features.indices, features.indptr)
+        if not _of_entries.pays(features.nnz):
+            return _entries_in_numpy(*entries, salt)
         share(parts, lambda p: _of_entries(*entries, salt, p * PART, min(rows, (p + 1) * PART), found))
     else:
         table = np.asarray(features)
+        if not _of_table.pays(table.size):
+            return np.asarray((_values_in_numpy(table) * salt).sum(axis=1, dtype=np.uint64))
         share(parts, lambda p: _of_table(table, salt, p * PART, min(rows, (p + 1) * PART), found))
     return found

@@ -13,6 +13,7 @@ from formulations import ranking, solve_batch
 from formulations.arrays import Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.solvers.exact import Exact
 from formulations.solvers.solver import Solver
 from formulations.threads import share_ranges
 from rankopt.data.arrangement import Arrangement
@@ -20,7 +21,7 @@ from rankopt.errors import OptionError
 from rankopt.losses.argmax import Found
 from rankopt.losses.by_query import QUERY_ROWS, mean_of_runs, query_of_row, sorted_rows
 from rankopt.losses.decay import Decay
-from rankopt.losses.ties import alike, share_query, table_size
+from rankopt.losses.ties import alike, share_query, shared, table_size
 from rankopt.measures.positional import Positional
 
 __all__ = ["PositionalArgmax", "told_apart"]
@@ -55,6 +56,7 @@ class PositionalArgmax:
     def of(cls, queries: Arrangement, measure: Positional, decay: Decay, solver: Solver) -> PositionalArgmax:
         """Of a measure and a decay, for these queries."""
         gain = measure.gain(queries.graded, queries.offsets)
+        solver = solver.for_batch(queries.offsets) if isinstance(solver, Exact) else solver
         problem = ranking(
             np.zeros(gain.size),
             gain,
@@ -87,7 +89,14 @@ class PositionalArgmax:
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
         given = (problem.scores, problem.gain, problem.discount, problem.decay, self.kind, self.offsets, answer.order)
-        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*given, first, last, slope, earned))
+        if _placed.pays(scores.size):
+            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*given, first, last, slope, earned))
+        else:
+            query = query_of_row(self.offsets)
+            placed = self.offsets[query] + answer.order
+            earned = np.bincount(query, problem.discount * problem.gain[placed], earned.size)
+            slope[placed] = problem.decay
+            slope = shared(slope, problem.scores, self.kind, self.offsets)
         return Found(slope, earned, answer.value, answer.bound, answer.seconds)
 
     def best_reference(self, which: str = "average") -> Floats:
@@ -104,19 +113,23 @@ class PositionalArgmax:
     def best_by_score(self, scores: Floats) -> Floats:
         """Sorted by gain, inside equal gains by score, then inside each run of positions with one discount (all those
         beyond a cut-off are such a run) by score again; documents alike in both share theirs."""
-        from rankopt.losses.positional_references import best_by_score
+        from rankopt.losses.positional_references import best_by_score, best_by_score_in_numpy
 
         problem, weights = self.problem, np.empty(scores.size)
         given = (scores, problem.gain, problem.discount, problem.decay, self.offsets)
+        if not best_by_score.pays(scores.size):
+            return best_by_score_in_numpy(*given)
         share_ranges(self.offsets, QUERY_ROWS, lambda first, last: best_by_score(*given, first, last, weights))
         return weights
 
     def by_score(self, scores: Floats) -> Floats:
         """The decay by rank of score, documents of equal score share theirs."""
-        from rankopt.losses.positional_references import by_score
+        from rankopt.losses.positional_references import by_score, by_score_in_numpy
 
         weights = np.empty(scores.size)
         given = (scores, self.problem.decay, self.offsets)
+        if not by_score.pays(scores.size):
+            return by_score_in_numpy(*given)
         share_ranges(self.offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
         return weights
 

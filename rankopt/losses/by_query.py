@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["QUERY_ROWS", "mean_of_runs", "query_of_row", "sorted_rows"]
+__all__ = ["QUERY_ROWS", "mean_of_alike", "mean_of_runs", "query_of_row", "sorted_rows"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,6 +21,19 @@ def query_of_row(offsets: Ints) -> Ints:
 def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
     """Rows by query, then by each key in turn from the largest value down, then as they come: row at each place."""
     return np.lexsort((*(-key for key in reversed(keys)), query)) if keys else np.arange(query.size)
+
+
+def mean_of_alike(values: Floats, order: Ints, *traits: NDArray[np.generic]) -> Floats:
+    """The mean of `values` over all that are equal in every trait, for each; `order` brings these side by side.
+
+    Values are added one after the other as they come, as compiled code does.
+    """
+    differs = np.zeros(order.size, dtype=bool)
+    for trait in traits:
+        differs[1:] |= trait[order[1:]] != trait[order[:-1]]
+    group = np.empty(order.size, dtype=np.int64)
+    group[order] = np.cumsum(differs)
+    return np.asarray((np.bincount(group, values) / np.bincount(group))[group])
 
 
 def mean_of_runs(values: Floats, *keys: NDArray[np.generic]) -> Floats:

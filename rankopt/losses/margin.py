@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.threads import share_ranges
 from rankopt.losses.argmax import Argmax
-from rankopt.losses.by_query import QUERY_ROWS
+from rankopt.losses.by_query import QUERY_ROWS, query_of_row
 from rankopt.losses.loss import LossAt
 
 __all__ = ["Bound", "MarginLoss"]
@@ -59,7 +59,11 @@ class MarginLoss:
         height, value = self.argmax.best - found.earned, np.empty(found.value.size)
         offsets, width = self.argmax.offsets, scores.size // max(scores.shape[0], 1)
         flat = (found.slope.ravel(), reference.ravel(), scores.ravel(), offsets, width)
-        share_ranges(offsets, QUERY_ROWS, lambda first, last: _above(*flat, first, last, value))
+        if _above.pays(scores.size):
+            share_ranges(offsets, QUERY_ROWS, lambda first, last: _above(*flat, first, last, value))
+        else:
+            query = np.repeat(query_of_row(offsets), width)
+            value = np.bincount(query, (flat[0] - flat[1]) * flat[2], value.size)
         value += height
         return LossAt(value, value + (found.bound - found.value), height, found.slope, reference, found.seconds)
 

@@ -6,8 +6,9 @@ from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
+from rankopt.losses.by_query import mean_of_alike, query_of_row, sorted_rows
 
-__all__ = ["best_by_score", "by_score"]
+__all__ = ["best_by_score", "best_by_score_in_numpy", "by_score", "by_score_in_numpy"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,3 +80,23 @@ def best_by_score(
             for i in range(start, end):
                 weight[by_gain[i]] = total / (end - start)
             start = end
+
+
+def by_score_in_numpy(scores: Floats, decay: Floats, offsets: Ints) -> Floats:
+    """`by_score` of all queries, the same bits."""
+    query = query_of_row(offsets)
+    rows, weights = sorted_rows(query, scores), np.empty(scores.size)
+    weights[rows] = mean_of_alike(decay, np.arange(rows.size), query, scores[rows])
+    return weights
+
+
+def best_by_score_in_numpy(scores: Floats, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Floats:
+    """`best_by_score` of all queries, the same bits."""
+    query, weights = query_of_row(offsets), np.empty(scores.size)
+    by_gain = sorted_rows(query, gain, scores)
+    begins = np.append(True, (query[1:] != query[:-1]) | (discount[1:] != discount[:-1]))
+    run = np.cumsum(begins)
+    rows = by_gain[sorted_rows(run, scores[by_gain])]
+    weights[rows] = mean_of_alike(decay, np.arange(rows.size), run, scores[rows])
+    weights[by_gain] = mean_of_alike(weights[by_gain], np.arange(rows.size), query, gain[by_gain], scores[by_gain])
+    return weights

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.threads import share_ranges
-from rankopt.losses.by_query import QUERY_ROWS, query_of_row
+from rankopt.losses.by_query import QUERY_ROWS, mean_of_alike, query_of_row
 
 __all__ = ["ROOM", "alike", "share_query", "shared", "table_size"]
 
@@ -48,6 +48,10 @@ def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
 def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints) -> Floats:
     """`slope` (N,), documents of one query, equal score and equal kind having the mean of theirs; changed in place."""
     given = (np.ascontiguousarray(scores), kind, offsets)
+    if not share_range.pays(slope.size):
+        query = query_of_row(offsets)
+        slope[:] = mean_of_alike(slope, np.lexsort((scores, kind, query)), query, kind, scores)
+        return slope
     share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*given, first, last, slope))
     return slope
 

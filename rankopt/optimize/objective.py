@@ -8,9 +8,11 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.active_set.start import LOST
 from formulations.forms.form import Solution, Status
 from formulations.problems.margin_dual import margin_dual
-from formulations.solvers import solves
+from formulations.solvers import named, solves
+from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 from rankopt.optimize.planes import PlaneSet
@@ -39,12 +41,16 @@ class MasterAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The regularised risk that is minimised, and the solver of its master program."""
+    """The regularised risk that is minimised, and the solver of its master program.
+
+    small: whether the data are so little that our own solver compiles nothing for them.
+    """
 
     risk: Risk
     lam: float
     w0: Floats
     master: Solver | str = "auto"
+    small: bool = False
 
     def regulariser(self, w: Floats) -> float:
         return float(self.lam / 2.0 * np.sum((w - self.w0) ** 2))
@@ -97,6 +103,12 @@ class Objective:
         risk = float(capacity @ high)
         return float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
 
+    @property
+    def _solver(self) -> Solver | str:
+        """The solver of the master; ours without compiled code where the data are small."""
+        solver = named("active_set") if self.small and self.master == "auto" else self.master
+        return replace(solver, compiled=False) if self.small and isinstance(solver, ActiveSet) else solver
+
     def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
         """The master of this lam as it stands."""
         began = perf_counter()
@@ -109,7 +121,9 @@ class Objective:
             w0=self.w0,
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
-        solution = solve(program, self.master, start, precision=precision)
+        solution = solve(program, self._solver, start, precision=precision)
+        if self.master == "auto" and self.small and solution.gap > LOST * abs(solution.value):
+            solution = solve(program, "auto", start, precision=precision)
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.small import is_small
 from formulations.solvers import accepting, named
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.arrangement import Arrangement
@@ -103,7 +104,9 @@ class OptimizedRanker(Pathed, LinearRanker):
             admissible.check(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
-        return Objective(risk, self._lam(risk.weights.size), self._w0(arranged), self._master())
+        return Objective(
+            risk, self._lam(risk.weights.size), self._w0(arranged), self._master(), is_small(arranged.offsets)
+        )
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:

@@ -1,12 +1,14 @@
 """X w and Xᵀ r over chosen rows of a dense table: float32 or float64 features, sums in float64."""
 
+from itertools import pairwise
+
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 
-__all__ = ["dense_pair_sums", "dense_scores", "dense_sums"]
+__all__ = ["dense_pair_sums", "dense_scores", "dense_sums", "dense_sums_in_numpy"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -48,6 +50,16 @@ def dense_sums(table: Floats, rows: Ints, r: Floats, bounds: Ints, first: int, l
                 row = table[rows[i]]
                 for j in range(features):
                     total[j] += r[i] * row[j]
+
+
+def dense_sums_in_numpy(table: Floats, rows: Ints, r: Floats, bounds: Ints) -> Floats:
+    """`dense_sums` of all parts, the same bits: what accumulates is added up one after the other."""
+    sums = np.zeros((bounds.size - 1, table.shape[1]))
+    for part, (low, high) in enumerate(pairwise(bounds.tolist())):
+        kept = low + np.flatnonzero(r[low:high])
+        if kept.size:
+            sums[part] += np.add.accumulate(r[kept, None] * table[rows[kept]], axis=0)[-1]
+    return sums
 
 
 @compiled(

@@ -99,9 +99,11 @@ def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
         entries = _entries(features)
         share(count, lambda p: sparse_sums(*entries, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
     else:
-        from rankopt.scorers.dense_products import dense_sums
+        from rankopt.scorers.dense_products import dense_sums, dense_sums_in_numpy
 
         table = np.ascontiguousarray(features)
+        if not dense_sums.pays(rows.size * table.shape[1]):
+            return dense_sums_in_numpy(table, rows, r, bounds)
         share(count, lambda p: dense_sums(table, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
     return sums
 
@@ -110,9 +112,11 @@ def pair_sums(features: Any, rows: Ints, r: Floats, other: Floats, bounds: Ints)
     """`row_sums` of r and of `other`; dense features are read once for both."""
     if hasattr(features, "tocsr"):
         return row_sums(features, rows, r, bounds), row_sums(features, rows, other, bounds)
-    from rankopt.scorers.dense_products import dense_pair_sums
+    from rankopt.scorers.dense_products import dense_pair_sums, dense_sums_in_numpy
 
     table, parts = np.ascontiguousarray(features), bounds.size - 1
+    if not dense_pair_sums.pays(2 * rows.size * table.shape[1]):
+        return dense_sums_in_numpy(table, rows, r, bounds), dense_sums_in_numpy(table, rows, other, bounds)
     sums, others = np.empty((parts, table.shape[1])), np.empty((parts, table.shape[1]))
     some = _parts_at_once(rows, parts)
     share(

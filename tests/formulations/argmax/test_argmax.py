@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.batch import WAYS
+from formulations.argmax.query import WAYS
 from formulations.solvers.exact import Exact
 from formulations.testing.instances import brute_force
 

@@ -9,11 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
+from formulations.argmax.batch import RANGE_ROWS
 from formulations.argmax.cones import find_cones
 from formulations.argmax.order_ideals import CHAINS
 from formulations.errors import Refuted
 from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.solvers.exact import RANGE_ROWS, Exact
+from formulations.solvers.exact import Exact
 from formulations.testing.instances import brute_force
 from formulations.threads import at_most
 
