@@ -32,13 +32,14 @@ class ActiveSet:
     many groups and planes there are; a price costs d, and the best plane of a group is looked for only when it is the
     group's turn.
 
-    compiled: whether compiled code is used; for small data Python is enough, from weights that daqp guesses.
+    compiled: whether compiled code is used (None: it is); for small data Python is enough, from weights that daqp
+        guesses, and rankers ask for that.
     max_steps: planes that may enter; 0 means 50 times as many as there are and 200 more.
     """
 
     tolerance: float = 1e-10
     max_steps: int = 0
-    compiled: bool = True
+    compiled: bool | None = None
 
     accepts: ClassVar[tuple[type[Form], ...]] = (GroupedSimplexQP,)
     package: ClassVar[str] = "rankopt"
@@ -54,13 +55,13 @@ class ActiveSet:
         planes, hot = problem.values.size, None
         if start is not None and 0 < start.x.size <= planes:
             hot = problem.feasible(np.pad(start.x, (0, planes - start.x.size)))
-        if not self.compiled:
+        if self.compiled is False:
             guess = guessed(problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam))
             if guess is not None and np.isfinite(guess).all():
                 guess = problem.feasible(guess)
                 hot = guess if hot is None or problem.value(guess) > problem.value(hot) else hot
         weights, step, steps, gap = climbed(
             problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam),
-            hot, self.tolerance, self.max_steps, self.compiled,
+            hot, self.tolerance, self.max_steps, self.compiled is not False,
         )  # fmt: skip
         return Answer(weights, step, f"{steps} steps", {"gap": gap})

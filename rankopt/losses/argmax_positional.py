@@ -29,7 +29,7 @@ __all__ = ["PositionalArgmax", "told_apart"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-EXACTLY = 2
+EXACTLY = 1
 """Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
 
 

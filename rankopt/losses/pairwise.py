@@ -55,12 +55,17 @@ class PairwiseHinge:
 
     def at(self, scores: Floats, prove: bool = False) -> LossAt:
         """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
-        from rankopt.losses.pairwise_kernel import count_violations
+        from rankopt.losses.pairwise_kernel import count_violations, count_violations_in_numpy
 
         began = perf_counter()
-        above, below = np.empty(scores.size, dtype=np.int64), np.empty(scores.size, dtype=np.int64)
-        given = (scores, self.level, self.offsets)
-        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: count_violations(*given, first, last, above, below))
+        given, lengths = (scores, self.level, self.offsets), np.diff(self.offsets)
+        if count_violations.pays(int(lengths @ lengths)):
+            above, below = np.empty(scores.size, dtype=np.int64), np.empty(scores.size, dtype=np.int64)
+            share_ranges(
+                self.offsets, QUERY_ROWS, lambda first, last: count_violations(*given, first, last, above, below)
+            )
+        else:
+            above, below = count_violations_in_numpy(*given)
         share = 1.0 / self.pairs
         height = np.add.reduceat(below.astype(np.float64), self.offsets[:-1]) * share
         slope = np.repeat(share, np.diff(self.offsets)) * (above - below)

@@ -1,5 +1,7 @@
 """Counting the pairs that violate a margin of one, by a sweep with a Fenwick tree."""
 
+from itertools import pairwise
+
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +9,7 @@ from numpy.typing import NDArray
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
 
-__all__ = ["count_violations"]
+__all__ = ["count_violations", "count_violations_in_numpy"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -65,3 +67,13 @@ def count_violations(
                 passed += 1
             above[low + j] = reached - _below(near, grade[j] + 1)
             below[low + j] = _below(total, grade[j]) - _below(far, grade[j])
+
+
+def count_violations_in_numpy(scores: Floats, level: Ints, offsets: Ints) -> tuple[Ints, Ints]:
+    """`above` and `below` of `count_violations` for all queries, pair by pair."""
+    above, below = np.empty(scores.size, np.int64), np.empty(scores.size, np.int64)
+    for low, high in pairwise(offsets.tolist()):
+        own, grade = scores[low:high], level[low:high]
+        near = (own[:, None] - own < 1.0) & (grade[:, None] > grade)
+        above[low:high], below[low:high] = near.sum(axis=0), near.sum(axis=1)
+    return above, below

@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from formulations.threads import share
 
@@ -51,9 +52,15 @@ class Centred:
         def run(job: int) -> None:
             found[job] = reduce(self.blocks(job))
 
-        with threadpool_limits(1, user_api="blas"):
+        with _blas().limit(limits=1, user_api="blas"):
             share(jobs, run)
         return found
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of linear algebra that are loaded: looking for them takes as long as a small problem."""
+    return ThreadpoolController()
 
 
 def by_normal_equations(matrix: Centred, right: Floats, rounding: Floats, alpha: float) -> Floats | None:

@@ -107,7 +107,8 @@ class Objective:
     def _solver(self) -> Solver | str:
         """The solver of the master; ours without compiled code where the data are small."""
         solver = named("active_set") if self.small and self.master == "auto" else self.master
-        return replace(solver, compiled=False) if self.small and isinstance(solver, ActiveSet) else solver
+        chosen = isinstance(solver, ActiveSet) and solver.compiled is None
+        return replace(solver, compiled=not self.small) if chosen else solver
 
     def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
         """The master of this lam as it stands."""
@@ -122,7 +123,7 @@ class Objective:
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         solution = solve(program, self._solver, start, precision=precision)
-        if self.master == "auto" and self.small and solution.gap > LOST * abs(solution.value):
+        if self.master == "auto" and self.small and solution.gap > max(LOST, 4.0 * (precision or 0.0)) * solution.value:
             solution = solve(program, "auto", start, precision=precision)
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
