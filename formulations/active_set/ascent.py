@@ -77,6 +77,12 @@ def settle(program: MarginDual, working: Working, small: float, flat: float, rou
             return
 
 
+@compiled(nb.void(FLOATS, FLOATS))
+def _copy(source: Floats, target: Floats) -> None:
+    for i in range(source.size):
+        target[i] = source[i]
+
+
 def _started(program: MarginDual, working: Working) -> float:
     _combined(program, working)
     best = float(working.weights[: program.values.size] @ program.values - 0.5 * working.v @ working.v / program.lam)
@@ -120,7 +126,10 @@ def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) 
     for i in range(planes):
         steepest = max(steepest, inner(program.slopes[i], program.slopes[i]))
     steepest = np.sqrt(steepest)
-    found, least, highest, value, small = weights.copy(), np.inf, -np.inf, 0.0, 0.0
+    found, least, highest, value, small = np.empty(planes + groups), np.inf, -np.inf, 0.0, 0.0
+    capacity = 0.0
+    for g in range(groups):
+        capacity += program.capacity[g]
     idle, steps = 0, 0
     settled = False
     while True:
@@ -137,10 +146,10 @@ def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) 
         value = linear - 0.5 * inner(working.v, working.v) / program.lam
         # v is kept, not formed from the weights, so rounding of the weights counts in the objective only
         lengths = steepest * np.sqrt(inner(working.v, working.v)) / program.lam
-        rounding = 2.0 * EPSILON * (rough + lengths * program.capacity.sum())
+        rounding = 2.0 * EPSILON * (rough + lengths * capacity)
         small = max(tolerance * abs(value), rounding)
         if gap < least:
-            found[:] = weights
+            _copy(weights, found)
         rises = value > highest + 4.0 * EPSILON * abs(value)
         moves = value > highest + CREEP * least or gap < (1.0 - CREEP) * least
         idle = 0 if moves else idle + 1
@@ -148,7 +157,7 @@ def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) 
             barred[:] = False
         highest, least = max(highest, value), min(gap, least)
         if gap <= small or steps >= limit or idle > 10 + working.counts[0]:
-            weights[:] = found
+            _copy(found, weights)
             return least, float(steps)
         if not settled:  # the start does not suffice as it is
             settled = True

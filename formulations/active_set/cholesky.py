@@ -127,9 +127,10 @@ def drop(factor: Floats, count: int, gone: int) -> None:
 @compiled(nb.void(MATRIX, MATRIX, nb.int64))
 def refresh(rows: Floats, factor: Floats, count: int) -> None:
     """Factor anew: what rotations round adds up."""
-    mix = np.empty(count)
+    mix, fresh = np.empty(count), np.empty(rows.shape[1])
     for place in range(count):
         if not join(rows, factor, place):
-            fresh = rows[place].copy()
+            for j in range(fresh.size):
+                fresh[j] = rows[place, j]
             project(rows, factor, place, fresh, mix)
             factor[place, place] = max(math.sqrt(inner(fresh, fresh)), 1e-300)

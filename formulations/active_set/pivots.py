@@ -23,7 +23,8 @@ def close(working: Working, place: int) -> None:
     working.counts[2] += 1
     for i in range(place, count - 1):
         working.open[i] = working.open[i + 1]
-        working.rows[i] = working.rows[i + 1]
+        for j in range(working.v.size):
+            working.rows[i, j] = working.rows[i + 1, j]
     working.counts[0] = count - 1
 
 

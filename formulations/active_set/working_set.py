@@ -70,12 +70,9 @@ def height(program: MarginDual, plane: int) -> float:
 def difference(program: MarginDual, plane: int, base: int, row: Floats) -> None:
     """Write slopes[plane] - slopes[base] to row."""
     planes = program.values.size
-    if plane < planes:
-        row[:] = program.slopes[plane]
-    else:
-        row[:] = 0.0
-    if base < planes:
-        row -= program.slopes[base]
+    for j in range(row.size):  # an expression of arrays would take seconds to compile
+        own = program.slopes[plane, j] if plane < planes else 0.0
+        row[j] = own - program.slopes[base, j] if base < planes else own
 
 
 def _combined(program: MarginDual, working: Working) -> None:

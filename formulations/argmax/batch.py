@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numba as nb
 import numpy as np
 
+from formulations.argmax.by_assignment import assign_queries
 from formulations.argmax.chains import sort_chain
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
 from formulations.argmax.query import (
@@ -43,6 +44,9 @@ RANGE_ROWS = 1 << 13
 COLUMNS = 1 << 14
 """Most states that one position may have times chains."""
 
+FEW_OPEN, EASY = 32, 1 << 21
+"""Queries that may be left to SciPy, and the sum of their cubed lengths: a millisecond or two."""
+
 FEW_STATES = 2
 """States a position, on the mean, below which nothing is pruned."""
 
@@ -68,15 +72,20 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
         share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(*given, begin, end, *found))
 
     run(merge_range)
-    left = ways == OPEN
-    if left.any():
-        from formulations.argmax.open_queries import TINY, assign_range, price_range, split_range
+    left, lengths = ways == OPEN, np.diff(batch.offsets)
+    if left.sum() <= FEW_OPEN and (lengths[left] ** 3).sum() <= EASY:
+        weights = (batch.scores, batch.gain, layout.discount, layout.decay, batch.offsets)
+        assign_queries(*weights, np.flatnonzero(left), order, value, bound, ways)
+    else:
+        from formulations.argmax.open_queries import SHORT, TINY, assign_range, price_range, search_range, split_range
 
         few = np.diff(layout.first_chain) <= CHAINS
         if (left & ~few).any():
             run(split_range)
-        if (left & few & (np.diff(batch.offsets) > TINY)).any():
+        if (left & few & (lengths > TINY)).any():
             run(price_range)
+        if ((ways == OPEN) & few & (lengths > SHORT)).any():
+            run(search_range)
         if (ways == OPEN).any():
             run(assign_range)
     return order, value, bound, ways

@@ -22,11 +22,15 @@ EPSILON = 2.0**-52
 def _nearest(distance: Floats, stands: Ints) -> int:
     """The document at the least distance, a free one if there is such."""
     n = distance.size
-    least = np.full(8, np.inf)
+    least = np.empty(8)
+    for k in range(8):
+        least[k] = np.inf
     for i in range(0, n - n % 8, 8):
         for k in range(8):
             least[k] = distance[i + k] if distance[i + k] < least[k] else least[k]
-    bound = least.min()
+    bound = np.inf
+    for k in range(8):
+        bound = min(bound, least[k])
     for j in range(n - n % 8, n):
         bound = min(bound, distance[j])
     nearest = -1
@@ -49,12 +53,19 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
     if greedy_order(scores, gain, discount, decay, stop, 2, other) < greedy_order(
         scores, gain, discount, decay, stop, 0, order
     ):
-        other[:] = order
-    s, b, a, c = scores[other], gain[other], discount[:n] - discount[stop], decay[:n] - decay[stop]
-    price = np.empty(n)
+        for i in range(n):
+            other[i] = order[i]
+    s, b, a, c, price = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    highest, dearest = 0.0, 0.0
+    for i in range(n):
+        s[i], b[i] = scores[other[i]], gain[other[i]]
+        a[i], c[i] = discount[i] - discount[stop], decay[i] - decay[stop]
+        highest, dearest = max(highest, abs(s[i])), max(dearest, abs(b[i]))
     order_prices(s, b, a, c, stop, price)
-    noise = 4.0 * EPSILON * (np.abs(s).max() * c[0] + np.abs(b).max() * a[0])
-    stands, holds, level = np.full(n, stop), np.empty(stop, np.int64), np.empty(stop)
+    noise = 4.0 * EPSILON * (highest * c[0] + dearest * a[0])
+    stands, holds, level = np.empty(n, np.int64), np.empty(stop, np.int64), np.empty(stop)
+    for i in range(stop, n):
+        stands[i] = stop
     for p in range(stop):
         most = -np.inf
         for j in range(n):
@@ -64,17 +75,22 @@ def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: 
         suits = most + price[p] - (c[p] * s[p] - a[p] * b[p]) <= noise
         holds[p], stands[p] = (p, p) if suits else (FREE, FREE)
     if anew:
-        price[:], stands[:], holds[:] = 0.0, FREE, FREE
+        for j in range(n):
+            price[j], stands[j] = 0.0, FREE
         for p in range(stop):
-            level[p] = (c[p] * s - a[p] * b).max()
+            holds[p], most = FREE, -np.inf
+            for j in range(n):
+                here = c[p] * s[j] - a[p] * b[j]
+                most = here if here > most else most
+            level[p] = most
     idle = 0.0
     distance, by, found, length = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     cost = np.empty(n)  # price, infinite once a document is reached
     for start in range(stop):
         if holds[start] != FREE:
             continue
-        distance[:] = np.inf
         for j in range(n):
+            distance[j] = np.inf
             cost[j] = idle if stands[j] == stop else price[j]
         row, base, offset, entry, reached = start, 0.0, level[start], -1, 0
         while True:

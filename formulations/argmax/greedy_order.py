@@ -42,9 +42,9 @@ def order_prices(s: Floats, b: Floats, a: Floats, c: Floats, stop: int, price: F
 
     Weights are above those of position `stop`, from which on documents are left out, at price 0.
     """
-    price[stop:] = 0.0
     best_out = -np.inf
     for j in range(stop, s.size):
+        price[j] = 0.0
         best_out = max(best_out, c[stop - 1] * s[j] - a[stop - 1] * b[j])
     level = 0.0
     for p in range(stop - 1, -1, -1):

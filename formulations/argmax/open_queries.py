@@ -5,7 +5,7 @@ from __future__ import annotations
 import numba as nb
 import numpy as np
 
-from formulations.argmax.beam_search import AUGMENTED, GIVEN_UP, PROVED, proved_labels
+from formulations.argmax.beam_search import AUGMENTED, GIVEN_UP, LEFT, PROVED, priced_labels, searched_labels
 from formulations.argmax.chains import sort_chain
 from formulations.argmax.dense import assign
 from formulations.argmax.order_ideals import CHAINS
@@ -28,7 +28,7 @@ from formulations.argmax.two_sorts import split
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import READ_FLOATS, compiled
 
-__all__ = ["TINY", "assign_range", "price_range", "split_range"]
+__all__ = ["SHORT", "TINY", "assign_range", "price_range", "search_range", "split_range"]
 
 COLUMNS = 1 << 14
 """Most states that one position may have times chains."""
@@ -44,6 +44,12 @@ def _tied(decay: Floats, stop: int, chains: int) -> bool:
     for p in range(stop):
         steps += decay[p] > decay[p + 1]
     return steps * chains <= stop // 4
+
+
+@compiled(nb.boolean(READ_FLOATS, nb.int64, nb.int64, nb.int64))
+def _once(decay: Floats, n: int, stop: int, chains: int) -> bool:
+    """Whether a query is worth one effort of pricing and not more."""
+    return n <= SHORT or _tied(decay, stop, chains)
 
 
 @compiled(nb.void(*BATCH))
@@ -100,7 +106,8 @@ def price_range(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """Open queries of few gains and more than TINY documents, where prices of a good order leave little to search."""
+    """Open queries of few gains and more than TINY documents, where the prices of a greedy order leave little to
+    search; but not those that `search_range` takes."""
     n, rows = 0, 1
     for q in range(begin, end):
         if way[q] == OPEN:
@@ -119,11 +126,11 @@ def price_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
-    member, after, left = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(1)
+    member, told = np.empty(n, np.int8), np.zeros(3)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
-        if way[q] != OPEN or chains > CHAINS or n <= TINY:
+        if way[q] != OPEN or chains > CHAINS or n <= TINY or not _once(decay[top:bottom], n, last, chains):
             continue
         s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
         members, result, first = by_gain[top:bottom], order[top:bottom], first_chain[q]
@@ -132,11 +139,10 @@ def price_range(
             start[g], size[g] = from_, min(to - from_, last + 1)
             part = slice(from_, to)
             sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
-        widest = proved_labels(
+        widest = priced_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
-            origin[: states_of(room, n)], chain, label, member, after, left,
-            1 if n <= SHORT or _tied(c, last, chains) else 0,
+            origin[: states_of(room, n)], chain, label, member, told,
         )  # fmt: skip
         if widest == GIVEN_UP:
             continue
@@ -144,13 +150,86 @@ def price_range(
         fill_up(members, last, done, result)
         if widest == PROVED:
             way[q] = PRICES
-        elif widest == AUGMENTED:
-            way[q] = FEW if size[:chains].sum() < n else ASSIGNMENT
         elif widest > 1:
             way[q] = MERGE if chains == 2 else IDEALS
         else:
             way[q] = ONE_SORT if low[top] == high[top] else TWO_SORTS
-        settle(s, b, a, c, result, left[0], q, value, bound)
+        settle(s, b, a, c, result, told[LEFT], q, value, bound)
+
+
+@compiled(nb.void(*BATCH))
+def search_range(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    by_gain: Shorts,
+    chain_start: Ints,
+    worth: Floats,
+    first_chain: Ints,
+    low: Shorts,
+    high: Shorts,
+    stop: Ints,
+    begin: int,
+    end: int,
+    room: int,
+    order: Ints,
+    value: Floats,
+    bound: Floats,
+    way: Bytes,
+) -> None:
+    """Open queries of few gains and more than SHORT documents: prices of ever better orders, then shortest paths."""
+    n, rows = 0, 1
+    for q in range(begin, end):
+        if way[q] == OPEN:
+            n = max(n, offsets[q + 1] - offsets[q])
+            rows = max(rows, min(first_chain[q + 1] - first_chain[q], CHAINS))
+    if n <= TINY:
+        return
+    largest = states_of(room, n)
+    columns = min(COLUMNS, largest)
+    height, other = np.empty(n), np.empty(n)
+    document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
+    label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
+    price, most, nothing, hull = np.empty(n), np.empty(n), np.zeros(n), np.empty(n, np.int64)
+    start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
+    next_key, next_value = np.empty((rows, columns + 1), np.int64), np.empty((rows, columns + 1))
+    next_from = np.empty((rows, columns + 1), np.int32)
+    key, states = np.empty(columns, np.int64), np.empty(columns)
+    origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
+    member, after, told = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(3)
+    for q in range(begin, end):
+        top, bottom = offsets[q], offsets[q + 1]
+        n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
+        if way[q] != OPEN or chains > CHAINS or n <= TINY or _once(decay[top:bottom], n, last, chains):
+            continue
+        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        members, result, first = by_gain[top:bottom], order[top:bottom], first_chain[q]
+        for g in range(chains):
+            from_, to = chain_start[first + g] - top, chain_start[first + g + 1] - top
+            start[g], size[g] = from_, min(to - from_, last + 1)
+            part = slice(from_, to)
+            sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
+        widest = searched_labels(
+            height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+            price, most, nothing, hull, next_key, next_value, next_from, key, states,
+            origin[: states_of(room, n)], chain, label, member, after, told,
+        )  # fmt: skip
+        place(label, document, start, last, result)
+        fill_up(members, last, done, result)
+        if widest == PROVED:
+            way[q] = PRICES
+        elif widest == AUGMENTED:
+            candidates = 0
+            for g in range(chains):
+                candidates += size[g]
+            way[q] = FEW if candidates < n else ASSIGNMENT
+        elif widest > 1:
+            way[q] = MERGE if chains == 2 else IDEALS
+        else:
+            way[q] = ONE_SORT if low[top] == high[top] else TWO_SORTS
+        settle(s, b, a, c, result, told[LEFT], q, value, bound)
 
 
 @compiled(nb.void(*BATCH))
@@ -179,7 +258,7 @@ def assign_range(
     n = 0
     for q in range(begin, end):
         n = max(n, offsets[q + 1] - offsets[q])
-    height, other = np.empty(n), np.empty(n)
+    height, other, own, worth_of = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
     chosen, ranked, done = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.bool_)
     for q in range(begin, end):
@@ -199,12 +278,13 @@ def assign_range(
                 part = slice(from_, to)
                 sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
                 for i in range(from_, from_ + min(to - from_, last + 1)):
-                    chosen[held] = document[i]
+                    x = document[i]
+                    chosen[held], own[held], worth_of[held] = x, s[x], b[x]
                     held += 1
-            some = chosen[:held]
-            left = assign(s[some], b[some], a, c, last, n > TINY and _tied(c, last, chains), ranked[:held])
+            tied = n > TINY and _tied(c, last, chains)
+            left = assign(own[:held], worth_of[:held], a, c, last, tied, ranked[:held])
             for p in range(last):
-                result[p] = some[ranked[p]]
+                result[p] = chosen[ranked[p]]
             fill_up(members, last, done, result)
             way[q] = FEW if held < n else ASSIGNMENT
         settle(s, b, a, c, result, left, q, value, bound)

@@ -23,7 +23,10 @@ __all__ = ["CHAINS", "NO_BEAM", "best_labels", "best_of"]
 @compiled(int64(INTS, FLOATS, SHORTS, BYTES, int64, int64))
 def best_of(key: Ints, value: Floats, origin: Shorts, chain: Bytes, width: int, beam: int) -> int:
     """Keep the `beam` states of greatest value, in their order."""
-    least = nth_largest(value[:width].copy(), beam - 1)
+    moved = np.empty(width)
+    for t in range(width):
+        moved[t] = value[t]
+    least = nth_largest(moved, beam - 1)
     kept = 0
     for t in range(width):
         if value[t] >= least and kept < beam:
@@ -202,7 +205,10 @@ def best_labels(
                 for g in range(chains):
                     for slot in range(start[g], start[g] + ((key[state] >> shift[g]) & mask[g])):
                         value[state] += price[slot]
-        last = int(value[:width].argmax())
+        last = 0
+        for t in range(1, width):
+            if value[t] > value[last]:
+                last = t
         for g in range(chains):
             placed[g] = (key[last] >> shift[g]) & mask[g]
         if slack < np.inf:

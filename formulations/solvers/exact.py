@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from formulations.argmax.by_assignment import candidates_of, solved_by_assignment
+from formulations.argmax.by_assignment import assign_queries, candidates_of
 from formulations.arrays import Floats, Ints
 from formulations.forms.form import Form, Solution
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
@@ -63,7 +63,11 @@ class Exact:
         from formulations.argmax.query import WAYS
 
         if not self.for_batch(batch.offsets).compiled:
-            return BatchSolution(batch, *solved_by_assignment(batch), WAYS, self.spec)
+            count = len(batch)
+            found = (np.empty(batch.scores.size, np.int64), np.empty(count), np.empty(count), np.empty(count, np.int8))
+            weights = (batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets)
+            assign_queries(*weights, np.arange(count), *found)
+            return BatchSolution(batch, *found, WAYS, self.spec)
 
         from formulations.argmax.batch import argmax_of
         from formulations.argmax.layout import Layout

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations.argmax.beam_search import proved_labels
+from formulations.argmax.beam_search import searched_labels
 from formulations.argmax.cones import find_cones
 from formulations.argmax.order_ideals import NO_BEAM, best_labels
 from formulations.argmax.price_bounds import greedy_labels, open_slack, price_between
@@ -58,8 +58,8 @@ class Case:
 
     def pruned(self):
         spare = (self.price, self.most, np.zeros(self.n), np.zeros(self.n, np.int64))
-        more = (np.zeros(self.n, np.int8), np.zeros((self.n, self.worth.size), np.int32), np.zeros(1), 0)
-        proved_labels(*self.chains, self.low, self.high, self.stop, *spare, *self.room(), self.label, *more)
+        more = (np.zeros(self.n, np.int8), np.zeros((self.n, self.worth.size), np.int32), np.zeros(3))
+        searched_labels(*self.chains, self.low, self.high, self.stop, *spare, *self.room(), self.label, *more)
         return self.value()
 
     def value(self):
