@@ -66,7 +66,10 @@ class KernelCache:
         """Keep the code; where that fails (a full disk), the next process compiles again."""
         if compiled.library.has_dynamic_globals or self.folder is None:
             return
-        content = pickle.dumps(compiled._reduce(), protocol=pickle.HIGHEST_PROTOCOL)
+        try:
+            content = pickle.dumps(compiled._reduce(), protocol=pickle.HIGHEST_PROTOCOL)
+        except pickle.PicklingError:  # it calls kernels that no module holds
+            return
         path = self._path(signature, compiled.target_context)
         written = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         with suppress(OSError):

@@ -59,7 +59,7 @@ def test_the_compiled_ways_find_the_same_values(decay):
 def test_queries_that_merging_leaves_open_may_go_to_scipy(monkeypatch):
     random = np.random.default_rng(3)
     n, offsets = 40 * 20, np.arange(0, 801, 40)
-    gain, weights = random.integers(0, 8, n) / 8.0, {"decay": WEIGHTS["power"], "discount": WEIGHTS["log"]}
+    gain, weights = random.integers(0, 8, n) / 8.0, {"decay": WEIGHTS["power"], "discount": WEIGHTS["cut"]}
     problems = ranking(gain + random.normal(size=n) / 4, gain, offsets=offsets, **weights)
     compiled = solve_batch(problems, Exact(compiled=True))
     monkeypatch.setattr(batch_module, "FEW_OPEN", 32)
