@@ -5,7 +5,9 @@ A kernel is compiled when it is first called, for the types of that call; its co
 
 from __future__ import annotations
 
+import importlib
 import os
+import pkgutil
 import secrets
 from collections.abc import Callable
 from functools import cached_property, lru_cache, update_wrapper
@@ -23,7 +25,8 @@ from numba.core.bytecode import FunctionIdentity
 from formulations.kernel_cache import KernelCache
 
 __all__ = [
-    "BYTES", "FLOATS", "INTS", "KERNELS", "READ_FLOATS", "READ_INTS", "READ_SHORTS", "SHORTS", "Kernel", "compiled",
+    "BYTES", "FLOATS", "INTS", "KERNELS", "READ_FLOATS", "READ_INTS", "READ_SHORTS", "SHORTS", "Kernel",
+    "compiled", "kernels_of",
 ]  # fmt: skip
 
 FLOATS = nb.types.Array(nb.float64, 1, "C")
@@ -107,6 +110,11 @@ class Kernel:
         self._spared += numbers + CALL
         return self._spared > PAYS
 
+    def ready(self) -> None:
+        """Make the code of all signatures ready: from disk, or compiled now."""
+        for signature in self.signatures:
+            self.code(signature)
+
     @cached_property
     def in_python(self) -> Callable[..., Any]:
         """The function as Python runs it, with what it calls: for problems so small that this costs less than to
@@ -142,6 +150,16 @@ class Kernel:
             dispatcher.compile(signature)
             dispatcher.disable_compile()
         return dispatcher
+
+
+def kernels_of(*packages: str) -> list[Kernel]:
+    """All kernels of these packages, whose modules are imported."""
+    for name in packages:
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    return [kernel for kernel in KERNELS if kernel.__module__.startswith(tuple(f"{name}." for name in packages))]
 
 
 def _content(function: Callable[..., Any]) -> str:

@@ -23,6 +23,7 @@ COMMANDS = {
     ),
     "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same work: who is fast, who agrees, who fails."),
     "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
+    "warm": ("rankopt.commands.warm:warm", "Compile all that may be compiled, and say where it is kept."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }
 """Every command: where it lives, and what `rankopt --help` says of it."""

@@ -14,6 +14,10 @@ from formulations.solvers.solver import Answer
 __all__ = ["ActiveSet"]
 
 
+FEW = 32
+"""Planes that Python copes with in a millisecond."""
+
+
 @dataclass(frozen=True)
 class ActiveSet:
     """Maximise the margin dual, of one group or of many: the best point for the planes in use, then another plane, and
@@ -32,8 +36,8 @@ class ActiveSet:
     many groups and planes there are; a price costs d, and the best plane of a group is looked for only when it is the
     group's turn.
 
-    compiled: whether compiled code is used (None: it is); for small data Python is enough, from weights that daqp
-        guesses, and rankers ask for that.
+    compiled: whether compiled code is used; for small data Python is enough, from weights that daqp guesses, and
+        rankers ask for that. None: if there are more than FEW planes.
     max_steps: planes that may enter; 0 means 50 times as many as there are and 200 more.
     """
 
@@ -53,15 +57,16 @@ class ActiveSet:
         from formulations.active_set.start import climbed
 
         planes, hot = problem.values.size, None
+        compiled = planes > FEW if self.compiled is None else self.compiled
         if start is not None and 0 < start.x.size <= planes:
             hot = problem.feasible(np.pad(start.x, (0, planes - start.x.size)))
-        if self.compiled is False:
+        if not compiled:
             guess = guessed(problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam))
             if guess is not None and np.isfinite(guess).all():
                 guess = problem.feasible(guess)
                 hot = guess if hot is None or problem.value(guess) > problem.value(hot) else hot
         weights, step, steps, gap = climbed(
             problem.slopes, problem.values, problem.group, problem.capacity, float(problem.lam),
-            hot, self.tolerance, self.max_steps, self.compiled is not False,
+            hot, self.tolerance, self.max_steps, compiled,
         )  # fmt: skip
         return Answer(weights, step, f"{steps} steps", {"gap": gap})

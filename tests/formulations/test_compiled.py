@@ -39,7 +39,7 @@ def cones():
     return find_cones(np.array([3.0, 2.0, 1.0, 0.0]), np.array([4.0, 2.0, 1.0, 0.0]), low, high), low.tolist()
 def prices():
     found = np.empty(3)
-    settle_prices(np.array([1.0, 0.0, 2.0]), np.zeros(3), np.ones(3), np.array([2.0, 1.0, 0.0]), found)
+    settle_prices(np.array([2.0, 1.0, 0.0]), np.zeros(3), np.ones(3), np.array([2.0, 1.0, 0.0]), found)
     return found.tolist()
 def slots(): return table_size(9)
 
@@ -52,7 +52,7 @@ RIGHT = {
     "select": 3.0,
     "sort": [1, 3, 4, 0, 2],
     "cones": [3, [0, 2, 2, 0]],
-    "prices": [1.0, 0.0, 2.0],
+    "prices": [1.0, 0.0, 0.0],
     "slots": 32,
 }
 

@@ -156,8 +156,12 @@ class Replay:
 
 def warm(solver: Solver | None, form: type[Form]) -> None:
     """Let what is loaded or compiled on first use be loaded now, by a problem of this form but tiny."""
+    from formulations.compiled import kernels_of
     from formulations.testing.instances import instances
 
+    if solver is None or solver.package == "rankopt":  # which of its ways are taken depends on the problem
+        for kernel in kernels_of("formulations.argmax", "formulations.active_set", "formulations.forms"):
+            kernel.ready()
     with suppress(FormulationError):  # it will fail again, where it counts
         _, problem, _ = next(iter(instances(form)))
         solve(problem, "auto" if solver is None else solver)

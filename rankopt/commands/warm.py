@@ -1,0 +1,36 @@
+"""`rankopt warm`: all kernels compiled, so that nobody waits for them later."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import click
+
+from rankopt.commands.output import as_json, json_option, waiting
+
+__all__ = ["warm"]
+
+
+@click.command()
+@json_option
+def warm(json_: bool) -> None:
+    """Compile all kernels and keep them, as when an image is built. What is small compiles nothing anyway."""
+    from formulations.compiled import kernels_of
+    from formulations.kernel_cache import folder
+
+    began = perf_counter()
+    with waiting("compiling all kernels: a minute, once ..."):
+        kernels = kernels_of("formulations", "rankopt")
+        for kernel in kernels:
+            kernel.ready()
+    kept, seconds = folder(), perf_counter() - began
+    if json_:
+        as_json({"kernels": len(kernels), "folder": None if kept is None else str(kept), "seconds": seconds})
+    elif kept is None:
+        click.echo(
+            f"{len(kernels)} kernels compiled in {seconds:.0f} s, but no folder can be written to: set NUMBA_CACHE_DIR"
+        )
+    else:
+        click.echo(f"{len(kernels)} kernels are ready in {kept} ({seconds:.0f} s).")
+    if kept is None:
+        raise click.exceptions.Exit(1)
