@@ -27,7 +27,7 @@ from typing import Any
 import numba as nb
 from numba.core.compiler import CompileResult
 
-__all__ = ["KernelCache", "folder"]
+__all__ = ["KernelCache", "folder", "readable"]
 
 LOGGER = logging.getLogger("formulations.compiled")
 
@@ -50,11 +50,11 @@ class KernelCache:
     def load_overload(self, signature: Any, context: Any) -> Any:
         """The code for a signature, or None; it is about to be compiled then, and one line says so, once a process."""
         context.refresh()
-        try:
-            return self._read(self._path(signature, context), context)
-        except (OSError, ValueError, EOFError, pickle.UnpicklingError):
-            _tell(self.folder)
-            return None
+        for place in readable():
+            with suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):
+                return self._read(place / self._file(signature, context), context)
+        _tell(self.folder)
+        return None
 
     def _read(self, path: Path, context: Any) -> Any:
         kept = path.read_bytes()
@@ -70,7 +70,7 @@ class KernelCache:
             content = pickle.dumps(compiled._reduce(), protocol=pickle.HIGHEST_PROTOCOL)
         except pickle.PicklingError:  # it calls kernels that no module holds
             return
-        path = self._path(signature, compiled.target_context)
+        path = self.folder / self._file(signature, compiled.target_context)
         written = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
         with suppress(OSError):
             try:
@@ -82,35 +82,38 @@ class KernelCache:
                 if time.time() - other.stat().st_mtime > OLD:
                     other.unlink()
 
-    def _path(self, signature: Any, context: Any) -> Path:
-        if self.folder is None:
-            raise FileNotFoundError
-        about = (
-            self.content,
-            str(signature),
-            context.codegen().magic_tuple(),
-            nb.__version__,
-            platform.python_version(),
-        )
-        return self.folder / f"{self.name}-{blake2b(repr(about).encode(), digest_size=12).hexdigest()}.nbc"
+    def _file(self, signature: Any, context: Any) -> str:
+        machine = (context.codegen().magic_tuple(), nb.__version__, platform.python_version())
+        about = repr((self.content, str(signature), *machine))
+        return f"{self.name}-{blake2b(about.encode(), digest_size=12).hexdigest()}.nbc"
 
 
 def folder() -> Path | None:
     """Where code is kept: the first that can be written to of the folder that NUMBA_CACHE_DIR names, one beside the
     package, one of the user's, and one of the user's own under the system's temporary folder; None if none can."""
-    return _folder(nb.config.CACHE_DIR)
+    return _places(nb.config.CACHE_DIR)[0]
+
+
+def readable() -> tuple[Path, ...]:
+    """Where code is looked for: those of these folders that exist, up to the one that is written to."""
+    return _places(nb.config.CACHE_DIR)[1]
 
 
 @lru_cache
-def _folder(named: str) -> Path | None:
+def _places(named: str) -> tuple[Path | None, tuple[Path, ...]]:
+    found = []
     for path, own in _folders(named):
         with suppress(OSError):
-            path.mkdir(mode=0o700 if own else 0o777, parents=not own, exist_ok=True)
-            if own and not _is_own(path):
+            if own and path.is_symlink():
+                continue
+            with suppress(OSError):
+                path.mkdir(mode=0o700 if own else 0o777, parents=not own, exist_ok=True)
+            if not path.is_dir() or (own and not _is_own(path)):
                 continue  # code that another put there would be run
+            found.append(path)
             tempfile.TemporaryFile(dir=path).close()
-            return path
-    return None
+            return path, tuple(found)
+    return None, tuple(found)
 
 
 def _folders(named: str) -> Iterator[tuple[Path, bool]]:
