@@ -18,6 +18,11 @@ from formulations.notation.program import Program
 
 __all__ = ["GroupedSimplexQP"]
 
+UNIT = 2.0**-53
+
+CARE = 1.0 + 1e-9
+"""Covers what corrections round themselves."""
+
 
 @dataclass(frozen=True, eq=False)
 class GroupedSimplexQP(Form):
@@ -139,9 +144,15 @@ class GroupedSimplexQP(Form):
         return float(self.capacity.sum()) * float(np.abs(self.values).max())
 
     @cached_property
+    def _squares(self) -> Floats:
+        """‖slopes[i]‖², one a plane."""
+        return np.asarray(np.einsum("ij,ij->i", self.slopes, self.slopes))
+
+    @cached_property
     def _rounding(self) -> float:
-        steepest = float(np.einsum("ij,ij->i", self.slopes, self.slopes).max(initial=0.0))
-        return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
+        steepest = float(self._squares.max(initial=0.0))
+        terms = 64.0 + sum(self.slopes.shape)
+        return float(terms * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
 
     @property
     def rounding(self) -> float:
@@ -165,11 +176,22 @@ class GroupedSimplexQP(Form):
         return np.asarray(clipped * factor[self.group])
 
     def repaired(self, x: NDArray[Any]) -> Floats:
-        return self.feasible(x)
+        return self.feasible(x) if np.shape(x) == self.values.shape else np.asarray(x)
 
     def value(self, x: NDArray[Any]) -> float:
         step = self.slopes.T @ x
         return float(self.values @ x - step @ step / (2.0 * self.lam))
+
+    def attained(self, x: NDArray[Any]) -> float:
+        """Less what sums of so many terms may round: no dearer than the value itself."""
+        alpha = np.abs(x)
+        step = self.slopes.T @ x
+        planes, features = self.slopes.shape
+        earned = float(np.abs(self.values) @ alpha)
+        length, lost = float(np.sqrt(step @ step)), UNIT * (planes + 8.0) * float(np.sqrt(self._squares) @ alpha)
+        square = (2.0 * length * lost + lost * lost + UNIT * (features + 8.0) * length * length) / self.lam
+        value = float(self.values @ x - step @ step / (2.0 * self.lam))
+        return value - CARE * (UNIT * (planes + 8.0) * earned + square + 4.0 * UNIT * abs(value))
 
     def violation(self, x: NDArray[Any]) -> float:
         if np.shape(x) != self.values.shape:
@@ -178,13 +200,19 @@ class GroupedSimplexQP(Form):
         return max(float(np.max(-x, initial=0.0)), float(np.max(over, initial=0.0)))
 
     def bound(self, y: Floats) -> float:
+        if np.shape(y) != self.slopes.shape[1:]:
+            raise InvalidProblem(f"the step has shape {np.shape(y)}, but there are {self.slopes.shape[1]} features")
         there = self.values + self.slopes @ y
+        length = float(y @ y)
+        there += UNIT * (y.size + 8.0) * (np.abs(self.values) + np.sqrt(self._squares * length))
         if self.capacity.size == 1:
             heights = np.array([max(0.0, float(there.max()))])
         else:
             heights = np.zeros(self.capacity.size)
             np.maximum.at(heights, self.group, there)
-        return float(self.lam / 2.0 * (y @ y) + self.capacity @ heights)
+        # All terms are positive: what their sums lose is a share of them.
+        total = float(self.lam / 2.0 * length + self.capacity @ heights)
+        return total * (1.0 + UNIT * (y.size + self.capacity.size + 8.0))
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
         return self.step(x)

@@ -1,4 +1,5 @@
-"""Prices (see `assignment_prices`) and bounds where profit[i, j] = c_i s_j - a_i b_j: compiled, without the matrix.
+"""Prices (see `assignment_prices`) and bounds where profit[i, j] = c_i s_j - a_i b_j: compiled, without the
+matrix. Rounded outward as in `outward`.
 
 Documents are laid out by position: document i stands at position i, those beyond the last position are idle.
 """
@@ -9,9 +10,14 @@ import numpy as np
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 
-__all__ = ["bound_by", "prices_of", "prove_range", "settle_prices"]
+__all__ = ["bound_by", "judge_range", "prices_of", "prove_range", "settle_prices"]
 
 EPSILON = 2.0**-52
+
+SPLIT = 2.0**27 + 1.0
+
+TINY, DROPPED = 2.0**-900, 2.0**-1040
+"""Below TINY a product drops digits that no double holds; DROPPED is more than they are worth."""
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
@@ -46,17 +52,145 @@ def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats,
     prices[positions:] = 0.0
 
 
+@compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64))
+def _sum(left: float, right: float) -> tuple[float, float]:
+    """The sum, and what rounding drops of it."""
+    total = left + right
+    moved = total - left
+    return total, (left - (total - moved)) + (right - moved)
+
+
+@compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64))
+def _product(left: float, right: float) -> tuple[float, float]:
+    """The product, and what rounding drops of it."""
+    product = left * right
+    moved = SPLIT * left
+    a = moved - (moved - left)
+    b = left - a
+    moved = SPLIT * right
+    c = moved - (moved - right)
+    d = right - c
+    return product, b * d - (((product - a * c) - b * c) - a * d)
+
+
+@compiled(nb.types.UniTuple(nb.float64, 3)(nb.float64, nb.float64, nb.float64, nb.float64, nb.float64))
+def _profit(c: float, s: float, a: float, b: float, v: float) -> tuple[float, float, float]:
+    """c s - a b - v as a pair of doubles, and more than what the pair lacks."""
+    up, up_digits = _product(c, s)
+    down, down_digits = _product(a, b)
+    part, digits = _sum(up, -down)
+    high, more = _sum(part, -v)
+    low = (digits + more) + (up_digits - down_digits)
+    off = 0.0
+    if digits != 0.0 or more != 0.0 or up_digits != 0.0 or down_digits != 0.0:
+        off = EPSILON * EPSILON * (abs(up) + abs(down) + abs(v))
+    if (abs(up) < TINY and c != 0.0 and s != 0.0) or (abs(down) < TINY and a != 0.0 and b != 0.0):
+        off += DROPPED
+    high, low = _sum(high, low)
+    return high, low, off
+
+
+@compiled(nb.float64(nb.float64, nb.float64, nb.float64))
+def _above(high: float, low: float, off: float) -> float:
+    """A double that is not below high + low + off, the least one but for what `off` makes of it."""
+    if off > 0.0:
+        low = np.nextafter(low + off, np.inf)
+    near, digits = _sum(high, low)
+    return float(np.nextafter(near, np.inf) if digits > 0.0 else near)
+
+
 @compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS))
 def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> float:
-    """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j])."""
-    total = prices.sum()
+    """Σ_j prices[j] + Σ_i max_j (profit[i, j] - prices[j]), rounded up.
+
+    Documents near the most of a position, as doubles see it, are weighed again in pairs of doubles.
+    """
+    tallest = np.abs(scores).max(), np.abs(gain).max(), np.abs(prices).max()
+    high, low, size, off = 0.0, 0.0, 0.0, 0.0
+    exact = True
+    for j in range(scores.size):
+        high, digits = _sum(high, prices[j])
+        low += digits
+        size += abs(prices[j])
+        exact &= digits == 0.0
     for i in range(decay.size):
         c, a = decay[i], discount[i]
         most = -np.inf
         for j in range(scores.size):
             most = max(most, c * scores[j] - a * gain[j] - prices[j])
-        total += most
-    return float(total)
+        reach = abs(c) * tallest[0] + abs(a) * tallest[1] + tallest[2]
+        floor = most - 8.0 * EPSILON * reach
+        best, rest, lacks = -np.inf, 0.0, 0.0
+        for j in range(scores.size):
+            if c * scores[j] - a * gain[j] - prices[j] >= floor:
+                here, digits, lack = _profit(c, scores[j], a, gain[j], prices[j])
+                lacks = max(lacks, lack)
+                if here > best or (here == best and digits > rest):
+                    best, rest = here, digits
+        high, digits = _sum(high, best)
+        low += digits + rest
+        size += reach
+        off += lacks
+        exact &= digits == 0.0 and rest == 0.0
+    if not exact:
+        terms = 4.0 * (decay.size + scores.size + 8.0) * EPSILON
+        off += terms * terms * size
+    return _above(high, low, 2.0 * off)
+
+
+@compiled(
+    nb.void(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, nb.int64, nb.int64, READ_FLOATS,
+        FLOATS, FLOATS,
+    )
+)  # fmt: skip
+def judge_range(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    order: Ints,
+    begin: int,
+    end: int,
+    left: Floats,
+    value: Floats,
+    bound: Floats,
+) -> None:
+    """value[q] = what documents order[offsets[q] : offsets[q + 1]] earn, rounded down; bound[q] = the same and what the
+    search may have missed, rounded up; for begin <= q < end.
+
+    The search compares sums of 2 n products, weights less the last one. Such a sum is off by no more than
+    (n + 4) ε (Σ_i |c_i - floor| max|s| + Σ_i |a_i - floor| max|b|) whatever the order, cancellation or not. left[q] is
+    what the search says that it left open, the same of its own order included.
+    """
+    for q in range(begin, end):
+        first, last = offsets[q], offsets[q + 1]
+        n = last - first
+        s, b, c, a = scores[first:last], gain[first:last], decay[first:last], discount[first:last]
+        high, low, off, size = 0.0, 0.0, 0.0, 0.0
+        exact = True
+        for i in range(n):
+            x = order[first + i]
+            here, rest, lack = _profit(c[i], s[x], a[i], b[x], 0.0)
+            high, digits = _sum(high, here)
+            low += digits + rest
+            off += lack
+            size += abs(c[i] * s[x]) + abs(a[i] * b[x])
+            exact &= digits == 0.0 and rest == 0.0
+        if not exact:
+            terms = 4.0 * (n + 8.0) * EPSILON
+            off += terms * terms * size
+        tall, worth = np.abs(s).max(), np.abs(b).max()
+        floor_c, floor_a = min(c[n - 1], 0.0), min(a[n - 1], 0.0)
+        weight_c, weight_a = 0.0, 0.0
+        for i in range(n):
+            weight_c += max(abs(c[i]), c[i] - floor_c)
+            weight_a += max(abs(a[i]), a[i] - floor_a)
+        terms = EPSILON * (8.0 + 2.0 * n)
+        noise = terms * (weight_c * tall + weight_a * worth) + max(left[q] - terms * size, 0.0)
+        value[q] = 0.0 - _above(-high, -low, 2.0 * off)
+        bound[q] = _above(high, low, 2.0 * off + noise)
 
 
 @compiled(
@@ -75,7 +209,8 @@ def prove_range(
     end: int,
     bound: Floats,
 ) -> None:
-    """bound[q] = what prices prove of query q with documents order[offsets[q] : offsets[q + 1]], begin <= q < end."""
+    """bound[q] = what prices prove of query q with documents order[offsets[q] : offsets[q + 1]], rounded up, for
+    begin <= q < end."""
     for q in range(begin, end):
         low, high = offsets[q], offsets[q + 1]
         s, b, prices = np.empty(high - low), np.empty(high - low), np.empty(high - low)

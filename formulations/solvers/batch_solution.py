@@ -17,8 +17,8 @@ from formulations.threads import share_ranges
 
 __all__ = ["BatchSolution"]
 
-PROVED_ROWS = 1 << 11
-"""Rows of the queries that a thread proves at a time."""
+JUDGED_ROWS, PROVED_ROWS = 1 << 14, 1 << 11
+"""Rows of the queries that a thread judges, and proves, at a time."""
 
 RATIONAL_DOCUMENTS = 400
 """Longest query that is proved in rational numbers, which takes a second or so."""
@@ -29,8 +29,9 @@ class BatchSolution:
     """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position, complete beyond the last position that
-    matters; `value` and `bound` one number a query; `way` how it was solved. The bound of a solver with an exactness
-    proof is its value and the rounding of double precision; the bound of any other comes from dual prices.
+    matters; `value` and `bound` one number a query, value <= optimum <= bound; `way` how it was solved. The bound of
+    the exact argmax is its value and what sums in double precision may have hidden from the search, whatever cancels;
+    the bound of any other solver comes from dual prices.
     """
 
     problems: RankTwoBatch
@@ -75,8 +76,29 @@ class BatchSolution:
     def __len__(self) -> int:
         return len(self.problems)
 
+    def outward(self) -> BatchSolution:
+        """The same answer with value and bound rounded outward, of a search that reckoned them in double precision."""
+        left = np.maximum(self.bound - self.value, 0.0)
+        value, bound = self._judged(left)
+        return replace(self, value=value, bound=bound)
+
+    def _judged(self, left: Floats) -> tuple[Floats, Floats]:
+        from formulations.forms.rank_two_prices import judge_range
+
+        value, bound = np.empty(len(self)), np.empty(len(self))
+        given = self._given()
+        share_ranges(
+            self.problems.offsets, JUDGED_ROWS, lambda begin, end: judge_range(*given, begin, end, left, value, bound)
+        )
+        return value, bound
+
+    def _given(self) -> tuple[Any, ...]:
+        batch = self.problems
+        return batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order
+
     def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
-        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof.
+        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof, and
+        values recomputed; both rounded outward.
 
         exactly: of so many queries, drawn by `seed` from the shorter half (at most 400 documents), value and bound are
         taken in rational arithmetic too; raises `Refuted` where more is open between them than the answer says, up to
@@ -85,9 +107,10 @@ class BatchSolution:
         from formulations.forms.rank_two_prices import prove_range
 
         batch, bound = self.problems, np.empty(len(self))
-        given = (batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order)
+        given = self._given()
         share_ranges(batch.offsets, PROVED_ROWS, lambda begin, end: prove_range(*given, begin, end, bound))
-        answer = replace(self, bound=bound)
+        value, _ = self._judged(np.zeros(len(self)))
+        answer = replace(self, value=value, bound=bound)
         sizes = np.diff(batch.offsets)
         short = np.flatnonzero(sizes <= min(RATIONAL_DOCUMENTS, np.median(sizes)))
         for query in np.random.default_rng(seed).permutation(short)[:exactly].tolist():

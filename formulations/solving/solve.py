@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -22,7 +23,7 @@ from formulations.errors import (
     Unsupported,
 )
 from formulations.forms.cvxpy_problem import as_form
-from formulations.forms.form import Form, Solution, Status
+from formulations.forms.form import Form, Solution, Status, proven
 from formulations.solvers import automatic, installed_version, named
 from formulations.solvers.solver import Answer, Solver
 
@@ -102,7 +103,7 @@ def _cheapest(problem: Form, start: Solution | None, precision: float | None) ->
 def _searched(solution: Solution) -> bool:
     """Whether a search in whole numbers ended with the claim that nothing is better: no other solver would do more."""
     told = solution.details.get("told_bound")
-    return told is not None and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
+    return isinstance(told, float | int) and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
 
 
 def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
@@ -155,11 +156,15 @@ def _answered(
     if not (isinstance(answer, Answer) and isinstance(answer.x, np.ndarray)):
         raise NoAnswer(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")
     seconds = perf_counter() - began
-    x, y = answer.x, answer.y
-    if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
+    x, y = np.asarray(answer.x), answer.y
+    if x.dtype.kind not in "iuf" or not np.isfinite(x).all():
         raise NoAnswer(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
-    if backs and not np.isfinite(restated.violation(x)):  # ways back believe that what they carry has the right shape
-        raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
+    if backs:  # ways back believe that what they carry has the right shape
+        with np.errstate(all="ignore"):
+            violation = restated.violation(x)
+        if not np.isfinite(violation):
+            raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
+        y = y if proven(restated, y) is not None else None
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
@@ -168,6 +173,6 @@ def _answered(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,
-        message="; ".join([*why, answer.message]),
-        details=answer.details,
+        message="; ".join([*why, str(answer.message)]),
+        details=dict(answer.details) if isinstance(answer.details, Mapping) else {"details": answer.details},
     )

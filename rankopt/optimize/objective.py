@@ -113,7 +113,8 @@ class Objective:
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))
-        return MasterAnswer(self.w0 + step, solution.value - ROUNDING * size, solution.x, perf_counter() - began)
+        bound = program.value(solution.x) - ROUNDING * size
+        return MasterAnswer(self.w0 + step, bound, solution.x, perf_counter() - began)
 
 
 def norms(rows: Floats) -> Floats:
