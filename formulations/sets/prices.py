@@ -181,20 +181,15 @@ def covers(paths: Floats, k: int, n: int) -> bool:
     """Whether every ranking falls into one of the cases: they are the leaves of one binary tree over the k n cells."""
     if (paths != np.round(paths)).any() or (np.abs(paths) > k * n).any():
         return False
-    return _complete([tuple(int(cell) for cell in path if cell != 0) for path in paths])
-
-
-def _complete(paths: list[Path]) -> bool:
-    if not paths:
-        return False
-    if () in paths:
-        return True
-    first = {abs(path[0]) for path in paths}
-    if len(first) != 1:
-        return False
-    yes = [path[1:] for path in paths if path[0] > 0]
-    no = [path[1:] for path in paths if path[0] < 0]
-    return _complete(yes) and _complete(no)
+    waiting = [[tuple(int(cell) for cell in path if cell != 0) for path in paths]]
+    while waiting:
+        branch = waiting.pop()
+        if () in branch:
+            continue
+        if len({abs(path[0]) for path in branch}) != 1:
+            return False
+        waiting += [[path[1:] for path in branch if path[0] > 0], [path[1:] for path in branch if path[0] < 0]]
+    return True
 
 
 def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
