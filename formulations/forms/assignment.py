@@ -153,11 +153,18 @@ class Assignment(Form):
             raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
         prices = self.pressing(y)
         profit = self.masked_profit()
-        most = (profit - prices).max(axis=1)
-        positions, documents = np.nonzero(profit - prices == most[:, None])
+        left = profit - prices
+        most = left.max(axis=1)
+        positions, documents = np.divmod(np.flatnonzero(left == most[:, None]), self.documents)
         _, digits = added(profit[positions, documents], -prices[documents])
         starts = np.searchsorted(positions, np.arange(self.positions))
         return above(most, np.maximum.reduceat(digits, starts), prices)
+
+    def near_bound(self, y: Floats) -> float:
+        if np.shape(y) != (self.documents,):
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = self.pressing(y)
+        return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
 
     def pressing(self, y: Floats) -> Floats:
         """Where a document may stay out its price is 0 at least."""

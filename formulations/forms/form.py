@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.errors import InvalidProblem, NoAnswer, Unsupported
+from formulations.errors import NoAnswer, Unsupported
 from formulations.notation.algebra import algebra
 from formulations.notation.mps_and_lp import write
 from formulations.notation.program import Program
@@ -91,6 +91,10 @@ class Form(ABC):
     def bound(self, y: Floats) -> float:
         """A bound on the optimum from any dual vector y whatever (weak duality), rounded outward."""
 
+    def near_bound(self, y: Floats) -> float:
+        """The same in double precision, where that is cheaper: a rounding error to either side."""
+        return self.bound(y)
+
     def pressing(self, y: Floats) -> Floats:
         """The prices of y that press on limits which are there, 0 for the others: those that prove the bound of y."""
         return y
@@ -113,9 +117,9 @@ class Form(ABC):
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         return {"y": y}
 
-    def solution(self, x: NDArray[Any], y: Floats | None = None) -> Solution:
-        """The solution with this primal and dual, value and bound recomputed."""
-        return judged(self, x, y)
+    def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
+        """The solution with this primal and dual, value and bound recomputed; rounded outward, or as they come."""
+        return judged(self, x, y, outward)
 
     def write(self, path: str | Path) -> None:
         """Write the problem as a linear or quadratic program to an .mps or .lp file.
@@ -193,23 +197,23 @@ class Solution:
         )
 
 
-def judged(problem: Form, x: NDArray[Any], y: Floats | None) -> Solution:
+def judged(problem: Form, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:
     """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x where it
     is missing or leaves a gap that recovered prices close. Raises `NoAnswer` if x is no point of the problem."""
     with np.errstate(all="ignore"):
         violation = problem.violation(x)
     if not np.isfinite(violation):
         raise NoAnswer(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
-    value = problem.attained(x)
+    value = problem.attained(x) if outward else problem.value(x)
     rounding = problem.rounding
     candidates: list[tuple[float, Floats | None]] = []
-    told = proven(problem, y)
+    told = proven(problem, y, outward)
     if y is not None and told is not None:
         candidates.append((told, y))
     if not candidates or abs(candidates[0][0] - value) > rounding:
         recovered = problem.recovered_dual(x)
         if recovered is not None:
-            candidates.append((problem.bound(recovered), recovered))
+            candidates.append((problem.bound(recovered) if outward else problem.near_bound(recovered), recovered))
     sign = 1.0 if problem.maximises else -1.0
     bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
     status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
@@ -217,14 +221,14 @@ def judged(problem: Form, x: NDArray[Any], y: Floats | None) -> Solution:
     return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
 
 
-def proven(problem: Form, y: Floats | None) -> float | None:
+def proven(problem: Form, y: Floats | None, outward: bool = True) -> float | None:
     """The bound that y proves; None where it is no dual of this problem: of another shape, or no finite numbers."""
     if not isinstance(y, np.ndarray) or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
         return None
     try:
         with np.errstate(all="ignore"):
-            return problem.bound(y)
-    except InvalidProblem:
+            return problem.bound(y) if outward else problem.near_bound(y)
+    except ValueError:  # `InvalidProblem`, or arrays that do not fit
         return None
 
 

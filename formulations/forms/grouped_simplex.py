@@ -13,6 +13,7 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 from formulations.arrays import Floats, Ints, finite, frozen, whole
 from formulations.errors import InvalidProblem
 from formulations.forms.form import EPSILON, Form
+from formulations.forms.outward import above, below, difference, products
 from formulations.notation.algebra import laid_out, number, summed
 from formulations.notation.program import Program
 
@@ -22,6 +23,9 @@ UNIT = 2.0**-53
 
 CARE = 1.0 + 1e-9
 """Covers what corrections round themselves."""
+
+MOST_TERMS = 1 << 20
+"""Planes of more numbers are summed in double precision, and what that may lose is added."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,8 +155,7 @@ class GroupedSimplexQP(Form):
     @cached_property
     def _rounding(self) -> float:
         steepest = float(self._squares.max(initial=0.0))
-        terms = 64.0 + sum(self.slopes.shape)
-        return float(terms * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
+        return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
 
     @property
     def rounding(self) -> float:
@@ -183,15 +186,15 @@ class GroupedSimplexQP(Form):
         return float(self.values @ x - step @ step / (2.0 * self.lam))
 
     def attained(self, x: NDArray[Any]) -> float:
-        """Less what sums of so many terms may round: no dearer than the value itself."""
-        alpha = np.abs(x)
-        step = self.slopes.T @ x
-        planes, features = self.slopes.shape
-        earned = float(np.abs(self.values) @ alpha)
-        length, lost = float(np.sqrt(step @ step)), UNIT * (planes + 8.0) * float(np.sqrt(self._squares) @ alpha)
-        square = (2.0 * length * lost + lost * lost + UNIT * (features + 8.0) * length * length) / self.lam
-        value = float(self.values @ x - step @ step / (2.0 * self.lam))
-        return value - CARE * (UNIT * (planes + 8.0) * earned + square + 4.0 * UNIT * abs(value))
+        used = np.flatnonzero(x)
+        alpha = np.asarray(x, dtype=np.float64)[used]
+        step = difference(np.zeros(self.slopes.shape[1]), csr_array(self.slopes[used].T), alpha)
+        terms, digits, off = products(step.high, step.high)
+        more, more_digits, more_off = products(2.0 * step.high, step.low)
+        off += more_off + CARE * float((step.low**2 + 2.0 * np.abs(step.high) * step.off + step.off**2).sum())
+        curved = above(terms, digits, more, more_digits, off) / (2.0 * self.lam)
+        earned, earned_digits, lost = products(self.values[used], alpha)
+        return below(earned, earned_digits, -np.nextafter(curved, np.inf) if curved else 0.0, -lost)
 
     def violation(self, x: NDArray[Any]) -> float:
         if np.shape(x) != self.values.shape:
@@ -202,17 +205,38 @@ class GroupedSimplexQP(Form):
     def bound(self, y: Floats) -> float:
         if np.shape(y) != self.slopes.shape[1:]:
             raise InvalidProblem(f"the step has shape {np.shape(y)}, but there are {self.slopes.shape[1]} features")
+        step = np.asarray(y, dtype=np.float64)
+        heights = self._heights(step)
+        weighted_, digits, off = products(self.capacity, heights)
+        length = np.array([above(*products(step, step))])
+        half, half_digits, half_off = products(np.array([self.lam / 2.0]), length)
+        return above(weighted_, digits, half, half_digits, off + half_off)
+
+    def near_bound(self, y: Floats) -> float:
         there = self.values + self.slopes @ y
-        length = float(y @ y)
-        there += UNIT * (y.size + 8.0) * (np.abs(self.values) + np.sqrt(self._squares * length))
         if self.capacity.size == 1:
             heights = np.array([max(0.0, float(there.max()))])
         else:
             heights = np.zeros(self.capacity.size)
             np.maximum.at(heights, self.group, there)
-        # All terms are positive: what their sums lose is a share of them.
-        total = float(self.lam / 2.0 * length + self.capacity @ heights)
-        return total * (1.0 + UNIT * (y.size + self.capacity.size + 8.0))
+        return float(self.lam / 2.0 * (y @ y) + self.capacity @ heights)
+
+    def _heights(self, step: Floats) -> Floats:
+        """(G,) max(0, the highest plane) of each group at w₀ + step, rounded up: planes that may be the highest are
+        summed without rounding, where that is not too much."""
+        there = self.values + self.slopes @ step
+        lost = UNIT * (step.size + 8.0) * (np.abs(self.values) + np.sqrt(self._squares * float(step @ step)))
+        lost += UNIT * np.abs(there)
+        most = np.zeros(self.capacity.size)
+        np.maximum.at(most, self.group, there - lost)
+        near = np.flatnonzero(there + lost >= most[self.group])
+        up = there + 1.01 * lost
+        if near.size * step.size <= MOST_TERMS:
+            for plane in near.tolist():
+                up[plane] = above(self.values[plane], *products(self.slopes[plane], step))
+        heights = np.zeros(self.capacity.size)
+        np.maximum.at(heights, self.group[near], up[near])
+        return heights
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
         return self.step(x)

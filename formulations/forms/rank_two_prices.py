@@ -106,6 +106,8 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, pric
     Documents near the most of a position, as doubles see it, are weighed again in pairs of doubles.
     """
     tallest = np.abs(scores).max(), np.abs(gain).max(), np.abs(prices).max()
+    count = scores.size
+    lanes, row, most8 = count - count % 8, np.empty(count), np.empty(8)
     high, low, size, off = 0.0, 0.0, 0.0, 0.0
     exact = True
     for j in range(scores.size):
@@ -115,14 +117,20 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, pric
         exact &= digits == 0.0
     for i in range(decay.size):
         c, a = decay[i], discount[i]
-        most = -np.inf
-        for j in range(scores.size):
-            most = max(most, c * scores[j] - a * gain[j] - prices[j])
+        for j in range(count):
+            row[j] = c * scores[j] - a * gain[j] - prices[j]
+        most8[:] = -np.inf
+        for j in range(0, lanes, 8):
+            for k in range(8):
+                most8[k] = row[j + k] if row[j + k] > most8[k] else most8[k]
+        most = most8.max()
+        for j in range(lanes, count):
+            most = max(most, row[j])
         reach = abs(c) * tallest[0] + abs(a) * tallest[1] + tallest[2]
         floor = most - 8.0 * EPSILON * reach
         best, rest, lacks = -np.inf, 0.0, 0.0
-        for j in range(scores.size):
-            if c * scores[j] - a * gain[j] - prices[j] >= floor:
+        for j in range(count):
+            if row[j] >= floor:
                 here, digits, lack = _profit(c, scores[j], a, gain[j], prices[j])
                 lacks = max(lacks, lack)
                 if here > best or (here == best and digits > rest):
@@ -164,33 +172,50 @@ def judge_range(
     (n + 4) ε (Σ_i |c_i - floor| max|s| + Σ_i |a_i - floor| max|b|) whatever the order, cancellation or not. left[q] is
     what the search says that it left open, the same of its own order included.
     """
+    longest = 0
+    for q in range(begin, end):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    s, b, highs, lows = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(begin, end):
         first, last = offsets[q], offsets[q + 1]
         n = last - first
-        s, b, c, a = scores[first:last], gain[first:last], decay[first:last], discount[first:last]
-        high, low, off, size = 0.0, 0.0, 0.0, 0.0
-        exact = True
+        c, a, placed = decay[first:last], discount[first:last], order[first:last]
+        tall, worth = 0.0, 0.0
         for i in range(n):
-            x = order[first + i]
-            here, rest, lack = _profit(c[i], s[x], a[i], b[x], 0.0)
-            high, digits = _sum(high, here)
-            low += digits + rest
-            off += lack
-            size += abs(c[i] * s[x]) + abs(a[i] * b[x])
-            exact &= digits == 0.0 and rest == 0.0
+            s[i], b[i] = scores[first + placed[i]], gain[first + placed[i]]
+            tall, worth = max(tall, abs(s[i])), max(worth, abs(b[i]))
+        tiny = 0
+        for i in range(n):
+            up, up_digits = _product(c[i], s[i])
+            down, down_digits = _product(a[i], b[i])
+            highs[i], digits = _sum(up, -down)
+            lows[i] = digits + (up_digits - down_digits)
+            tiny += (abs(up) < TINY) & (c[i] != 0.0) & (s[i] != 0.0)
+            tiny += (abs(down) < TINY) & (a[i] != 0.0) & (b[i] != 0.0)
+        size, floor_c, floor_a, weight_c, weight_a = 0.0, min(c[n - 1], 0.0), min(a[n - 1], 0.0), 0.0, 0.0
+        for i in range(n):
+            size += abs(c[i] * s[i]) + abs(a[i] * b[i])
+            weight_c += abs(c[i]) - floor_c
+            weight_a += abs(a[i]) - floor_a
+        held = n
+        while held > 1:  # the first half takes what the second holds
+            half = held // 2
+            for i in range(half):
+                highs[i], digits = _sum(highs[i], highs[held - half + i])
+                lows[i] += lows[held - half + i] + digits
+            held -= half
+        exact = lows[0] == 0.0
+        if exact:
+            for i in range(n):
+                exact &= lows[i] == 0.0
+        off = tiny * DROPPED
         if not exact:
-            terms = 4.0 * (n + 8.0) * EPSILON
-            off += terms * terms * size
-        tall, worth = np.abs(s).max(), np.abs(b).max()
-        floor_c, floor_a = min(c[n - 1], 0.0), min(a[n - 1], 0.0)
-        weight_c, weight_a = 0.0, 0.0
-        for i in range(n):
-            weight_c += max(abs(c[i]), c[i] - floor_c)
-            weight_a += max(abs(a[i]), a[i] - floor_a)
-        terms = EPSILON * (8.0 + 2.0 * n)
-        noise = terms * (weight_c * tall + weight_a * worth) + max(left[q] - terms * size, 0.0)
-        value[q] = 0.0 - _above(-high, -low, 2.0 * off)
-        bound[q] = _above(high, low, 2.0 * off + noise)
+            share = 4.0 * (n + 8.0) * EPSILON
+            off += share * share * size
+        share = EPSILON * (8.0 + 2.0 * n)
+        noise = share * (weight_c * tall + weight_a * worth) + max(left[q] - share * size, 0.0)
+        value[q] = 0.0 - _above(-highs[0], -lows[0], 2.0 * off)
+        bound[q] = _above(highs[0], lows[0], 2.0 * off + noise)
 
 
 @compiled(

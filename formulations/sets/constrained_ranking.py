@@ -120,6 +120,14 @@ class ConstrainedRanking(Form):
         """
         return proven_bound(self.admissible.stated, self.profit, y)
 
+    def near_bound(self, y: Floats) -> float:
+        stated = self.admissible.stated
+        if np.shape(y) != (stated.lower.size - self.positions,):
+            return self.bound(y)
+        price, limit = pressing(stated, y)
+        used = price != 0.0
+        return float((price[used] * limit[used]).sum() + earned(stated, self.profit, price, np.empty(0)).sum())
+
     def pressing(self, y: Floats) -> Floats:
         """Of a proof by cases the prices of every case."""
         stated = self.admissible.stated
@@ -132,9 +140,9 @@ class ConstrainedRanking(Form):
         admitted = self.violation(x) == 0.0
         return recovered_prices(self.admissible.stated, self.profit, np.asarray(x, dtype=np.int64), admitted)
 
-    def solution(self, x: NDArray[Any], y: Floats | None = None) -> Solution:
+    def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
         """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
-        found = super().solution(x, y)
+        found = super().solution(x, y, outward=outward)
         if found.violation > 0.0:
             breaks = ", ".join(self.admissible.broken(x))
             raise NoAnswer(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")

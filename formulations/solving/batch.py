@@ -22,8 +22,8 @@ __all__ = ["solve_batch"]
 def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward: bool = True) -> BatchSolution:
     """Solve every query of a batch: at once where the solver can, else one by one.
 
-    outward: whether value and bound are rounded outward, so that value <= optimum <= bound. If not, those of the exact
-    argmax are as double precision leaves them, a rounding error to either side: what training's loop takes.
+    outward: whether value and bound are rounded outward, so that value <= optimum <= bound. If not, they are as double
+    precision leaves them, a rounding error to either side: what training's loop takes.
 
     Of other solvers nothing is believed. Raises `NoAnswer` for what holds no order of some query, and what `solve`
     raises.
@@ -36,7 +36,7 @@ def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward:
     elif isinstance(chosen, BatchSolver):
         answer = _checked(batch, chosen)
     else:
-        answer = _one_by_one(batch, chosen)
+        answer = _one_by_one(batch, chosen, outward)
     return replace(answer, seconds=perf_counter() - began)
 
 
@@ -68,12 +68,12 @@ def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
     return BatchSolution(batch, whole, nothing, nothing, ways, (str(spec),), str(spec)).proved()
 
 
-def _one_by_one(batch: RankTwoBatch, solver: Solver) -> BatchSolution:
+def _one_by_one(batch: RankTwoBatch, solver: Solver, outward: bool) -> BatchSolution:
     order = np.empty(batch.scores.size, dtype=np.int64)
     value, bound = np.empty(len(batch)), np.empty(len(batch))
     for query in range(len(batch)):
         problem = batch[query]
-        solution = solve(problem, solver)
+        solution = solve(problem, solver, outward=outward)
         low, high = batch.offsets[query], batch.offsets[query + 1]
         left = np.setdiff1d(np.arange(high - low), solution.order, assume_unique=True)
         order[low:high] = np.concatenate([solution.order, left])

@@ -41,6 +41,7 @@ def solve(
     start: Solution | None = None,
     *,
     precision: float | None = None,
+    outward: bool = True,
 ) -> Solution:
     """The solution of `problem`, its value and bound recomputed from the data.
 
@@ -52,6 +53,8 @@ def solve(
         start: a solution of a similar problem, for solvers that can start from one; others ignore it.
         precision: the relative gap that suffices, for solvers that have a `tolerance`; others do their best anyhow.
             Value and bound are proven whatever it is.
+        outward: whether value and bound are rounded outward, so that the optimum lies between them, or left as double
+            precision leaves them, which loops that add margins of their own may take.
 
     Raises:
         Unsupported: no chain of bridges leads to what the solver accepts.
@@ -61,8 +64,8 @@ def solve(
     """
     problem = as_form(problem)
     if isinstance(solver, str) and solver == "auto":
-        return _cheapest(problem, start, precision)
-    return _solve(problem, _aimed(named(solver) if isinstance(solver, str) else solver, precision), start)
+        return _cheapest(problem, start, precision, outward)
+    return _solve(problem, _aimed(named(solver) if isinstance(solver, str) else solver, precision), start, outward)
 
 
 def _aimed(solver: Solver, precision: float | None) -> Solver:
@@ -71,14 +74,14 @@ def _aimed(solver: Solver, precision: float | None) -> Solver:
     return solver if precision is None or not hasattr(solver, "tolerance") else replace(aimed, tolerance=precision)
 
 
-def _cheapest(problem: Form, start: Solution | None, precision: float | None) -> Solution:
+def _cheapest(problem: Form, start: Solution | None, precision: float | None, outward: bool) -> Solution:
     """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
     enough = LOOSE if precision is None else max(LOOSE, 4.0 * precision)
     failures: list[str] = []
     loose: list[Solution] = []
     for spec in automatic(problem):
         try:
-            solution = _solve(problem, _aimed(named(spec), precision), start)
+            solution = _solve(problem, _aimed(named(spec), precision), start, outward)
         except Unsupported:
             continue
         except SolverFailed as error:
@@ -106,7 +109,7 @@ def _searched(solution: Solution) -> bool:
     return isinstance(told, float | int) and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
 
 
-def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
+def _solve(problem: Form, solver: Solver, start: Solution | None, outward: bool) -> Solution:
     """By the first chain that the problem's structure and the solver admit and whose answer is whole if it must."""
     refusals: dict[str, None] = {}
     fractional: Fractional | None = None
@@ -118,7 +121,7 @@ def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
             continue
         assert isinstance(form, Form)
         try:
-            return _answered(problem, solver, start, chain, form, backs)
+            return _answered(problem, solver, start, chain, form, backs, outward)
         except Fractional as error:
             log.info("%s: %s", solver.spec, error)
             fractional = error
@@ -137,7 +140,13 @@ def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
 
 
 def _answered(
-    problem: Form, solver: Solver, start: Solution | None, chain: Chain, restated: Form, backs: list[Back]
+    problem: Form,
+    solver: Solver,
+    start: Solution | None,
+    chain: Chain,
+    restated: Form,
+    backs: list[Back],
+    outward: bool,
 ) -> Solution:
     """Solve the restated problem, carry the answer back, judge it."""
     if start is not None and type(start.problem) is not type(restated):
@@ -169,7 +178,7 @@ def _answered(
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [bridge.because(problem) for bridge in chain[:1] if bridge.because is not None]
-    return problem.solution(problem.repaired(x), y).told_by(
+    return problem.solution(problem.repaired(x), y, outward=outward).told_by(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,

@@ -109,11 +109,11 @@ class Objective:
             w0=self.w0,
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
-        solution = solve(program, self.master, start, precision=precision)
+        solution = solve(program, self.master, start, precision=precision, outward=False)
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))
-        bound = program.value(solution.x) - ROUNDING * size
+        bound = solution.value - ROUNDING * size
         return MasterAnswer(self.w0 + step, bound, solution.x, perf_counter() - began)
 
 
