@@ -169,7 +169,7 @@ class Solution:
         """Distance from value to bound; negative only where a row is broken within its tolerance, and by more than
         rounding."""
         apart = self.bound - self.value if self.problem.maximises else self.value - self.bound
-        return 0.0 if -self.problem.rounding <= apart < 0.0 else apart
+        return 0.0 if apart < 0.0 and apart >= -self.problem.rounding else apart
 
     @property
     def order(self) -> Ints:
