@@ -38,6 +38,9 @@ RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence
 }
 """How violation, value and bound of each form are computed in rational numbers."""
 
+ENDLESS = (LinearProgram, QuadraticProgram)
+"""Forms with variables that may have no limit: prices in doubles may then prove nothing in rational numbers."""
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -64,19 +67,24 @@ def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> 
     Claims are made in double precision, so they are compared up to its rounding error (`problem.rounding`). The bound
     is proven by the solution's dual or, where that is missing or does not suffice, by prices recovered from its point.
 
-    exact: certify in rational numbers. For assignments and flows the gap is then 0 or a proven distance. Elsewhere the
-    bound may be infinite: a variable without a limit asks for a reduced cost of exactly 0, and prices are doubles.
+    exact: certify in rational numbers. For assignments, flows and sets the gap is then 0 or a proven distance, and a
+    proof by cases that leaves rankings out is refused. Of programs with real variables the bound may be infinite: a
+    variable without a limit asks for a reduced cost of exactly 0, and prices are doubles.
 
     Raises:
-        Refuted: the point is infeasible, its value is not what it says, the bound is better than what can be proven, or
-            it says "optimal" and is not.
+        Refuted: the point is infeasible, its value is not what it says, the bound is better than what can be proven, it
+            says "optimal" and is not, or what is given is not made of what solutions are made of.
         Unsupported: exact=True and the form has no rule for rational numbers.
     """
     problem = as_form(problem)
+    _check_record(solution)
     inaccurate = solution.status is Status.INACCURATE
-    violation = problem.violation(solution.x)
+    with np.errstate(all="ignore"):
+        violation = problem.violation(solution.x)
     if not np.isfinite(violation) or (violation > problem.tolerance and not inaccurate):
         raise Refuted(f"the point breaks a constraint by {violation:g}, and calls itself {solution.status.name}")
+    if solution.y is not None and proven(problem, solution.y) is None:
+        raise Refuted("the prices are none of this problem: they are of another shape, or no finite numbers")
     slack, sign = problem.rounding, 1 if problem.maximises else -1
     found = _evidence(problem, solution)
     _check(solution, found, slack, sign)
@@ -84,16 +92,31 @@ def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> 
         raise Refuted(f"it is called optimal, with value {solution.value!r} and bound {solution.bound!r}")
     if exact:
         found = _exact_evidence(problem, solution)
-        _check(solution, found, slack, sign)
+        unproven = type(problem) in ENDLESS and np.isinf(float(found.bound))
+        _check(solution, found, slack, sign, unproven)
     return Certificate(found.value, found.bound, found.violation, problem.maximises, exact)
 
 
-def _check(solution: Solution, found: Evidence, slack: float, sign: int) -> None:
-    """Refute a value that is not the value found, and a bound better than the one found."""
-    if not abs(solution.value - float(found.value)) <= slack:
+def _check_record(solution: Any) -> None:
+    """Refute what is no record of a solution: a point of real numbers, and a value and bound that are such."""
+    if not isinstance(solution, Solution):
+        raise Refuted(f"a {type(solution).__name__} is no Solution")
+    if not isinstance(solution.x, np.ndarray) or solution.x.dtype.kind not in "iuf":
+        said = solution.x.dtype if isinstance(solution.x, np.ndarray) else type(solution.x).__name__
+        raise Refuted(f"the point is {said} and no array of numbers")
+    for name in ("value", "bound"):
+        claimed = getattr(solution, name)
+        if not isinstance(claimed, float | int | np.floating | np.integer) or isinstance(claimed, bool):
+            raise Refuted(f"the {name} is said to be {claimed!r}, which is no number")
+    if not isinstance(solution.status, Status):
+        raise Refuted(f"the status is said to be {solution.status!r}, which is none")
+
+
+def _check(solution: Solution, found: Evidence, slack: float, sign: int, unproven: bool = False) -> None:
+    """Refute a value that is not the value found, and a bound better than the one found (unless that is `unproven`)."""
+    if not abs(float(solution.value) - float(found.value)) <= slack:
         raise Refuted(f"the value is said to be {solution.value!r}, and is {float(found.value)!r}")
-    unproven = isinstance(found.value, Fraction) and np.isinf(float(found.bound))
-    if not unproven and not sign * float(found.bound) <= sign * solution.bound + slack:
+    if not unproven and not sign * float(found.bound) <= sign * float(solution.bound) + slack:
         raise Refuted(f"the bound is said to be {solution.bound!r}, but prices prove {float(found.bound)!r} only")
 
 
@@ -101,12 +124,13 @@ def _exact_evidence(problem: Form, solution: Solution) -> Evidence:
     rule = RATIONAL.get(type(problem))
     if rule is None:
         raise Unsupported(f"{type(problem).__name__} has no rule for rational numbers; certify it with exact=False")
-    return rule(problem, solution.x, None if proven(problem, solution.y) is None else solution.y)
+    y = solution.y if solution.y is not None else problem.recovered_dual(solution.x)
+    return rule(problem, solution.x, None if proven(problem, y) is None else y)
 
 
 def _evidence(problem: Form, solution: Solution) -> Evidence:
     sign = 1.0 if problem.maximises else -1.0
-    value: Any = problem.value(solution.x)
+    value: Any = problem.attained(solution.x)
     recovered = problem.recovered_dual(solution.x)
     bounds = [proven(problem, dual) for dual in (solution.y, recovered)]
     bound = sign * min((sign * bound for bound in bounds if bound is not None), default=np.inf)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats
 from formulations.certificates.rational_orders import assigned, routed
 from formulations.certificates.rational_programs import Evidence, Rational, fractions
+from formulations.errors import Refuted
 from formulations.sets.collapse import Collapse
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.laminar_flow import LaminarNetwork
@@ -42,8 +43,8 @@ def _priced(problem: ConstrainedRanking, y: Floats) -> Rational:
     if y.ndim == 1:
         return _case(problem, y, np.empty(0))
     rows = problem.admissible.stated.lower.size - problem.positions
-    if not covers(y[:, rows:]):
-        return float("inf")
+    if not covers(y[:, rows:], *problem.admissible.stated.shape):
+        raise Refuted("the proof by cases is incomplete: its cases are not all the leaves of one binary tree of cells")
     return max(_case(problem, case[:rows], case[rows:]) for case in y)
 
 

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.form import EPSILON, Form
+from formulations.forms.outward import above, added, below
 from formulations.notation.names import Block
 from formulations.notation.program import Program
 
@@ -137,6 +138,9 @@ class Assignment(Form):
     def value(self, x: NDArray[Any]) -> float:
         return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
 
+    def attained(self, x: NDArray[Any]) -> float:
+        return below(self.profit[np.arange(self.positions), np.asarray(x)])
+
     def violation(self, x: NDArray[Any]) -> float:
         """0 for an order of allowed documents; anything else is no point."""
         valid = is_order(x, self.positions, self.documents)
@@ -147,8 +151,25 @@ class Assignment(Form):
     def bound(self, y: Floats) -> float:
         if np.shape(y) != (self.documents,):
             raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
-        prices = np.maximum(y, 0.0) if self.documents > self.positions else np.asarray(y)
+        prices = self.pressing(y)
+        profit = self.masked_profit()
+        left = profit - prices
+        most = left.max(axis=1)
+        positions, documents = np.divmod(np.flatnonzero(left == most[:, None]), self.documents)
+        _, digits = added(profit[positions, documents], -prices[documents])
+        starts = np.searchsorted(positions, np.arange(self.positions))
+        return above(most, np.maximum.reduceat(digits, starts), prices)
+
+    def near_bound(self, y: Floats) -> float:
+        if np.shape(y) != (self.documents,):
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = self.pressing(y)
         return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
+
+    def pressing(self, y: Floats) -> Floats:
+        """Where a document may stay out its price is 0 at least."""
+        prices = np.asarray(y, dtype=np.float64)
+        return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
         from formulations.forms.assignment_prices import shortest_path_prices  # compiled when first used
@@ -164,7 +185,8 @@ class Assignment(Form):
         return {"π": placed}
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        return {"position": (self.masked_profit() - y).max(axis=1), "document": y}
+        prices = self.pressing(y)
+        return {"position": (self.masked_profit() - prices).max(axis=1), "document": prices}
 
 
 def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:

@@ -77,7 +77,11 @@ class Form(ABC):
 
     @abstractmethod
     def value(self, x: NDArray[Any]) -> float:
-        """The objective at x."""
+        """The objective at x, in double precision."""
+
+    def attained(self, x: NDArray[Any]) -> float:
+        """The objective at x, what rounding leaves open taken off: a point is not said to be better than it is."""
+        return self.value(x)
 
     @abstractmethod
     def violation(self, x: NDArray[Any]) -> float:
@@ -85,7 +89,15 @@ class Form(ABC):
 
     @abstractmethod
     def bound(self, y: Floats) -> float:
-        """A bound on the optimum from any dual vector y whatever (weak duality)."""
+        """A bound on the optimum from any dual vector y whatever (weak duality), rounded outward."""
+
+    def near_bound(self, y: Floats) -> float:
+        """The same in double precision, where that is cheaper: a rounding error to either side."""
+        return self.bound(y)
+
+    def pressing(self, y: Floats) -> Floats:
+        """The prices of y that press on limits which are there, 0 for the others: those that prove the bound of y."""
+        return y
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
         """Dual prices that prove x optimal if it is; None where this form has no such way."""
@@ -105,9 +117,9 @@ class Form(ABC):
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         return {"y": y}
 
-    def solution(self, x: NDArray[Any], y: Floats | None = None) -> Solution:
-        """The solution with this primal and dual, value and bound recomputed."""
-        return judged(self, x, y)
+    def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
+        """The solution with this primal and dual, value and bound recomputed; rounded outward, or as they come."""
+        return judged(self, x, y, outward)
 
     def write(self, path: str | Path) -> None:
         """Write the problem as a linear or quadratic program to an .mps or .lp file.
@@ -131,9 +143,12 @@ class Status(Enum):
 class Solution:
     """A point of `problem`, its value, and a bound that no feasible point can beat.
 
-    `value`, `bound` and `violation` (of the worst constraint) are recomputed in double precision from the problem's
-    data: for a maximum value <= optimum <= bound, for a minimum the reverse. `x` and `y` are the primal and dual
-    vectors in the problem's own form; `primal` and `dual` are the same by name.
+    `value`, `bound` and `violation` (of the worst constraint) are recomputed from the problem's data. For a maximum
+    value <= optimum <= bound, for a minimum the reverse, of the numbers as they are given: both are rounded outward
+    (`forms.outward`). Two things no rounding mends: a point that breaks a row within its tolerance may be worth more
+    than the optimum, and a variable that neither limits nor rows hold asks for a reduced cost of exactly 0, which
+    prices in doubles have up to rounding only. `x` and `y` are the primal and dual vectors in the problem's own form;
+    `primal` and `dual` are the same by name, the prices those that prove the bound.
     """
 
     problem: Form
@@ -151,8 +166,10 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """Distance from value to bound; negative only by rounding, or where a row is broken within its tolerance."""
-        return self.bound - self.value if self.problem.maximises else self.value - self.bound
+        """Distance from value to bound; negative only where a row is broken within its tolerance, and by more than
+        rounding."""
+        apart = self.bound - self.value if self.problem.maximises else self.value - self.bound
+        return 0.0 if apart < 0.0 and apart >= -self.problem.rounding else apart
 
     @property
     def order(self) -> Ints:
@@ -180,35 +197,38 @@ class Solution:
         )
 
 
-def judged(problem: Form, x: NDArray[Any], y: Floats | None) -> Solution:
+def judged(problem: Form, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:
     """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x where it
     is missing or leaves a gap that recovered prices close. Raises `NoAnswer` if x is no point of the problem."""
-    violation = problem.violation(x)
+    with np.errstate(all="ignore"):
+        violation = problem.violation(x)
     if not np.isfinite(violation):
         raise NoAnswer(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
-    value = problem.value(x)
+    value = problem.attained(x) if outward else problem.value(x)
     rounding = problem.rounding
     candidates: list[tuple[float, Floats | None]] = []
-    told = proven(problem, y)
+    told = proven(problem, y, outward)
     if y is not None and told is not None:
         candidates.append((told, y))
     if not candidates or abs(candidates[0][0] - value) > rounding:
         recovered = problem.recovered_dual(x)
         if recovered is not None:
-            candidates.append((problem.bound(recovered), recovered))
+            candidates.append((problem.bound(recovered) if outward else problem.near_bound(recovered), recovered))
     sign = 1.0 if problem.maximises else -1.0
     bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
     status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
+    dual = None if dual is None else problem.pressing(dual)
     return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
 
 
-def proven(problem: Form, y: Floats | None) -> float | None:
+def proven(problem: Form, y: Floats | None, outward: bool = True) -> float | None:
     """The bound that y proves; None where it is no dual of this problem: of another shape, or no finite numbers."""
-    if not isinstance(y, np.ndarray) or y.dtype.kind not in "biuf" or not np.isfinite(y).all():
+    if not isinstance(y, np.ndarray) or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
         return None
     try:
-        return problem.bound(y)
-    except (ValueError, IndexError):
+        with np.errstate(all="ignore"):
+            return problem.bound(y) if outward else problem.near_bound(y)
+    except ValueError:  # `InvalidProblem`, or arrays that do not fit
         return None
 
 

@@ -13,10 +13,19 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 from formulations.arrays import Floats, Ints, finite, frozen, whole
 from formulations.errors import InvalidProblem
 from formulations.forms.form import EPSILON, Form
+from formulations.forms.outward import above, below, difference, products
 from formulations.notation.algebra import laid_out, number, summed
 from formulations.notation.program import Program
 
 __all__ = ["GroupedSimplexQP"]
+
+UNIT = 2.0**-53
+
+CARE = 1.0 + 1e-9
+"""Covers what corrections round themselves."""
+
+MOST_TERMS = 1 << 20
+"""Planes of more numbers are summed in double precision, and what that may lose is added."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,8 +148,13 @@ class GroupedSimplexQP(Form):
         return float(self.capacity.sum()) * float(np.abs(self.values).max())
 
     @cached_property
+    def _squares(self) -> Floats:
+        """‖slopes[i]‖², one a plane."""
+        return np.asarray(np.einsum("ij,ij->i", self.slopes, self.slopes))
+
+    @cached_property
     def _rounding(self) -> float:
-        steepest = float(np.einsum("ij,ij->i", self.slopes, self.slopes).max(initial=0.0))
+        steepest = float(self._squares.max(initial=0.0))
         return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
 
     @property
@@ -165,11 +179,22 @@ class GroupedSimplexQP(Form):
         return np.asarray(clipped * factor[self.group])
 
     def repaired(self, x: NDArray[Any]) -> Floats:
-        return self.feasible(x)
+        return self.feasible(x) if np.shape(x) == self.values.shape else np.asarray(x)
 
     def value(self, x: NDArray[Any]) -> float:
         step = self.slopes.T @ x
         return float(self.values @ x - step @ step / (2.0 * self.lam))
+
+    def attained(self, x: NDArray[Any]) -> float:
+        used = np.flatnonzero(x)
+        alpha = np.asarray(x, dtype=np.float64)[used]
+        step = difference(np.zeros(self.slopes.shape[1]), csr_array(self.slopes[used].T), alpha)
+        terms, digits, off = products(step.high, step.high)
+        more, more_digits, more_off = products(2.0 * step.high, step.low)
+        off += more_off + CARE * float((step.low**2 + 2.0 * np.abs(step.high) * step.off + step.off**2).sum())
+        curved = above(terms, digits, more, more_digits, off) / (2.0 * self.lam)
+        earned, earned_digits, lost = products(self.values[used], alpha)
+        return below(earned, earned_digits, -np.nextafter(curved, np.inf) if curved else 0.0, -lost)
 
     def violation(self, x: NDArray[Any]) -> float:
         if np.shape(x) != self.values.shape:
@@ -178,6 +203,16 @@ class GroupedSimplexQP(Form):
         return max(float(np.max(-x, initial=0.0)), float(np.max(over, initial=0.0)))
 
     def bound(self, y: Floats) -> float:
+        if np.shape(y) != self.slopes.shape[1:]:
+            raise InvalidProblem(f"the step has shape {np.shape(y)}, but there are {self.slopes.shape[1]} features")
+        step = np.asarray(y, dtype=np.float64)
+        heights = self._heights(step)
+        weighted_, digits, off = products(self.capacity, heights)
+        length = np.array([above(*products(step, step))])
+        half, half_digits, half_off = products(np.array([self.lam / 2.0]), length)
+        return above(weighted_, digits, half, half_digits, off + half_off)
+
+    def near_bound(self, y: Floats) -> float:
         there = self.values + self.slopes @ y
         if self.capacity.size == 1:
             heights = np.array([max(0.0, float(there.max()))])
@@ -185,6 +220,23 @@ class GroupedSimplexQP(Form):
             heights = np.zeros(self.capacity.size)
             np.maximum.at(heights, self.group, there)
         return float(self.lam / 2.0 * (y @ y) + self.capacity @ heights)
+
+    def _heights(self, step: Floats) -> Floats:
+        """(G,) max(0, the highest plane) of each group at w₀ + step, rounded up: planes that may be the highest are
+        summed without rounding, where that is not too much."""
+        there = self.values + self.slopes @ step
+        lost = UNIT * (step.size + 8.0) * (np.abs(self.values) + np.sqrt(self._squares * float(step @ step)))
+        lost += UNIT * np.abs(there)
+        most = np.zeros(self.capacity.size)
+        np.maximum.at(most, self.group, there - lost)
+        near = np.flatnonzero(there + lost >= most[self.group])
+        up = there + 1.01 * lost
+        if near.size * step.size <= MOST_TERMS:
+            for plane in near.tolist():
+                up[plane] = above(self.values[plane], *products(self.slopes[plane], step))
+        heights = np.zeros(self.capacity.size)
+        np.maximum.at(heights, self.group[near], up[near])
+        return heights
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
         return self.step(x)

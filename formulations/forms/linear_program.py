@@ -13,11 +13,16 @@ from scipy.sparse import csr_array
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.form import EPSILON, Form
+from formulations.forms.implied_limits import implied_reach
+from formulations.forms.outward import Pair, above, below, difference, products, weighted
 from formulations.forms.scaling import row_units
 from formulations.notation.names import Block, name_at, split_by_block
 from formulations.notation.program import Program
 
 __all__ = ["LinearProgram", "row_sides"]
+
+CARE = 1.0 + 1e-9
+"""Covers what sums of corrections round themselves."""
 
 
 def _limits(name: str, values: Floats, size: int) -> Floats:
@@ -133,35 +138,77 @@ class LinearProgram(Form):
 
     def violation(self, x: NDArray[Any]) -> float:
         """The worst of rows (very large and very small ones in their own unit), limits and integrality."""
-        if x.shape != self.objective.shape:
+        if np.shape(x) != self.objective.shape:
             return float("inf")
         rows = self.matrix @ x
         parts = [(self.row_lower - rows) / self.row_units, (rows - self.row_upper) / self.row_units]
         parts += [self.lower - x, x - self.upper]
         if self.integer is not None:
             parts.append(np.abs(x - np.round(x))[self.integer])
-        return max(float(np.max(part, initial=0.0)) for part in parts)
+        worst = [float(np.max(part, initial=0.0)) for part in parts]
+        return float("inf") if np.isnan(worst).any() else max(worst)
+
+    def attained(self, x: NDArray[Any]) -> float:
+        terms, digits, off = products(self.objective, np.asarray(x, dtype=np.float64))
+        return below(terms, digits, -off) if self.maximises else above(terms, digits, off)
 
     def bound(self, y: Floats) -> float:
         """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum.
 
-        A price that presses on a limit which is not there counts as 0. So does a reduced cost that is no more than its
-        own rounding where the variable has no limit; `certify(exact=True)` does without this.
+        A price that presses on a limit which is not there counts as 0. Where a variable has no limit but rows imply
+        one, a reduced cost no more than its own rounding presses on that; where they imply none it counts as 0, and
+        `certify(exact=True)` does without this.
         """
+        if np.shape(y) != self.row_lower.shape:
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.row_lower.size} rows")
         sign = -1.0 if self.maximises else 1.0
-        prices = np.where(np.where(y > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper)), y, 0.0)
-        cost = sign * self.objective
-        reduced = cost - self.matrix.T @ prices
-        noise = 8.0 * EPSILON * (np.abs(cost) + abs(self.matrix).T @ np.abs(prices))
-        endless = ~np.isfinite(np.where(reduced > 0, self.lower, self.upper))
-        reduced = np.where(endless & (np.abs(reduced) <= noise), 0.0, reduced)
-        return sign * (_pressed(prices, self.row_lower, self.row_upper) + _pressed(reduced, self.lower, self.upper))
+        return sign * self.least(sign * self.objective, np.zeros(self.objective.size), y)
+
+    def least(self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0) -> float:
+        """No more than the least of (cost + digits) · x over the program's points, by prices y, rounded down; the cost
+        may be wrong by `off`."""
+        prices = self.pressing(y)
+        reduced = difference(cost, self._columns, prices, digits)
+        lost = reduced.off + off
+        noise = np.maximum(8.0 * EPSILON * (np.abs(cost) + abs(self._columns) @ np.abs(prices)), lost)
+        limit = np.where(reduced.high > 0.0, self.lower, self.upper)
+        unsure = (np.abs(reduced.high) <= lost) & (lost > 0.0)
+        endless = ~np.isfinite(limit) & (reduced.high != 0.0)
+        open_ = unsure | endless
+        if (endless & (np.abs(reduced.high) > noise)).any():
+            return -np.inf
+        sure = np.flatnonzero(~open_ & (reduced.high != 0.0))
+        pair = Pair(reduced.high[sure], reduced.low[sure], lost[sure])
+        parts, wrong = weighted(limit[sure], pair)
+        reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        if np.isinf(reach[open_]).any():
+            reach = self._implied
+        doubtful = open_ & np.isfinite(reach)
+        wrong += CARE * float(((np.abs(reduced.high) + lost)[doubtful] * reach[doubtful]).sum())
+        side = np.where(prices > 0.0, self.row_lower, self.row_upper)
+        used = prices != 0.0
+        terms, row_digits, dropped = products(prices[used], side[used])
+        return below(terms, row_digits, *parts, -(wrong + dropped) if wrong + dropped else 0.0)
+
+    @cached_property
+    def _columns(self) -> csr_array:
+        """The matrix by columns."""
+        return csr_array(self.matrix.T)
+
+    @cached_property
+    def _implied(self) -> Floats:
+        """How far each variable goes by its limits or by one row alone, at least; infinite where neither holds it."""
+        return implied_reach(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
+
+    def pressing(self, y: Floats) -> Floats:
+        there = np.where(np.asarray(y) > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper))
+        return np.where(there, y, 0.0)
 
     def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
         return split_by_block(self.variables, x)
 
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
-        return split_by_block(self.rows, y)
+        return split_by_block(self.rows, self.pressing(y))
 
     def variable_name(self, column: int) -> str:
         return name_at(self.variables, column)
@@ -171,10 +218,3 @@ class LinearProgram(Form):
 
 
 FIELDS = tuple(field.name for field in fields(LinearProgram))
-
-
-def _pressed(price: Floats, lower: Floats, upper: Floats) -> float:
-    """Σ price · limit, the limit that each price presses on; prices of zero press on nothing."""
-    limit = np.where(price > 0, lower, upper)
-    used = price != 0
-    return float((price[used] * limit[used]).sum())

@@ -13,10 +13,14 @@ from scipy.sparse import csr_array
 from formulations.arrays import Floats, Ints, finite, whole
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.form import EPSILON, Form
+from formulations.forms.outward import above, added, below, products
 from formulations.notation.names import Block, name_at, split_by_block
 from formulations.notation.program import Program
 
 __all__ = ["MinCostFlow", "residual_potentials"]
+
+LARGEST_WHOLE = 2.0**53
+"""Up to here doubles hold every whole number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +106,9 @@ class MinCostFlow(Form):
     def value(self, x: NDArray[Any]) -> float:
         return float(self.cost @ x)
 
+    def attained(self, x: NDArray[Any]) -> float:
+        return above(*products(self.cost, np.asarray(x, dtype=np.float64)))
+
     def violation(self, x: NDArray[Any]) -> float:
         if np.shape(x) != self.cost.shape:
             return float("inf")
@@ -110,8 +117,18 @@ class MinCostFlow(Form):
         return max(off, float(np.max(-x, initial=0.0)), float(np.max(x - self.capacity, initial=0.0)))
 
     def bound(self, y: Floats) -> float:
-        reduced = self.cost - y[self.tail] + y[self.head]
-        return float(self.supply @ y + np.minimum(reduced, 0.0) @ self.capacity)
+        if np.shape(y) != self.supply.shape:
+            raise InvalidProblem(f"potentials have shape {np.shape(y)}, but there are {self.supply.size} nodes")
+        prices = np.asarray(y, dtype=np.float64)
+        gained, digits = added(self.cost, -prices[self.tail])
+        reduced, more_digits = added(gained, prices[self.head])
+        pressed = np.flatnonzero(reduced + (digits + more_digits) < 0.0)
+        terms = products(self.supply.astype(np.float64), prices)
+        capacity = self.capacity[pressed].astype(np.float64)
+        capacity = np.where(capacity > LARGEST_WHOLE, np.nextafter(capacity, np.inf), capacity)
+        parts = [products(part[pressed], capacity) for part in (reduced, digits, more_digits)]
+        off = terms[2] + sum(part[2] for part in parts)
+        return below(*terms[:2], *(numbers for part in parts for numbers in part[:2]), -off)
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
         noise = 4.0 * EPSILON * self.scale

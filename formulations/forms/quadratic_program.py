@@ -14,6 +14,7 @@ from formulations.arrays import Floats, finite
 from formulations.errors import InvalidProblem
 from formulations.forms.form import EPSILON, Form
 from formulations.forms.linear_program import LinearProgram
+from formulations.forms.outward import Pair, above, added, below, difference, products, weighted
 from formulations.notation.program import Program
 
 __all__ = ["QuadraticProgram"]
@@ -99,9 +100,29 @@ class QuadraticProgram(Form):
     def violation(self, x: NDArray[Any]) -> float:
         return self._feasible_set.violation(x)
 
+    def attained(self, x: NDArray[Any]) -> float:
+        point = np.asarray(x, dtype=np.float64)
+        terms, digits, off = products(self.linear, point)
+        bent, lost = weighted(0.5 * point, self._bent(point))
+        return above(terms, digits, *bent, off + lost)
+
     def bound(self, y: Floats) -> float:
         """Convexity: f(x) >= ½ zᵀHz + qᵀz + ∇f(z)ᵀ(x - z) = -½ zᵀHz + ∇f(z)ᵀx for every z; then weak duality in x."""
+        rows, size = self.row_lower.size, self.linear.size
+        if np.shape(y) != (rows + size,):
+            raise InvalidProblem(f"y has shape {np.shape(y)}, but holds {rows} prices and a point of {size} variables")
+        prices, z = np.asarray(y[:rows], dtype=np.float64), np.asarray(y[rows:], dtype=np.float64)
+        bent = self._bent(z)
+        curved, lost = weighted(-0.5 * z, bent)
+        cost, digits = added(self.linear, bent.high)
+        off = bent.off + EPSILON**2 * (np.abs(cost) + np.abs(digits) + np.abs(bent.high)) * (bent.low != 0.0)
+        return below(self._feasible_set.least(cost, digits + bent.low, prices, off), *curved, -lost)
+
+    def _bent(self, x: Floats) -> Pair:
+        """hessian x."""
+        bent = difference(np.zeros(x.size), self.hessian, x)
+        return Pair(-bent.high, -bent.low, bent.off)
+
+    def pressing(self, y: Floats) -> Floats:
         rows = self.row_lower.size
-        prices, z = y[:rows], y[rows:]
-        gradient = self.hessian @ z + self.linear
-        return float(-0.5 * z @ (self.hessian @ z)) + self.linearised(gradient).bound(prices)
+        return np.concatenate([self._feasible_set.pressing(y[:rows]), y[rows:]])

@@ -13,6 +13,7 @@ from formulations.arrays import LARGEST, Floats, Ints, finite, frozen, offsets_o
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import Assignment, is_order
 from formulations.forms.form import EPSILON, Form
+from formulations.forms.outward import below, products
 from formulations.forms.position_weights import non_increasing
 from formulations.kept import Keeper
 from formulations.notation.program import Program
@@ -107,16 +108,26 @@ class RankTwoAssignment(Form):
     def value(self, x: NDArray[Any]) -> float:
         return float(self.decay @ self.scores[x] - self.discount @ self.gain[x])
 
+    def attained(self, x: NDArray[Any]) -> float:
+        terms, digits, off = products(self.decay, self.scores[x])
+        less, less_digits, less_off = products(-self.discount, self.gain[x])
+        return below(terms, digits, less, less_digits, -(off + less_off))
+
     def violation(self, x: NDArray[Any]) -> float:
         return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
 
     def bound(self, y: Floats) -> float:
-        from formulations.forms.rank_two_prices import bound_of_prices
+        from formulations.forms.rank_two_outward import bound_of_prices
 
         if np.shape(y) != (self.documents,):
             raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
-        prices = np.maximum(y, 0.0) if self.documents > self.positions else np.asarray(y, dtype=np.float64)
-        return float(bound_of_prices(self.scores, self.gain, self.discount, self.decay, np.ascontiguousarray(prices)))
+        prices = np.ascontiguousarray(self.pressing(y))
+        return float(bound_of_prices(self.scores, self.gain, self.discount, self.decay, prices))
+
+    def pressing(self, y: Floats) -> Floats:
+        """Where a document may stay out its price is 0 at least."""
+        prices = np.asarray(y, dtype=np.float64)
+        return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
         from formulations.forms.rank_two_prices import prices_of

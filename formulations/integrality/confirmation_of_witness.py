@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -10,6 +12,7 @@ from scipy.sparse import csr_array
 from formulations.errors import Refuted
 from formulations.integrality.determinant import rank
 from formulations.integrality.evidence import Vertex, Witness
+from formulations.integrality.readable import exact_number, flag, is_whole, labels, record, whole_array
 from formulations.integrality.sparse_determinant import entries_of, sparse_determinant
 from formulations.integrality.statement import Statement
 from formulations.notation.program import Program
@@ -21,33 +24,57 @@ LARGEST_ENUMERATED = 12
 
 LARGEST_NUMERATOR = 2**31
 
+LARGEST_SUM = 2.0**52
+"""Below this doubles hold every whole number, and half of one."""
+
 
 def confirm_witness(statement: Statement, witness: Witness) -> None:
     """Raises `Refuted` where a claim of the witness is false."""
-    matrix, rows, columns = statement.matrix, list(witness.rows), list(witness.columns)
-    for lines, size, kind in ((rows, matrix.shape[0], "row"), (columns, matrix.shape[1], "column")):
-        if len(set(lines)) != len(lines) or not all(0 <= line < size for line in lines):
-            raise Refuted(f"the witness names a {kind} twice, or one that does not exist")
+    matrix = statement.matrix
+    rows, columns = (
+        _lines(named, size, kind)
+        for named, size, kind in ((witness.rows, matrix.shape[0], "row"), (witness.columns, matrix.shape[1], "column"))
+    )
     if len(rows) != len(columns) or not rows:
         raise Refuted(f"{len(rows)} rows and {len(columns)} columns make no square submatrix")
     part = matrix[rows][:, columns]
     entries = entries_of(part)
-    if witness.entries != entries:
+    if not _plain_entries(witness.entries) or witness.entries != entries:
         raise Refuted("the entries are not those of the matrix")
-    if witness.row_names != tuple(map(statement.row_name, rows)):
+    if labels(witness.row_names, "the names of rows") != tuple(map(statement.row_name, rows)):
         raise Refuted("the rows have other names")
-    if witness.column_names != tuple(map(statement.column_name, columns)):
+    if labels(witness.column_names, "the names of columns") != tuple(map(statement.column_name, columns)):
         raise Refuted("the columns have other names")
     found = sparse_determinant(entries, len(rows))
-    if found != witness.determinant:
+    if found != exact_number(witness.determinant, "the determinant"):
         raise Refuted(f"the determinant is said to be {witness.determinant}, and is {found}")
     if found in (-1, 0, 1):
         raise Refuted(f"the determinant is {found}: that refutes nothing")
-    if witness.minimal and len(rows) > 1:
+    if flag(witness.minimal, "whether the witness is minimal") and len(rows) > 1:
         _confirm_minimal(part, abs(found) == 2)
     if witness.vertex is not None:
         statement.check_limits()
-        _confirm_vertex(statement.program, witness.vertex)
+        _confirm_vertex(statement.program, record(witness.vertex, Vertex, "the vertex"))
+
+
+def _lines(named: Any, size: int, kind: str) -> list[int]:
+    if not isinstance(named, tuple) or not all(map(is_whole, named)):
+        raise Refuted(f"the {kind}s of the witness are no tuple of whole numbers")
+    if len(set(named)) != len(named) or not all(0 <= line < size for line in named):
+        raise Refuted(f"the witness names a {kind} twice, or one that does not exist")
+    return list(named)
+
+
+def _plain_entries(entries: Any) -> bool:
+    """Whether they are what entries are made of, so that they can be compared."""
+    return isinstance(entries, tuple) and all(
+        isinstance(entry, tuple)
+        and len(entry) == 3
+        and is_whole(entry[0])
+        and is_whole(entry[1])
+        and (is_whole(entry[2]) or type(entry[2]) is Fraction)
+        for entry in entries
+    )
 
 
 def _confirm_minimal(submatrix: csr_array, of_two: bool) -> None:
@@ -77,14 +104,21 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
     """x is feasible and fractional, the limits tight at it determine it, and their normals add up to the objective."""
     if program is None:
         raise Refuted("a bare matrix has no feasible set to have a vertex")
-    x, unit = vertex.numerators, vertex.denominator
-    if x.shape != program.objective.shape or x.dtype.kind != "i" or unit < 2 or not (x % unit).any():
+    shape = program.objective.shape
+    x, unit = whole_array(vertex.numerators, shape, "the vertex"), vertex.denominator
+    given = whole_array(vertex.objective, shape, "the objective of the vertex")
+    if not is_whole(unit) or not 2 <= unit < LARGEST_NUMERATOR or not (x % unit).any():
         raise Refuted("the vertex is no fractional point")
-    if np.abs(x).max() >= LARGEST_NUMERATOR:
+    if x.max() >= LARGEST_NUMERATOR or x.min() <= -LARGEST_NUMERATOR:
         raise Refuted("the vertex has numerators too large to be checked")
-    matrix = program.matrix.astype(np.int64)
-    if (matrix != program.matrix).nnz:
+    if (program.matrix.data != np.round(program.matrix.data)).any():
         raise Refuted("the vertex of a matrix with broken entries cannot be confirmed")
+    limits = np.concatenate([program.row_lower, program.row_upper, program.lower, program.upper])
+    limits = np.abs(limits[np.isfinite(limits)])
+    reached = max(float((abs(program.matrix) @ np.abs(x)).max(initial=0.0)), float(limits.max(initial=0.0)) * unit)
+    if reached >= LARGEST_SUM:
+        raise Refuted("the vertex leads to numbers too large to be checked")
+    matrix = program.matrix.astype(np.int64)
     outward = []
     for held, low, high in ((matrix @ x, program.row_lower, program.row_upper), (x, program.lower, program.upper)):
         if (held < low * unit).any() or (held > high * unit).any():
@@ -92,7 +126,7 @@ def _confirm_vertex(program: Program | None, vertex: Vertex) -> None:
         outward.append(((held == low * unit), (held == high * unit)))
     (row_low, row_high), (low_, high_) = outward
     objective = matrix.T @ (row_high.astype(np.int64) - row_low) + high_.astype(np.int64) - low_
-    if vertex.objective.shape != objective.shape or (vertex.objective != objective).any():
+    if (given != objective).any():
         raise Refuted("the objective is not the sum of the outward normals at the vertex")
     free = np.flatnonzero(~(low_ | high_))
     tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()

@@ -32,7 +32,9 @@ def verify_integrality(
     effort   how long to search for a witness where the quick proofs fail, in multiples of the usual
 
     Always decided: at most two entries a column, or a row; at most ten rows or columns. `confirm` checks the answer.
-    Raises `InvalidProblem` for what is no matrix of finite numbers, and for limits of a problem that are not whole.
+    Raises `InvalidProblem` for what is no matrix of finite numbers, and for limits of a problem that are not whole;
+    `Infeasible` for a set without a ranking, which has no vertices at all, naming constraints that cannot hold
+    together (its matrix can still be asked about: `program.matrix`).
 
     At most one document of each site in two positions; then at most one of each of three overlapping groups:
 
@@ -51,6 +53,9 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
+    nonempty = getattr(problem, "check_nonempty", None)
+    if callable(nonempty):
+        nonempty()
     statement, rng = stated(problem), np.random.default_rng(seed)
     found: Found | Proof | Undecided | None = broken_entry(statement)
     if found is None:

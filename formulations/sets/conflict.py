@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import SolverFailed
@@ -25,6 +25,9 @@ POSITION = "position"
 
 SECONDS = 30.0
 """How long one search for a point may take."""
+
+NOTICED = 1e-7
+"""Smaller prices and sums of broken rows are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,9 +83,51 @@ def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:
 def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[Member]:
     """An irreducible set of members that cannot hold together; empty if the set is not empty."""
     members, usable = _members(constraints, *shape), few(constraints, *shape)
-    if _point(members, usable) is not None:
-        return []
-    return sorted(_smallest([], members, False, usable), key=members.index)
+    suspects = _suspects(members, usable)
+    if suspects is None or _point(suspects, usable) is not None:
+        suspects = members
+        if _point(members, usable) is not None:
+            return []
+    place = {id(member): at for at, member in enumerate(members)}
+    return sorted(_smallest([], suspects, False, usable), key=lambda member: place[id(member)])
+
+
+def _suspects(members: Sequence[Member], usable: Bools) -> list[Member] | None:
+    """Members that conflict even where documents may be split, seen from the prices of breaking them: a few of many;
+    None where they do not."""
+    from scipy.optimize import linprog
+
+    rows = [_as_row(member) for member in members]
+    asked = np.flatnonzero(usable)
+    matrix, low, high = _stacked(rows, asked)
+    floors, ceilings = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
+    sides = csr_array(vstack([-matrix[floors], matrix[ceilings]]))
+    found = linprog(
+        np.concatenate([np.zeros(asked.size), np.ones(sides.shape[0])]),
+        A_ub=csr_array(hstack([sides, -eye_array(sides.shape[0])])),
+        b_ub=np.concatenate([-low[floors], high[ceilings]]),
+        bounds=np.array([[0.0, 1.0]] * asked.size + [[0.0, np.inf]] * sides.shape[0]),
+        method="highs-ds",
+        options={"time_limit": SECONDS},
+    )
+    if found.status != 0 or found.fun <= NOTICED:
+        return None
+    owner = np.repeat(np.arange(len(rows)), [row.lower.size for row in rows])
+    charged = np.abs(found.ineqlin.marginals) > NOTICED
+    return [members[at] for at in np.unique(owner[np.concatenate([floors, ceilings])][charged])]
+
+
+def _as_row(member: Member) -> Member:
+    """A ban said as a row: none of its cells is held."""
+    if member.forbids is None:
+        return member
+    return replace(
+        member,
+        matrix=csr_array(member.forbids.reshape(1, -1).astype(np.float64)),
+        lower=np.full(1, -np.inf),
+        upper=np.zeros(1),
+        forbids=None,
+    )
 
 
 def _smallest(kept: list[Member], asked: list[Member], grown: bool, usable: Bools) -> list[Member]:

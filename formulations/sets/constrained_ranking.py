@@ -14,11 +14,12 @@ from formulations.errors import InvalidProblem, NoAnswer
 from formulations.forms.assignment import is_order
 from formulations.forms.form import EPSILON, Form, Solution
 from formulations.forms.linear_program import LinearProgram
+from formulations.forms.outward import below
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.notation.mps_and_lp import write
 from formulations.notation.names import split_by_block
 from formulations.notation.program import Program
-from formulations.sets.prices import earned, proven_bound, recovered_prices, relaxation_prices
+from formulations.sets.prices import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.sets.ranking_set import RankingSet
 
 __all__ = ["ConstrainedRanking"]
@@ -99,6 +100,9 @@ class ConstrainedRanking(Form):
     def value(self, x: NDArray[Any]) -> float:
         return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
 
+    def attained(self, x: NDArray[Any]) -> float:
+        return below(self.profit[np.arange(self.positions), np.asarray(x)])
+
     def violation(self, x: NDArray[Any]) -> float:
         """0 for a ranking in the set, else by how much it breaks the worst row; infinity for what is no ranking."""
         if not is_order(x, self.positions, self.documents):
@@ -116,13 +120,29 @@ class ConstrainedRanking(Form):
         """
         return proven_bound(self.admissible.stated, self.profit, y)
 
+    def near_bound(self, y: Floats) -> float:
+        stated = self.admissible.stated
+        if np.shape(y) != (stated.lower.size - self.positions,):
+            return self.bound(y)
+        price, limit = pressing(stated, y)
+        used = price != 0.0
+        return float((price[used] * limit[used]).sum() + earned(stated, self.profit, price, np.empty(0)).sum())
+
+    def pressing(self, y: Floats) -> Floats:
+        """Of a proof by cases the prices of every case."""
+        stated = self.admissible.stated
+        if y.ndim == 1:
+            return pressing(stated, y)[0]
+        rows = stated.lower.size - self.positions
+        return np.column_stack([[pressing(stated, case)[0] for case in y[:, :rows]], y[:, rows:]])
+
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
         admitted = self.violation(x) == 0.0
         return recovered_prices(self.admissible.stated, self.profit, np.asarray(x, dtype=np.int64), admitted)
 
-    def solution(self, x: NDArray[Any], y: Floats | None = None) -> Solution:
+    def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
         """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
-        found = super().solution(x, y)
+        found = super().solution(x, y, outward=outward)
         if found.violation > 0.0:
             breaks = ", ".join(self.admissible.broken(x))
             raise NoAnswer(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
@@ -147,6 +167,7 @@ class ConstrainedRanking(Form):
         if y.ndim == 2:
             prices = relaxation_prices(stated, self.profit)
             y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
+        y = self.pressing(y)
         named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.profit, y, np.empty(0)), y]))
         documents = np.zeros(self.documents)
         documents[stated.own_row] = named.get("document", np.empty(0))

@@ -15,8 +15,9 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints
-from formulations.errors import SolverFailed
+from formulations.errors import InvalidProblem, SolverFailed
 from formulations.forms.form import EPSILON
+from formulations.forms.outward import above, difference, products
 from formulations.sets.collapse import Collapse
 from formulations.sets.laminar_flow import LaminarNetwork
 from formulations.sets.rows import SetRows
@@ -48,21 +49,36 @@ MOST_CASES = 200
 
 def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
     """What prices y (a row each beside the positions), or a proof by cases (a row of `y` a case), prove: infinity where
-    the cases do not cover all rankings."""
+    the cases do not cover all rankings. Raises `InvalidProblem` for what is neither."""
+    rows = stated.lower.size - stated.shape[0]
+    if np.ndim(y) not in (1, 2) or np.shape(y)[-1] < rows or (np.ndim(y) == 1 and np.size(y) != rows):
+        raise InvalidProblem(f"prices have shape {np.shape(y)}, but {rows} rows have one each, in a case or in several")
+    y = np.asarray(y, dtype=np.float64)
     if y.ndim == 1:
         return case_bound(stated, profit, y, np.empty(0))
-    rows = stated.lower.size - stated.shape[0]
-    if not covers(y[:, rows:]):
+    if not covers(y[:, rows:], *stated.shape):
         return float("inf")
     return max(case_bound(stated, profit, case[:rows], case[rows:]) for case in y)
 
 
 def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> float:
     """Weak duality in one case, prices y and the cells decided on its path: Σ price · (the limit it presses on)
-    + Σ_i max_j (profit[i, j] - the prices of the cell's rows)."""
+    + Σ_i max_j (profit[i, j] - the prices of the cell's rows), rounded up; -inf where the case holds no ranking."""
     price, limit = pressing(stated, y)
     used = price != 0.0
-    return float((price[used] * limit[used]).sum() + earned(stated, profit, price, path).sum())
+    terms, digits, dropped = products(price[used], limit[used])
+    left = difference(profit.ravel()[stated.cell], stated.weights, price)
+    open_ = open_cells(path, *stated.shape)[stated.cell] == 0.0
+    position = stated.cell[open_] // stated.shape[1]
+    k = stated.shape[0]
+    high, low, off = np.full(k, -np.inf), np.full(k, -np.inf), np.zeros(k)
+    np.maximum.at(high, position, left.high[open_])
+    if np.isneginf(high).any():
+        return -float("inf")
+    nearest = left.high[open_] == high[position]
+    np.maximum.at(low, position[nearest], left.low[open_][nearest])
+    np.maximum.at(off, position, left.off[open_])
+    return above(terms, digits, high, low, off, dropped)
 
 
 def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
@@ -161,22 +177,19 @@ def open_cells(path: Floats, k: int, n: int) -> Floats:
     return ruled
 
 
-def covers(paths: Floats) -> bool:
-    """Whether every ranking falls into one of the cases: they are the leaves of one binary tree."""
-    return _complete([tuple(int(cell) for cell in path if cell != 0) for path in paths])
-
-
-def _complete(paths: list[Path]) -> bool:
-    if not paths:
+def covers(paths: Floats, k: int, n: int) -> bool:
+    """Whether every ranking falls into one of the cases: they are the leaves of one binary tree over the k n cells."""
+    if (paths != np.round(paths)).any() or (np.abs(paths) > k * n).any():
         return False
-    if () in paths:
-        return True
-    first = {abs(path[0]) for path in paths}
-    if len(first) != 1:
-        return False
-    yes = [path[1:] for path in paths if path[0] > 0]
-    no = [path[1:] for path in paths if path[0] < 0]
-    return _complete(yes) and _complete(no)
+    waiting = [[tuple(int(cell) for cell in path if cell != 0) for path in paths]]
+    while waiting:
+        branch = waiting.pop()
+        if () in branch:
+            continue
+        if len({abs(path[0]) for path in branch}) != 1:
+            return False
+        waiting += [[path[1:] for path in branch if path[0] > 0], [path[1:] for path in branch if path[0] < 0]]
+    return True
 
 
 def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:

@@ -25,8 +25,9 @@ class BatchSolution:
     """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position, complete beyond the last position that
-    matters; `value` and `bound` one number a query; `way` how it was solved. The bound of a solver with an exactness
-    proof is its value and the rounding of double precision; the bound of any other comes from dual prices.
+    matters; `value` and `bound` one number a query, value <= optimum <= bound; `way` how it was solved. The bound of
+    the exact argmax is its value and what sums in double precision may have hidden from the search, whatever cancels;
+    the bound of any other solver comes from dual prices.
     """
 
     problems: RankTwoBatch
@@ -71,18 +72,34 @@ class BatchSolution:
     def __len__(self) -> int:
         return len(self.problems)
 
+    def outward(self) -> BatchSolution:
+        """The same answer with value and bound rounded outward, of a search that reckoned them in double precision."""
+        left = np.maximum(self.bound - self.value, 0.0)
+        value, bound = self._judged(left)
+        return replace(self, value=value, bound=bound)
+
+    def _judged(self, left: Floats) -> tuple[Floats, Floats]:
+        from formulations.forms.rank_two_outward import judged
+
+        return judged(*self._given(), left)
+
+    def _given(self) -> tuple[Any, ...]:
+        batch = self.problems
+        return batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order
+
     def proved(self, exactly: int = 0, seed: int = 0) -> BatchSolution:
-        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof.
+        """The same answer with bounds from dual prices of every query, whoever solved it and whatever its proof, and
+        values recomputed; both rounded outward.
 
         exactly: of so many queries, drawn by `seed` from the shorter half (at most 400 documents), value and bound are
         taken in rational arithmetic too; raises `Refuted` where more is open between them than the answer says, up to
         rounding.
         """
-        from formulations.forms.rank_two_prices import bounds_of
+        from formulations.forms.rank_two_outward import bounds_of_orders
 
-        batch = self.problems
-        bound = bounds_of(batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order)
-        answer = replace(self, bound=bound)
+        batch, bound = self.problems, bounds_of_orders(*self._given())
+        value, _ = self._judged(np.zeros(len(self)))
+        answer = replace(self, value=value, bound=bound)
         sizes = np.diff(batch.offsets)
         short = np.flatnonzero(sizes <= min(RATIONAL_DOCUMENTS, np.median(sizes)))
         for query in np.random.default_rng(seed).permutation(short)[:exactly].tolist():

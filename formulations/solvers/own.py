@@ -47,7 +47,7 @@ class Own:
         """The function's answer; what a `Solution` claims is kept beside it, to be held against what is proven."""
         said = self.function(problem)
         if isinstance(said, Solution):
-            told = {"told_value": said.value, "told_bound": said.bound, "told_status": said.status.name}
+            told = {"told_value": float(said.value), "told_bound": float(said.bound), "told_status": said.status.name}
             return Answer(said.x, said.y, said.message, {**said.details, **told})
         return Answer(said) if isinstance(said, np.ndarray) else said  # `solve` refuses what is no Answer
 

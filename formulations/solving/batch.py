@@ -4,32 +4,76 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
+from formulations.errors import Crashed, FormulationError, NoAnswer
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.solvers import named
 from formulations.solvers.batch_solution import BatchSolution
+from formulations.solvers.exact import Exact
 from formulations.solvers.solver import BatchSolver, Solver
 from formulations.solving.solve import solve
 
 __all__ = ["solve_batch"]
 
 
-def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact") -> BatchSolution:
-    """Solve every query of a batch: at once where the solver can, else one by one."""
+def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward: bool = True) -> BatchSolution:
+    """Solve every query of a batch: at once where the solver can, else one by one.
+
+    outward: whether value and bound are rounded outward, so that value <= optimum <= bound. If not, they are as double
+    precision leaves them, a rounding error to either side: what training's loop takes.
+
+    Of other solvers nothing is believed. Raises `NoAnswer` for what holds no order of some query, and what `solve`
+    raises.
+    """
     chosen = named("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
     began = perf_counter()
-    answer = chosen.solve_batch(batch) if isinstance(chosen, BatchSolver) else _one_by_one(batch, chosen)
+    if isinstance(chosen, Exact):
+        answer = chosen.solve_batch(batch)
+        answer = answer.outward() if outward else answer
+    elif isinstance(chosen, BatchSolver):
+        answer = _checked(batch, chosen)
+    else:
+        answer = _one_by_one(batch, chosen, outward)
     return replace(answer, seconds=perf_counter() - began)
 
 
-def _one_by_one(batch: RankTwoBatch, solver: Solver) -> BatchSolution:
+def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
+    """The orders that a batch solver found; value and bound recomputed from the data."""
+    spec = getattr(solver, "spec", type(solver).__name__)
+    try:
+        said = solver.solve_batch(batch)
+    except FormulationError:
+        raise
+    except Exception as error:  # whatever a solver of the user's own dies of
+        raise Crashed(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
+    order = getattr(said, "order", None)
+    if not isinstance(said, BatchSolution) or not isinstance(order, np.ndarray):
+        raise NoAnswer(f"{spec!r} returned {type(said).__name__}, which is no BatchSolution with an array of orders")
+    if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
+        raise NoAnswer(
+            f"{spec!r} returned orders of {order.dtype} and shape {order.shape} for {batch.scores.size} rows"
+        )
+    starts = np.repeat(batch.offsets[:-1], np.diff(batch.offsets))
+    inside = (order >= 0) & (order < np.repeat(np.diff(batch.offsets), np.diff(batch.offsets)))
+    held = np.bincount((starts + order)[inside].astype(np.int64), minlength=order.size)
+    if not inside.all() or (held != 1).any():
+        place = int(np.flatnonzero(~inside | (held != 1))[0])
+        query = int(np.searchsorted(batch.offsets, place, side="right")) - 1
+        raise NoAnswer(f"what {spec!r} returned is no order of the documents of query {query}")
+    nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
+    whole = np.ascontiguousarray(order, dtype=np.int64)
+    return BatchSolution(batch, whole, nothing, nothing, ways, (str(spec),), str(spec)).proved()
+
+
+def _one_by_one(batch: RankTwoBatch, solver: Solver, outward: bool) -> BatchSolution:
     order = np.empty(batch.scores.size, dtype=np.int64)
     value, bound = np.empty(len(batch)), np.empty(len(batch))
     for query in range(len(batch)):
         problem = batch[query]
-        solution = solve(problem, solver)
+        solution = solve(problem, solver, outward=outward)
         low, high = batch.offsets[query], batch.offsets[query + 1]
         left = np.setdiff1d(np.arange(high - low), solution.order, assume_unique=True)
         order[low:high] = np.concatenate([solution.order, left])

@@ -21,7 +21,8 @@ __all__ = ["SetBatch", "SetBatchSolution", "solve_sets"]
 
 @dataclass(frozen=True, eq=False)
 class SetBatchSolution:
-    """order: the document (counted within its query) at each place; value and proven bound, one a query; way: how."""
+    """order: the document (counted within its query) at each place; value and proven bound, one a query, as double
+    precision leaves them; way: how."""
 
     order: Ints
     value: Floats
@@ -87,7 +88,7 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
         _collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
     for q in sorted(set(range(count)) - set(together)):
-        solution = solve(batch[q], solver)
+        solution = solve(batch[q], solver, outward=False)
         order[batch.places[q] : batch.places[q + 1]] = solution.order
         value[q], bound[q], way[q] = solution.value, max(solution.bound, solution.value), solution.solver
     return SetBatchSolution(order, value, bound, way)

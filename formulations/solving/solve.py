@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -22,7 +23,7 @@ from formulations.errors import (
     Unsupported,
 )
 from formulations.forms.cvxpy_problem import as_form
-from formulations.forms.form import Form, Solution, Status
+from formulations.forms.form import Form, Solution, Status, proven
 from formulations.solvers import automatic, installed_version, named
 from formulations.solvers.solver import Answer, Solver
 
@@ -40,6 +41,7 @@ def solve(
     start: Solution | None = None,
     *,
     precision: float | None = None,
+    outward: bool = True,
 ) -> Solution:
     """The solution of `problem`, its value and bound recomputed from the data.
 
@@ -51,6 +53,8 @@ def solve(
         start: a solution of a similar problem, for solvers that can start from one; others ignore it.
         precision: the relative gap that suffices, for solvers that have a `tolerance`; others do their best anyhow.
             Value and bound are proven whatever it is.
+        outward: whether value and bound are rounded outward, so that the optimum lies between them, or left as double
+            precision leaves them, which loops that add margins of their own may take.
 
     Raises:
         Unsupported: no chain of bridges leads to what the solver accepts.
@@ -60,8 +64,8 @@ def solve(
     """
     problem = as_form(problem)
     if isinstance(solver, str) and solver == "auto":
-        return _cheapest(problem, start, precision)
-    return _solve(problem, _aimed(named(solver) if isinstance(solver, str) else solver, precision), start)
+        return _cheapest(problem, start, precision, outward)
+    return _solve(problem, _aimed(named(solver) if isinstance(solver, str) else solver, precision), start, outward)
 
 
 def _aimed(solver: Solver, precision: float | None) -> Solver:
@@ -70,14 +74,14 @@ def _aimed(solver: Solver, precision: float | None) -> Solver:
     return solver if precision is None or not hasattr(solver, "tolerance") else replace(aimed, tolerance=precision)
 
 
-def _cheapest(problem: Form, start: Solution | None, precision: float | None) -> Solution:
+def _cheapest(problem: Form, start: Solution | None, precision: float | None, outward: bool) -> Solution:
     """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
     enough = LOOSE if precision is None else max(LOOSE, 4.0 * precision)
     failures: list[str] = []
     loose: list[Solution] = []
     for spec in automatic(problem):
         try:
-            solution = _solve(problem, _aimed(named(spec), precision), start)
+            solution = _solve(problem, _aimed(named(spec), precision), start, outward)
         except Unsupported:
             continue
         except SolverFailed as error:
@@ -102,10 +106,10 @@ def _cheapest(problem: Form, start: Solution | None, precision: float | None) ->
 def _searched(solution: Solution) -> bool:
     """Whether a search in whole numbers ended with the claim that nothing is better: no other solver would do more."""
     told = solution.details.get("told_bound")
-    return told is not None and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
+    return isinstance(told, float | int) and abs(told - solution.value) <= LOOSE * max(abs(solution.value), abs(told))
 
 
-def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
+def _solve(problem: Form, solver: Solver, start: Solution | None, outward: bool) -> Solution:
     """By the first chain that the problem's structure and the solver admit and whose answer is whole if it must."""
     refusals: dict[str, None] = {}
     fractional: Fractional | None = None
@@ -117,7 +121,7 @@ def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
             continue
         assert isinstance(form, Form)
         try:
-            return _answered(problem, solver, start, chain, form, backs)
+            return _answered(problem, solver, start, chain, form, backs, outward)
         except Fractional as error:
             log.info("%s: %s", solver.spec, error)
             fractional = error
@@ -136,7 +140,13 @@ def _solve(problem: Form, solver: Solver, start: Solution | None) -> Solution:
 
 
 def _answered(
-    problem: Form, solver: Solver, start: Solution | None, chain: Chain, restated: Form, backs: list[Back]
+    problem: Form,
+    solver: Solver,
+    start: Solution | None,
+    chain: Chain,
+    restated: Form,
+    backs: list[Back],
+    outward: bool,
 ) -> Solution:
     """Solve the restated problem, carry the answer back, judge it."""
     if start is not None and type(start.problem) is not type(restated):
@@ -155,19 +165,23 @@ def _answered(
     if not (isinstance(answer, Answer) and isinstance(answer.x, np.ndarray)):
         raise NoAnswer(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")
     seconds = perf_counter() - began
-    x, y = answer.x, answer.y
-    if x.dtype.kind not in "biuf" or not np.isfinite(x).all():
+    x, y = np.asarray(answer.x), answer.y
+    if x.dtype.kind not in "iuf" or not np.isfinite(x).all():
         raise NoAnswer(f"{solver.spec!r} returned values that are no finite numbers ({answer.message})")
-    if backs and not np.isfinite(restated.violation(x)):  # ways back believe that what they carry has the right shape
-        raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
+    if backs:  # ways back believe that what they carry has the right shape
+        with np.errstate(all="ignore"):
+            violation = restated.violation(x)
+        if not np.isfinite(violation):
+            raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
+        y = y if proven(restated, y) is not None else None
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [bridge.because(problem) for bridge in chain[:1] if bridge.because is not None]
-    return problem.solution(problem.repaired(x), y).told_by(
+    return problem.solution(problem.repaired(x), y, outward=outward).told_by(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,
-        message="; ".join([*why, answer.message]),
-        details=answer.details,
+        message="; ".join([*why, str(answer.message)]),
+        details=dict(answer.details) if isinstance(answer.details, Mapping) else {"details": answer.details},
     )

@@ -36,7 +36,7 @@ def demo(output: str, report: str | None, json_: bool) -> None:
     say("Who appears with whom in Les Misérables")
     say("Each character is a query, the others are its documents, graded 0 to 4 by shared chapters.", head=False)
     say(f"{len(sample.train)} training and {len(sample.test)} test queries.\n", head=False)
-    with waiting("training four rankers, λ by cross-validation (the first run compiles the kernels) ..."):
+    with waiting("training four rankers, λ by cross-validation ..."):
         rankers, means = _compared(sample.train, sample.test, say)
     _gap(rankers["large margin, convex"], say)
     with waiting("training through every pair of argmax and master solver ..."):

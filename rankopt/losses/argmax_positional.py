@@ -85,7 +85,7 @@ class PositionalArgmax:
         return alike(self.offsets, self.problem.gain) if self.known_kind is None else self.known_kind
 
     def at(self, scores: Floats, prove: bool = False) -> Found:
-        answer = solve_batch(self.problem.with_scores(scores), self.solver)
+        answer = solve_batch(self.problem.with_scores(scores), self.solver, outward=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
         given = (problem.scores, problem.gain, problem.discount, problem.decay, self.kind, self.offsets, answer.order)

@@ -40,7 +40,7 @@ def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None
     if belongs is not None:
         free = ~belongs.any(axis=0)
         cells = np.vstack([belongs | free, np.tile(free, (blanks, 1))]).T
-    solution = solve(matching(worth, allowed=cells), solver)
+    solution = solve(matching(worth, allowed=cells), solver, outward=False)
     order = np.where(solution.order < n, solution.order, EMPTY)
     return order, solution.value, max(solution.bound, solution.value)
 

@@ -122,13 +122,14 @@ class Objective:
             w0=self.w0,
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
-        solution = solve(program, self._solver, start, precision=precision)
+        solution = solve(program, self._solver, start, precision=precision, outward=False)
         if self.master == "auto" and self.small and solution.gap > max(LOST, 4.0 * (precision or 0.0)) * solution.value:
-            solution = solve(program, "auto", start, precision=precision)
+            solution = solve(program, "auto", start, precision=precision, outward=False)
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))
-        return MasterAnswer(self.w0 + step, solution.value - ROUNDING * size, solution.x, perf_counter() - began)
+        bound = solution.value - ROUNDING * size
+        return MasterAnswer(self.w0 + step, bound, solution.x, perf_counter() - began)
 
 
 def norms(rows: Floats) -> Floats:

@@ -20,7 +20,7 @@ def refuted_claim(taped: Taped, solution: Solution) -> str | None:
     form, told = taped.form, solution.details
     sign, slack = (1.0 if form.maximises else -1.0), LOOSE * (form.scale or 1.0)
     attained = max(sign * value for value in (solution.value, *_attained(taped)))
-    value, bound = told.get("told_value"), told.get("told_bound")
+    value, bound = (_number(told.get(name)) for name in ("told_value", "told_bound"))
     if value is not None and not abs(value - solution.value) <= slack:
         return f"it says that the value is {value:.9g}, and it is {solution.value:.9g}"
     if bound is not None and sign * bound < attained - slack:
@@ -31,7 +31,7 @@ def refuted_claim(taped: Taped, solution: Solution) -> str | None:
 
 
 def batch_claim(taped: Taped, solver: Solver) -> str | None:
-    """Which claim is false of a solver that takes whole batches: there value and bound are taken at its word."""
+    """Which claim is false of a solver that takes whole batches."""
     form = taped.form
     if not isinstance(form, RankTwoAssignment) or not isinstance(solver, BatchSolver):
         return None
@@ -51,6 +51,10 @@ def batch_claim(taped: Taped, solver: Solver) -> str | None:
     if not float(answer.bound[0]) >= attained - slack:
         return f"asked for a batch, it says that nothing beats {answer.bound[0]:.9g}, but {attained:.9g} is attained"
     return None
+
+
+def _number(told: object) -> float | None:
+    return float(told) if isinstance(told, float | int) else None
 
 
 def _attained(taped: Taped) -> tuple[float, ...]:

@@ -1,30 +1,38 @@
-"""Prices of an order, and what they prove, by NumPy and by the kernels: the same to the bit."""
+"""Prices of an order by NumPy and by the kernels are the same to the bit, and what they prove is the same but for
+rounding, outward both times."""
 
 import numpy as np
 import pytest
 
 from formulations import ranking
-from formulations.forms.rank_two_prices import bound_of_prices, bounds_of, prices_of
+from formulations.forms import rank_two_outward
+from formulations.forms.rank_two_outward import bound_of_prices, bounds_of_orders, judged
+from formulations.forms.rank_two_prices import prices_of
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_bounds_are_the_same_to_the_bit(seed, monkeypatch):
+def test_both_ways_say_the_same(seed, monkeypatch):
     random = np.random.default_rng(seed)
     lengths = random.integers(1, 25, 15)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     n = int(offsets[-1])
-    cut = {
+    weights = {
         "discount": lambda k: (np.arange(k) < 4) / (1.0 + np.arange(k)),
         "decay": lambda k: (1.0 + np.arange(k)) ** -0.5,
     }
-    problems = ranking(random.normal(size=n), random.integers(0, 3, n) / 2, offsets=offsets, **cut)
-    best = [random.permutation(int(k)) if seed % 2 else np.arange(k) for k in lengths]  # optimal or not
+    scores = random.normal(size=n) if seed % 3 else random.integers(0, 2, n) / 2.0
+    problems = ranking(scores, random.integers(0, 3, n) / 2, offsets=offsets, **weights)
+    orders = [random.permutation(int(k)) if seed % 2 else np.arange(k) for k in lengths]  # optimal or not
     given = (problems.scores, problems.gain, problems.discount, problems.decay)
     found = []
-    for pays in (-1, 1 << 60):
-        monkeypatch.setattr("formulations.compiled.PAYS", pays)
+    for small in (False, True):
+        monkeypatch.setattr("formulations.compiled.PAYS", 1 << 60 if small else -1)
+        monkeypatch.setattr(rank_two_outward, "is_small", lambda offsets, small=small: small)
+        monkeypatch.setattr(rank_two_outward, "PAIRS", 1 << 60 if small else -1)
         one = tuple(values[: lengths[0]] for values in given)
-        prices = prices_of(*one, best[0])
-        found.append((bounds_of(*given, offsets, np.concatenate(best)), prices, bound_of_prices(*one, prices)))
-    for kernel, numpy in zip(*found, strict=True):
-        assert np.asarray(kernel).tobytes() == np.asarray(numpy).tobytes()
+        prices, order = prices_of(*one, orders[0]), np.concatenate(orders)
+        bounds = bounds_of_orders(*given, offsets, order)
+        found.append((prices, bounds, bound_of_prices(*one, prices), *judged(*given, offsets, order, np.zeros(15))))
+    assert found[0][0].tobytes() == found[1][0].tobytes()
+    for kernel, numpy in zip(found[0][1:], found[1][1:], strict=True):
+        assert np.allclose(kernel, numpy, rtol=1e-14, atol=1e-15)
