@@ -92,7 +92,7 @@ class BatchSolution:
         )
         return value, bound
 
-    def _given(self) -> tuple[Any, ...]:
+    def _given(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
         batch = self.problems
         return batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order
 
