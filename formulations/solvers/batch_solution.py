@@ -83,7 +83,7 @@ class BatchSolution:
 
         return judged(*self._given(), left)
 
-    def _given(self) -> tuple[Any, ...]:
+    def _given(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
         batch = self.problems
         return batch.scores, batch.gain, batch.discount, batch.decay, batch.offsets, self.order
 
