@@ -42,6 +42,7 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
             _note(ranker, X)
         else:
             _compare(ranker, X)
+        X.check_features()
         return X.features
     features, _ = without_qid_column(X)
     if is_sparse(features):
