@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
+from rankopt.data import Queries
 from rankopt.errors import DataError
+from rankopt.rankers import LargeMarginRanker, MatchingRanker
 from rankopt.rankers.deployment import Deployment
 from rankopt.rankers.explanation import Explanation
 from rankopt.scorers.linear import Linear, linear_scores, pair_sums, row_scores, row_sums
@@ -97,3 +99,15 @@ def test_rankings_take_a_score_a_document_and_reasons_a_weight_a_feature():
     for wrong in ((np.ones(3), np.ones(4), np.ones(4)), (np.ones(4), np.ones(4), np.ones(5)), (np.ones(1),) * 3):
         with pytest.raises(DataError, match="4 features are named"):
             Explanation.of(names, *wrong)
+
+
+@pytest.mark.parametrize("ranker", [LargeMarginRanker(engine="serial"), MatchingRanker(slots=2, engine="serial")])
+@pytest.mark.parametrize("features", TABLES)
+def test_an_objective_is_asked_at_weights_of_its_width(ranker, features):
+    queries = Queries.from_arrays(features, np.arange(N) % 3, group=[4, 5])
+    objective = ranker.objective(queries)
+    width = objective.w0.size
+    assert np.isfinite(objective.risk.at(np.ones(width)).value)
+    for wrong in (np.ones(width - 1), np.ones(width + 1), np.ones((1, width))):
+        with pytest.raises(DataError, match=r"4 features .*and the weights the shape"):
+            objective.risk.at(wrong)
