@@ -111,19 +111,11 @@ def _opened(files: StoredFiles) -> Queries:
     small = ["offsets.npy", "row_order.npy", *(["relevance.npy"] if said.graded else [])]
     columns = {name: f"attributes/{n}.npy" for n, (name, held) in enumerate(said.attributes.items()) if held is None}
     files.check_listed([MANIFEST, *mapped, *small, *columns.values()])
-    offsets = files.array("offsets.npy", len(said.query_ids) + 1, dtype=np.int64)
-    if offsets[0] != 0 or offsets[-1] != said.documents or (offsets[1:] <= offsets[:-1]).any():
-        raise files.damaged("offsets.npy", f"its entries do not rise from 0 to {said.documents} documents")
-    rows = files.array("row_order.npy", said.documents, dtype=np.int64)
-    if not _is_permutation(rows):
-        raise files.damaged("row_order.npy", f"it does not name each of {said.documents} rows once")
+    offsets, rows, relevance = _vectors(files, said)
     table = _table(files, said)
-    cheap = sum(os.path.getsize(files.path / name) for name in mapped) <= CHEAP
+    cheap = sum(map(files.size, mapped)) <= CHEAP
     if cheap:
         files.compare(mapped)
-    relevance = files.array("relevance.npy", said.documents, dtype=np.float64) if said.graded else None
-    if relevance is not None and not ((relevance >= 0) & (relevance < np.inf)).all():
-        raise files.damaged("relevance.npy", "a grade in it is not finite and >= 0")
     attributes = {
         name: files.array(columns[name], said.documents, WORDS) if held is None else _column(held)
         for name, held in said.attributes.items()
@@ -150,6 +142,22 @@ def _manifest(files: StoredFiles) -> Manifest:
         return Manifest.read(content)
     except ValueError as error:
         raise files.damaged(MANIFEST, str(error)) from error
+
+
+def _vectors(files: StoredFiles, said: Manifest) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
+    """Offsets, the order of the rows and the grades, if there are any."""
+    offsets = files.array("offsets.npy", len(said.query_ids) + 1, dtype=np.int64)
+    if offsets[0] != 0 or offsets[-1] != said.documents or (offsets[1:] <= offsets[:-1]).any():
+        raise files.damaged("offsets.npy", f"its entries do not rise from 0 to {said.documents} documents")
+    rows = files.array("row_order.npy", said.documents, dtype=np.int64)
+    if not _is_permutation(rows):
+        raise files.damaged("row_order.npy", f"it does not name each of {said.documents} rows once")
+    if not said.graded:
+        return offsets, rows, None
+    relevance = files.array("relevance.npy", said.documents, dtype=np.float64)
+    if not ((relevance >= 0) & (relevance < np.inf)).all():
+        raise files.damaged("relevance.npy", "a grade in it is not finite and >= 0")
+    return offsets, rows, relevance
 
 
 def _table(files: StoredFiles, said: Manifest) -> Any:

@@ -56,6 +56,11 @@ class StoredFiles:
         if os.path.lexists(path / SUMS):
             self.sums = self._listed(self._content(SUMS, CHUNK))
 
+    def size(self, name: str) -> int:
+        """Bytes of a file."""
+        with self._opened(name) as file:
+            return os.fstat(file.fileno()).st_size
+
     def content(self, name: str, largest: int = LARGEST_TEXT) -> bytes:
         """A file of at most so many bytes, whole."""
         content = self._content(name, largest)
@@ -64,7 +69,7 @@ class StoredFiles:
 
     def array(self, name: str, count: int, kinds: str = "", dtype: DTypeLike | None = None) -> NDArray[Any]:
         """A vector of `count` numbers (words, times) from a plain npy file: of this type, or of one of these kinds."""
-        size = self._size(name)
+        size = self.size(name)
         with self._opened(name) as file:
             begin = NPY.match(file.read(HEADER))
         if begin is None or begin.end() != 10 + int.from_bytes(begin["size"], "little"):
@@ -94,7 +99,7 @@ class StoredFiles:
 
     def mapped(self, name: str, dtype: DTypeLike, count: int) -> NDArray[Any]:
         """`count` numbers of a bare file, mapped into memory and not read."""
-        size, wanted = self._size(name), count * np.dtype(dtype).itemsize
+        size, wanted = self.size(name), count * np.dtype(dtype).itemsize
         if size != wanted:
             raise self.damaged(name, f"it has {size} bytes instead of {wanted}")
         return np.memmap(self.path / name, dtype=dtype, mode="r", shape=(count,)) if count else np.zeros(0, dtype=dtype)
@@ -132,10 +137,6 @@ class StoredFiles:
             if size > largest:
                 raise self.damaged(name, f"it has {size} bytes, more than {largest}")
             return file.read(size)
-
-    def _size(self, name: str) -> int:
-        with self._opened(name) as file:
-            return os.fstat(file.fileno()).st_size
 
     def _opened(self, name: str) -> BinaryIO:
         """The file, open; asked first what it is, for to open a FIFO or a device may wait or do things."""
