@@ -36,7 +36,8 @@ ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "constraints", "risk", "engines", "optimize", "persistence",
     "rankers", "experiments", "report", "commands",
 )  # fmt: skip
-"""The folders, each after all that it may import: `errors` stands below them, `testing` and `cli` above."""
+"""The folders, each after all that it may import; below them stand `errors` and `all_or_nothing`, above them `testing`
+and `cli`."""
 
 FRONT = {
     "Admissible": "rankopt.constraints:Admissible",

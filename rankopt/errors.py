@@ -7,12 +7,22 @@
     ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
     └── OptionError (ValueError)      an option has a value that cannot work
 
-Errors of problems and solvers live in `formulations.errors`. One warning is ours:
+Errors of problems and solvers live in `formulations.errors`. One interruption and one warning are ours:
 
+    Interrupted (KeyboardInterrupt)   a fit was interrupted after a step; the ranker holds the best weights so far
     OptimumAtStart (UserWarning)      training found nothing better than its start w₀
 """
 
-__all__ = ["DataError", "EngineError", "MeasureError", "ModelError", "OptimumAtStart", "OptionError", "RankoptError"]
+__all__ = [
+    "DataError",
+    "EngineError",
+    "Interrupted",
+    "MeasureError",
+    "ModelError",
+    "OptimumAtStart",
+    "OptionError",
+    "RankoptError",
+]
 
 
 class RankoptError(Exception):
@@ -37,6 +47,13 @@ class ModelError(RankoptError, ValueError):
 
 class OptionError(RankoptError, ValueError):
     """An option whose value cannot work; the message names the values that do."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """A fit that was interrupted from the keyboard and is whole: the best weights so far, and what is proved of them.
+
+    Any other KeyboardInterrupt out of `fit` came before there was anything to keep, and left the ranker as it was.
+    """
 
 
 class OptimumAtStart(UserWarning):

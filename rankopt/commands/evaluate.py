@@ -94,7 +94,9 @@ def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float
     from rankopt.scorers.linear import linear_scores
 
     ranker = load_model(path)
-    return linear_scores(queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_).features, ranker.coef_)
+    queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_)
+    queries.check_features()
+    return linear_scores(queries.features, ranker.coef_)
 
 
 def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,27 +15,45 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True, dir_okay=False))
-@click.option("--output", required=True, type=click.Path(), help="The folder to write; it must not exist yet.")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True))
+@click.option("--output", type=click.Path(), help="The folder to write; it must not exist yet.")
 @click.option("--float32", is_flag=True, help="Keep features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Keep only the features that are written.")
 @click.option("--features", type=int, help="How many features there are [those of the first block].")
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@click.option("--verify", is_flag=True, help="Write nothing: compare folders, given as FILEs, with their digests.")
 @json_option
 def store(
     files: tuple[str, ...],
-    output: str,
+    output: str | None,
     float32: bool,
     sparse: bool,
     features: int | None,
     unjudged: float | None,
+    verify: bool,
     json_: bool,
 ) -> None:
     """Store LETOR / SVMlight FILEs, one after the other, as a folder of queries.
 
     Files are read block by block, so they may be larger than memory; `train`, `predict`, `rank` and `evaluate` take the
     folder where they take a file, and map its features into memory instead of reading them.
+
+    With --verify FILEs are such folders, and every byte of theirs is compared with the digests that were written along.
+    Whoever opens a folder compares them too, but for features of more than 64 MiB.
     """
+    if verify:
+        others = {"--output": output, "--features": features, "--unjudged": unjudged}
+        given = [name for name, value in others.items() if value is not None]
+        given += ["--float32"] * float32 + ["--sparse"] * sparse
+        if given:
+            raise click.UsageError(f"--verify writes nothing; leave out {', '.join(given)}")
+        _verify(files, json_)
+        return
+    if output is None:
+        raise click.UsageError("Missing option '--output': the folder to write")
+    folder = next((file for file in files if Path(file).is_dir()), None)
+    if folder is not None:
+        raise click.UsageError(f"File '{folder}' is a directory; --verify checks a stored one")
     from rankopt.data.stored import open_stored
     from rankopt.data.stored import store as write
     from rankopt.data.svmlight.blocks import read_svmlight_blocks
@@ -55,3 +74,16 @@ def store(
         as_json({"folder": output, "queries": len(queries), "documents": queries.n_documents})
     else:
         click.echo(f"wrote {output}: {queries}")
+
+
+def _verify(folders: tuple[str, ...], json_: bool) -> None:
+    from rankopt.data.stored import verify_stored
+
+    found = {}
+    for folder in folders:
+        with waiting(f"reading {folder}"):
+            found[folder] = verify_stored(folder)
+        if not json_:
+            click.echo(f"{folder}: {len(found[folder])} files are as they were written")
+    if json_:
+        as_json({"verified": found})

@@ -13,7 +13,7 @@ import click
 
 from rankopt.commands.output import as_json, table
 from rankopt.commands.reading import queries_at
-from rankopt.errors import OptionError
+from rankopt.errors import Interrupted, OptionError
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -134,10 +134,8 @@ class Training:
             warnings.simplefilter("ignore")  # the report says how each run stopped
             try:
                 ranker.fit(queries, eval_set=validation)
-            except KeyboardInterrupt:
+            except Interrupted:
                 interrupted = True
-                if not hasattr(ranker, "coef_"):
-                    raise
         proved = ranker.certificate_
         row = {
             "lam": lam,

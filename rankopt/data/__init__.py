@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.samples import load_sample as load_sample
     from rankopt.data.stored import open_stored as open_stored
     from rankopt.data.stored import store as store
+    from rankopt.data.stored import verify_stored as verify_stored
     from rankopt.data.svmlight.blocks import read_svmlight_blocks as read_svmlight_blocks
     from rankopt.data.svmlight.reader import read_svmlight as read_svmlight
     from rankopt.data.svmlight.writer import write_svmlight as write_svmlight
@@ -34,6 +35,7 @@ PARTS = {
     "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
     "read_svmlight_blocks": "rankopt.data.svmlight.blocks:read_svmlight_blocks",
     "store": "rankopt.data.stored:store",
+    "verify_stored": "rankopt.data.stored:verify_stored",
     "write_svmlight": "rankopt.data.svmlight.writer:write_svmlight",
 }
 """Everything here, `name: "module:object"`."""

@@ -9,11 +9,12 @@ from rankopt.data.values import Features, is_sparse
 
 
 def first_wrong_value(
-    features: Features, relevance: NDArray[np.float64] | None, names: Sequence[str] | None
+    features: Features | None, relevance: NDArray[np.float64] | None, names: Sequence[str] | None
 ) -> tuple[int, str] | None:
-    """The row of the first value that cannot be, and what is wrong with it; None where all can."""
-    place = first_not_finite(features)
-    if place is not None:
+    """The row of the first value that cannot be, and what is wrong with it; None where all can. No features: they are
+    known to be finite."""
+    place = None if features is None else first_not_finite(features)
+    if features is not None and place is not None:
         row, j = place
         named = "" if names is None else f" ({names[j]!r})"
         return row, (

@@ -1,7 +1,7 @@
 """Queries: documents grouped by query, with their features and grades."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -32,7 +32,8 @@ class Queries:
     * `row_order` (N,) int64: the row that each document was in the caller's data (as they stand, if not given)
 
     `Queries.from_arrays` groups rows that come in any order. Here everything is grouped already. Raises DataError for
-    parts that do not fit together, for values that are not finite and for negative grades.
+    parts that do not fit together, for values that are not finite and for negative grades. unread: features are not
+    read now, but by `check_features` when a ranker first wants them.
 
     >>> queries = Queries.from_arrays([[0.5, 1], [2, 0], [3, 1]], [0, 2, 1], qid=["b", "a", "b"])
     >>> queries
@@ -49,6 +50,8 @@ class Queries:
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     feature_names: tuple[str, ...] | None = None
     row_order: Ints = field(default_factory=lambda: np.arange(0))
+    unread: InitVar[bool] = False
+    _unread: bool = field(default=False, init=False, repr=False)
 
     @classmethod
     def from_arrays(
@@ -97,7 +100,7 @@ class Queries:
             row_order=rows,
         )
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, unread: bool) -> None:
         features = as_features(self.features)
         n, d = features.shape
         if n == 0 or d == 0:
@@ -130,9 +133,8 @@ class Queries:
             settled["relevance"] = frozen(column(self.relevance, n, "relevance", np.float64))
         for name, value in settled.items():
             object.__setattr__(self, name, value)
-        wrong = first_wrong_value(features, self.relevance, names)
-        if wrong is not None:
-            raise DataError(f"{self._place(wrong[0])}: {wrong[1]}")
+        object.__setattr__(self, "_unread", unread)
+        self._check_values(None if unread else features)
 
     def __len__(self) -> int:
         """The number m of queries."""
@@ -147,6 +149,13 @@ class Queries:
     def n_features(self) -> int:
         """The number d of features."""
         return int(self.features.shape[1])
+
+    def check_features(self) -> None:
+        """Raise DataError for the first feature that is not finite, if nobody has looked yet. Most have been looked at
+        when the queries were made; those of a large stored folder are when they are first used."""
+        if self._unread:
+            self._check_values(self.features)
+            object.__setattr__(self, "_unread", False)
 
     def query_of(self, row: int) -> int:
         """Which query holds a (grouped) row."""
@@ -183,16 +192,24 @@ class Queries:
 
     def with_(self, **changes: Any) -> "Queries":
         """The same queries with some fields replaced; arrays are in the grouped order, as the fields are."""
-        return replace(self, **changes)
+        kept = "features" not in changes  # what has been looked at is not looked at again
+        made = replace(self, **changes, unread=kept)
+        object.__setattr__(made, "_unread", kept and self._unread)
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A mapping proxy cannot be pickled, and arrays come back writable: build anew instead.
-        values = [getattr(self, name) for name in self.__dataclass_fields__]
+        values = [getattr(self, one.name) for one in fields(self) if one.init]
         return Queries, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
     def __repr__(self) -> str:
         """Counts, the range of sizes, the grades, the names of attributes."""
         return summary(self.features, self.offsets, self.relevance, tuple(self.attributes))
+
+    def _check_values(self, features: Features | None) -> None:
+        wrong = first_wrong_value(features, self.relevance, self.feature_names)
+        if wrong is not None:
+            raise DataError(f"{self._place(wrong[0])}: {wrong[1]}")
 
     def _place(self, row: int) -> str:
         """Where a (grouped) row comes from: the caller's row, its query and document."""

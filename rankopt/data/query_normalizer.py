@@ -9,12 +9,14 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankopt.all_or_nothing import AllOrNothing
 from rankopt.data.grouping import codes_of_ids, grouped
 from rankopt.data.normalisation import check_method, normalised_rows, shift_and_scale
+from rankopt.data.values import as_csr, is_sparse
 from rankopt.errors import DataError
 
 
-class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, AllOrNothing, BaseEstimator):
     """Normalise each feature within each query; `rankopt.data.normalisation` defines the methods.
 
     method: "sum", "zscore" or "minmax"; sparse X allows "sum" only.
@@ -81,7 +83,12 @@ class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool) -> NDArray[Any]:
         table: NDArray[Any] = validate_data(
-            self, X, reset=reset, dtype=[np.float64, np.float32], order="C", accept_sparse="csr"
+            self,
+            as_csr(X) if is_sparse(X) else X,
+            reset=reset,
+            dtype=[np.float64, np.float32],
+            order="C",
+            accept_sparse="csr",
         )
         check_method(table, self.method)
         return table

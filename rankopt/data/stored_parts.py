@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from hashlib import blake2b
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -11,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
+from rankopt.data.stored_files import SUMS, WORDS, sums_of
+from rankopt.data.stored_manifest import PLAIN
 from rankopt.data.values import is_sparse
 from rankopt.errors import DataError
 
 __all__ = ["Growing"]
-
-PLAIN = (str, int, float, bool)
-"""Types of ids and attributes that a manifest can hold."""
 
 
 class Growing:
@@ -33,6 +34,7 @@ class Growing:
         self.small: dict[str, list[NDArray[Any]]] = {"offsets": [], "relevance": [], "row_order": []}
         self.columns: dict[str, list[NDArray[Any]]] = {}
         self.files: dict[str, IO[bytes]] = {}
+        self.digests: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -45,6 +47,7 @@ class Growing:
         """Write the features of further queries and keep the rest."""
         first = self.first = self.first or part
         self._check(part, first)
+        part.check_features()
         for query in part.query_ids:
             if query in self.queries:
                 raise DataError(f"Query {query!r} is in two parts; rename one, or bring its documents together.")
@@ -73,10 +76,10 @@ class Growing:
         """What the manifest says of the folder, once the small arrays are written."""
         if self.first is None:
             raise DataError("There are no queries to store; give one part at least.")
-        np.save(self.folder / "offsets.npy", np.concatenate([[0], *self.small["offsets"]]))
-        np.save(self.folder / "row_order.npy", np.concatenate(self.small["row_order"]))
+        self._save("offsets.npy", np.concatenate([[0], *self.small["offsets"]]))
+        self._save("row_order.npy", np.concatenate(self.small["row_order"]))
         if self.small["relevance"]:
-            np.save(self.folder / "relevance.npy", np.concatenate(self.small["relevance"]))
+            self._save("relevance.npy", np.concatenate(self.small["relevance"]))
         wrong = next((name for name in self.ids if self.named and not isinstance(name, str | int | None)), None)
         if wrong is not None:
             raise DataError(f"Document id {wrong!r} cannot be stored because it is no number or word; rename it.")
@@ -95,10 +98,12 @@ class Growing:
     def _column(self, number: int, name: str) -> list[Any] | None:
         """Write an attribute to a file of its own, or return it as a list where it is no plain array."""
         values = np.concatenate(self.columns[name])
-        if values.dtype != object:
+        if values.dtype.kind in WORDS and values.dtype.itemsize:
             (self.folder / "attributes").mkdir(exist_ok=True)
-            np.save(self.folder / "attributes" / f"{number}.npy", values)
+            self._save(f"attributes/{number}.npy", values)
             return None
+        if values.dtype != object:
+            raise DataError(f"Attribute {name!r} is of {values.dtype}, no numbers or words; it cannot be stored.")
         listed = [list(v) if isinstance(v, tuple | list | set | frozenset) else v for v in values.tolist()]
         flat = (entry for value in listed for entry in (value if isinstance(value, list) else [value]))
         wrong = next((entry for entry in flat if entry is not None and not isinstance(entry, PLAIN)), None)
@@ -106,10 +111,28 @@ class Growing:
             raise DataError(f"Attribute {name!r} holds {wrong!r}, which is no number or word; it cannot be stored.")
         return listed
 
+    def write(self, name: str, content: bytes) -> None:
+        """Write a file and keep its digest."""
+        (self.folder / name).write_bytes(content)
+        self.digests[name] = blake2b(content)
+
+    def write_sums(self) -> None:
+        """Write the digests of all that was written: the last thing to do."""
+        (self.folder / SUMS).write_bytes(sums_of({name: known.hexdigest() for name, known in self.digests.items()}))
+
+    def _save(self, name: str, values: NDArray[Any]) -> None:
+        buffer = BytesIO()
+        np.save(buffer, values, allow_pickle=False)
+        self.write(name, buffer.getvalue())
+
     def _write(self, name: str, values: NDArray[Any]) -> None:
+        """Write further numbers to a file that grows."""
         if name not in self.files:
             self.files[name] = open(self.folder / name, "wb")  # noqa: SIM115 (closed at the end)
-        np.ascontiguousarray(values).tofile(self.files[name])
+            self.digests[name] = blake2b()
+        plain = np.ascontiguousarray(values)
+        plain.tofile(self.files[name])
+        self.digests[name].update(plain.data)
 
     def _check(self, part: Queries, first: Queries) -> None:
         """Raise DataError where a part does not go with the first."""

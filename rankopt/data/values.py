@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.entries import check_entries
 from rankopt.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -60,14 +61,11 @@ def is_sparse(features: Features) -> bool:
 def as_features(features: Any) -> Features:
     """Features as a C-contiguous array or canonical CSR; float32 and float64 are kept, whole numbers become float64.
 
-    The result may share memory with the argument. Raises DataError for anything that is no table of real numbers.
+    The result may share memory with the argument. Raises DataError for anything that is no table of real numbers, and
+    for a sparse matrix whose indices are not within its shape.
     """
     if is_sparse(features):
-        features = features.tocsr()
-        if not features.has_canonical_format:
-            features = features.copy()
-            features.sum_duplicates()
-        return features if features.dtype in (np.float32, np.float64) else features.astype(_real(features.dtype))
+        return _canonical(as_csr(features))
     if hasattr(features, "to_numpy"):
         features = features.to_numpy()
     table = np.asarray(features)
@@ -80,6 +78,32 @@ def as_features(features: Any) -> Features:
         raise DataError(f"features cannot be read as numbers: {error}; encode words as numbers first.") from None
 
 
+def as_csr(features: Features) -> Features:
+    """A sparse matrix as CSR of plain arrays, its indices checked before and after: see `check_entries`."""
+    check_entries(features)
+    table = features.tocsr()
+    if table is not features:
+        check_entries(table)
+    parts = (table.data, table.indices, table.indptr)
+    alike = table.indices.dtype == table.indptr.dtype and table.indices.dtype in (np.int32, np.int64)
+    if alike and all(part.flags.c_contiguous for part in parts):
+        return table
+    return type(table)(tuple(map(np.ascontiguousarray, parts)), shape=table.shape)
+
+
+def _canonical(table: Features) -> Features:
+    """CSR of real numbers, columns rising in each row."""
+    if table.dtype not in (np.float32, np.float64):
+        try:
+            table = table.astype(_real(table.dtype))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"features cannot be read as numbers: {error}; encode words as numbers first.") from None
+    if not table.has_canonical_format:
+        table = table.copy()
+        table.sum_duplicates()
+    return table
+
+
 def _real(dtype: Any) -> type[np.float64]:
     if dtype.kind == "c":
         raise DataError("features are complex numbers but scores are real; pass real and imaginary parts apart.")
@@ -87,11 +111,13 @@ def _real(dtype: Any) -> type[np.float64]:
 
 
 def frozen_features(features: Features) -> Features:
-    """Features that nobody can write to; copied where the caller could."""
+    """Features (of `as_features`) that nobody can write to; copied where the caller could."""
     if not is_sparse(features):
         return frozen(features)
     parts = (frozen(features.data), frozen(features.indices), frozen(features.indptr))
-    return type(features)(parts, shape=features.shape, copy=False)
+    made = type(features)(parts, shape=features.shape, copy=False)
+    made.has_canonical_format = True
+    return made
 
 
 def lent(features: Features) -> Features:

@@ -29,12 +29,17 @@ def save_model(model: Any, path: str | PathLike[str]) -> None:
     """Write a fitted ranker of `rankopt.rankers` to `path`; a file there is replaced in one step or stays whole.
 
     Raises ModelError when the model, a parameter or a fitted attribute is not data (callbacks, random generators,
-    pipelines), `sklearn.exceptions.NotFittedError` before fit, OSError when the file cannot be written.
+    pipelines) and when fitted attributes do not fit together, `sklearn.exceptions.NotFittedError` before fit, OSError
+    when the file cannot be written.
     """
     from sklearn.utils.validation import check_is_fitted
 
     name = _class_name(model)
     check_is_fitted(model)
+    try:
+        model._check_loaded()
+    except ModelError as error:
+        raise ModelError(f"This {name} cannot be saved, for it could not be loaded: {error} Fit it again.") from error
     encoder = Encoder()
     params = {
         key: encoder.encode(value, f"the parameter {key} of {name}")

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from rankopt.all_or_nothing import AllOrNothing
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.queries import Queries
 from rankopt.errors import ModelError
@@ -34,7 +35,7 @@ from rankopt.scorers.linear import linear_scores
 Floats = NDArray[np.float64]
 
 
-class LinearRanker(Shown, BaseEstimator):
+class LinearRanker(Shown, AllOrNothing, BaseEstimator):
     """Scores documents by `coefᵀ x`; a subclass says in `_fit` how coef is learned.
 
     Everywhere X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. Which rows belong to one query
@@ -92,11 +93,12 @@ class LinearRanker(Shown, BaseEstimator):
         attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
         both by rows), or a mapping from name to (N,) values.
         eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
-        named by `eval_qid` or `eval_group` as above. Raises DataError for data that cannot be used.
+        named by `eval_qid` or `eval_group` as above. Raises DataError for data that cannot be used. A fit that fails
+        leaves the ranker as it was.
         """
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
         weights = query_weights(queries, query_weight)
-        self.n_queries_ = len(queries)  # first: what an interrupted `_fit` leaves behind is whole
+        self.n_queries_ = len(queries)
         evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
         self._fit(queries, weights, evaluation)
         return self

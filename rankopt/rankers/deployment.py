@@ -17,6 +17,7 @@ from formulations.solving.solve import solve
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.greedy import Caps
 from rankopt.data.queries import Queries
+from rankopt.errors import DataError
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,7 +57,12 @@ class Deployment:
 
     def orders(self, scores: Floats) -> list[Ints]:
         """For each query its documents that are shown (counted within it), best first. Equal scores stay as they come
-        wherever no solver is needed."""
+        wherever no solver is needed. DataError unless there is a score for each document."""
+        if np.shape(scores) != (self.offsets[-1],):
+            raise DataError(
+                f"documents cannot be ranked by scores of shape {np.shape(scores)} because there are "
+                f"{self.offsets[-1]}; give one score a document."
+            )
         found = []
         for q, (start, stop) in enumerate(pairwise(self.offsets.tolist())):
             own, one = scores[start:stop], None if self.sets is None else self.sets[q]

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.errors import DataError
+
 Floats = NDArray[np.float64]
 
 SHOWN = 10
@@ -30,7 +32,13 @@ class Explanation:
 
     @classmethod
     def of(cls, features: tuple[str, ...], coef: Floats, x: Floats, y: Floats) -> "Explanation":
-        """Take the difference of the scores of `x` and `y` (both (d,)) apart."""
+        """Take the difference of the scores of `x` and `y` (both (d,)) apart. DataError for other widths."""
+        widths = [np.shape(one) for one in (coef, x, y)]
+        if widths != [(len(features),)] * 3:
+            raise DataError(
+                f"scores cannot be explained because {len(features)} features are named and the weights, x and y have "
+                f"the shapes {', '.join(map(str, widths))}; give the features that the weights were learnt on."
+            )
         terms = coef * (x - y)
         order = np.argsort(-np.abs(terms), kind="stable")
         columns = [column[order] for column in (terms, coef, x, y)]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from rankopt.data.queries import Queries
-from rankopt.data.values import lent
+from rankopt.data.values import as_csr, is_sparse, lent
 from rankopt.errors import DataError
 from rankopt.rankers.row_attributes import row_attributes
 
@@ -42,8 +42,11 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
             _note(ranker, X)
         else:
             _compare(ranker, X)
+        X.check_features()
         return X.features
     features, _ = without_qid_column(X)
+    if is_sparse(features):
+        features = as_csr(features)
     return validate_data(ranker, features, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
 
 

@@ -19,7 +19,7 @@ from formulations.solvers.solver import Solver, suits
 from rankopt.data.arrangement import Arrangement
 from rankopt.data.canonical import canonical
 from rankopt.engines import ended, engine_named
-from rankopt.errors import DataError, ModelError, OptimumAtStart, OptionError
+from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize import method_named
@@ -115,7 +115,7 @@ class OptimizedRanker(Pathed, LinearRanker):
         objective = self.objective(queries, weights)
         method = method_named(self.method, getattr(self, "random_state", None))
         start = objective.w0
-        if self.warm_start and hasattr(self, "coef_") and self.coef_.size == start.size:
+        if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == self._coef_shape():
             start = self.coef_.ravel()
         with ended(objective.risk.engine, isinstance(self.engine, str)), shown(self.verbose) as progress:
             begun, steps, keep = self._checkpointed(queries, weights, start, evaluation is not None)
@@ -125,7 +125,7 @@ class OptimizedRanker(Pathed, LinearRanker):
             outcome = train(objective, method, start, self.tol, clock, judge, begun, keep)
         self._keep(outcome, objective)
         if outcome.certificate.stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt("training was interrupted; the ranker holds the best weights so far")
+            raise Interrupted("training was interrupted; the ranker holds the best weights so far")
 
     def _checkpointed(
         self, queries: Queries, weights: Floats, start: Floats, judged: bool
@@ -167,7 +167,7 @@ class OptimizedRanker(Pathed, LinearRanker):
             warnings.warn(
                 f"the optimum is at w0, so the ranker orders as w0 does: {self._cures}",
                 OptimumAtStart,
-                stacklevel=4,
+                stacklevel=5,
             )
         if outcome.certificate.stop in (Stop.ITERATIONS, Stop.TIME, Stop.STALLED):
             cures = "scale the features" if outcome.certificate.stop is Stop.STALLED else "raise max_iter or time_limit"
@@ -175,7 +175,7 @@ class OptimizedRanker(Pathed, LinearRanker):
                 f"training stopped before the gap closed ({outcome.certificate}); {cures}, enlarge lam or accept a "
                 "larger tol",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _master(self) -> Solver | str:

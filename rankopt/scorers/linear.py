@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.threads import share
+from rankopt.scorers.widths import check_bounds, check_entries_fit, check_rows, check_slopes, check_weights
 
 __all__ = ["Linear", "linear_scores", "pair_sums", "parts_of", "row_scores", "row_sums"]
 
@@ -26,10 +27,14 @@ PART = 1 << 11
 
 @dataclass(frozen=True, eq=False)
 class Linear:
-    """s_i = ⟨features[rows[i]], w⟩: document i has row rows[i] of the table."""
+    """s_i = ⟨features[rows[i]], w⟩: document i has row rows[i] of the table. DataError for rows that it has not."""
 
     features: Any
     rows: Ints
+
+    def __post_init__(self) -> None:
+        if self.features is not None:
+            check_rows(self.rows, self.features.shape[0])
 
     @property
     def dimensions(self) -> int:
@@ -67,7 +72,10 @@ def row_scores(features: Any, rows: Ints, w: Floats, turns: Ints | None = None) 
 
     turns: an order in which the documents are visited, a permutation of 0 ... N - 1. It changes no score; where it
         follows the rows as they lie in memory, it saves up to two thirds of the time.
+    Raises DataError where w has another width than the features. Rows, and the columns of a CSR table, are trusted:
+    `Linear` and `Queries` check them once.
     """
+    check_weights(w, features.shape[1])
     scores = np.empty(rows.size)
     turns = np.arange(rows.size) if turns is None else turns
     w = np.ascontiguousarray(w, dtype=np.float64)
@@ -88,7 +96,10 @@ def row_scores(features: Any, rows: Ints, w: Floats, turns: Ints | None = None) 
 
 
 def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
-    """(P, d) Σ r[i] × features[rows[i]] over each part bounds[p] <= i < bounds[p + 1]."""
+    """(P, d) Σ r[i] × features[rows[i]] over each part bounds[p] <= i < bounds[p + 1]. DataError where r has not an
+    entry for each of the rows, or a part ends beyond them."""
+    check_slopes(r, rows.size)
+    check_bounds(bounds, rows.size)
     parts = bounds.size - 1
     sums = np.empty((parts, features.shape[1]))
     some = _parts_at_once(rows, parts)
@@ -114,6 +125,9 @@ def pair_sums(features: Any, rows: Ints, r: Floats, other: Floats, bounds: Ints)
         return row_sums(features, rows, r, bounds), row_sums(features, rows, other, bounds)
     from rankopt.scorers.dense_products import dense_pair_sums, dense_sums_in_numpy
 
+    check_slopes(r, rows.size)
+    check_slopes(other, rows.size)
+    check_bounds(bounds, rows.size)
     table, parts = np.ascontiguousarray(features), bounds.size - 1
     if not dense_pair_sums.pays(2 * rows.size * table.shape[1]):
         return dense_sums_in_numpy(table, rows, r, bounds), dense_sums_in_numpy(table, rows, other, bounds)
@@ -133,6 +147,7 @@ def _parts_at_once(rows: Ints, parts: int) -> int:
 
 def _entries(features: Any) -> tuple[Any, Any, Any]:
     """Values, columns and bounds of rows of a CSR table."""
+    check_entries_fit(features)
     return features.data, features.indices, features.indptr
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.scorers.linear import Linear, linear_scores
+from rankopt.scorers.widths import check_slots, check_weights
 
 __all__ = ["Slots", "slot_scores"]
 
@@ -35,9 +36,12 @@ class Slots:
         return Slots(self.linear.with_features(features), self.slots)
 
     def scores(self, w: Floats, first: int, last: int) -> Floats:
+        check_weights(w, self.dimensions, self.slots)
         return np.stack([self.linear.scores(own, first, last) for own in w.reshape(self.slots, -1)], axis=1)
 
     def pull(self, slopes: tuple[Floats, ...], bounds: Ints) -> tuple[Floats, ...]:
+        for r in slopes:
+            check_slots(r, self.slots)
         by_slot = [
             self.linear.pull(tuple(np.ascontiguousarray(r[:, j]) for r in slopes), bounds) for j in range(self.slots)
         ]

@@ -31,6 +31,7 @@ def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
         raise DataError(
             f"{file} cannot be written because these queries have no grades; add them by with_(relevance=)."
         )
+    queries.check_features()
     text = "".join(_lines(queries, queries.relevance)).encode()
     Path(file).write_bytes(gzip.compress(text, mtime=0) if file.endswith(".gz") else text)
 

@@ -1,0 +1,165 @@
+"""The files of a folder of stored queries, read without trust: regular files, of the size and kind that is expected.
+
+A FIFO would wait for ever, a device give what it likes; sizes are compared before a byte is read, so nothing that a
+file says of itself can claim memory that the file does not fill.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from rankopt.errors import DataError
+
+__all__ = ["SUMS", "WORDS", "StoredFiles", "sums_of"]
+
+SUMS = "B2SUMS"
+"""Digests of all other files, BLAKE2b with 512 bits, in the format of `b2sum`: `b2sum -c B2SUMS` checks them too."""
+
+WORDS = "biufcSUmM"
+"""Kinds of attributes that can be a file of their own: numbers, words and times."""
+
+LINE = re.compile(r"([0-9a-f]{128})  ([A-Za-z0-9_./]+)")
+NPY = re.compile(
+    rb"\x93NUMPY\x01\x00(?P<size>..)"
+    rb"\{'descr': '(?P<kind>[<>|][biufcSUmM]\d{1,9}(\[\w{1,9}\])?)', 'fortran_order': (False|True), "
+    rb"'shape': \((?P<count>\d{1,19}),\), \} *\n",
+    re.DOTALL,
+)
+"""The header of a vector as numpy writes it. numpy's own parser evaluates what it finds."""
+CHUNK = 1 << 20
+HEADER = 4096
+"""Bytes that the header of an array may have."""
+LARGEST_TEXT = 1 << 32
+"""Bytes that a file of text may have."""
+LAST_CHARACTER = 0x10FFFF
+
+
+class StoredFiles:
+    """The files at `path`. sums: name → digest, None where an earlier version wrote the folder without.
+
+    Every method raises DataError that names the file. What is read whole is compared with its digest; what is mapped
+    is when `compare` is called.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sums: dict[str, str] | None = None
+        if os.path.lexists(path / SUMS):
+            self.sums = self._listed(self._content(SUMS, CHUNK))
+
+    def size(self, name: str) -> int:
+        """Bytes of a file."""
+        with self._opened(name) as file:
+            return os.fstat(file.fileno()).st_size
+
+    def content(self, name: str, largest: int = LARGEST_TEXT) -> bytes:
+        """A file of at most so many bytes, whole."""
+        content = self._content(name, largest)
+        self._compare(name, blake2b(content).hexdigest())
+        return content
+
+    def array(self, name: str, count: int, kinds: str = "", dtype: DTypeLike | None = None) -> NDArray[Any]:
+        """A vector of `count` numbers (words, times) from a plain npy file: of this type, or of one of these kinds."""
+        size = self.size(name)
+        with self._opened(name) as file:
+            begin = NPY.match(file.read(HEADER))
+        if begin is None or begin.end() != 10 + int.from_bytes(begin["size"], "little"):
+            raise self.damaged(name, "it is no npy file of a vector")
+        try:
+            kind = np.dtype(begin["kind"].decode("ascii"))
+        except (TypeError, ValueError, OverflowError) as error:
+            raise self.damaged(name, f"its entries are of no type ({error})") from error
+        if begin["count"] != b"%d" % count:
+            raise self.damaged(name, f"it has {begin['count'].decode('ascii')} entries instead of {count}")
+        wanted = kind.kind in kinds and kind.itemsize > 0 if dtype is None else kind == np.dtype(dtype)
+        if not wanted:
+            needed = "numbers, words or times" if dtype is None else str(np.dtype(dtype))
+            raise self.damaged(name, f"its entries are {kind}, not {needed}")
+        start = begin.end()
+        if size != start + count * kind.itemsize:
+            raise self.damaged(name, f"{size} bytes are not {count} entries of {kind}")
+        content = self.content(name, size)
+        if len(content) != size:
+            raise self.damaged(name, "it changes while it is read")
+        array: NDArray[Any] = np.frombuffer(content, dtype=kind, offset=start)
+        if not (array.flags.aligned and kind.isnative):
+            array = array.astype(kind.newbyteorder("="))
+        if kind.kind == "U" and array.view(np.uint32).max() > LAST_CHARACTER:
+            raise self.damaged(name, "it holds what is no character")
+        return array
+
+    def mapped(self, name: str, dtype: DTypeLike, count: int) -> NDArray[Any]:
+        """`count` numbers of a bare file, mapped into memory and not read."""
+        size, wanted = self.size(name), count * np.dtype(dtype).itemsize
+        if size != wanted:
+            raise self.damaged(name, f"it has {size} bytes instead of {wanted}")
+        return np.memmap(self.path / name, dtype=dtype, mode="r", shape=(count,)) if count else np.zeros(0, dtype=dtype)
+
+    def compare(self, names: Iterable[str]) -> None:
+        """Read the files and compare them with their digests, where the folder has any."""
+        for name in names if self.sums is not None else ():
+            digest = blake2b()
+            with self._opened(name) as file:
+                while chunk := file.read(CHUNK):
+                    digest.update(chunk)
+            self._compare(name, digest.hexdigest())
+
+    def check_listed(self, names: Iterable[str]) -> None:
+        """Raise DataError unless there are digests of just these files."""
+        if self.sums is not None and set(names) != self.sums.keys():
+            differing = ", ".join(sorted(set(names) ^ self.sums.keys()))
+            raise self.damaged(SUMS, f"it lists other files than the folder has ({differing})")
+
+    def damaged(self, name: str, why: str) -> DataError:
+        """The error of a file that cannot be used."""
+        return DataError(
+            f"{self.path / name} cannot be used because {why}. It was damaged, or not written by `store`: "
+            "fetch the folder again, or store its data again."
+        )
+
+    def _compare(self, name: str, digest: str) -> None:
+        if self.sums is not None and self.sums.get(name) != digest:
+            why = "it has no digest in" if name not in self.sums else "its content is not that of its digest in"
+            raise self.damaged(name, f"{why} {SUMS}")
+
+    def _content(self, name: str, largest: int) -> bytes:
+        with self._opened(name) as file:
+            size = os.fstat(file.fileno()).st_size
+            if size > largest:
+                raise self.damaged(name, f"it has {size} bytes, more than {largest}")
+            return file.read(size)
+
+    def _opened(self, name: str) -> BinaryIO:
+        """The file, open; asked first what it is, for to open a FIFO or a device may wait or do things."""
+        try:
+            if S_ISREG(os.stat(self.path / name).st_mode):
+                return open(self.path / name, "rb")
+        except FileNotFoundError:
+            raise DataError(
+                f"{self.path} holds no stored queries: {name} is missing; write it by `store`, or fetch it again."
+            ) from None
+        except (OSError, ValueError) as error:
+            raise self.damaged(name, f"it cannot be read ({error})") from error
+        raise self.damaged(name, "it is no regular file")
+
+    def _listed(self, content: bytes) -> dict[str, str]:
+        lines = content.decode("ascii", errors="replace").splitlines()
+        found = [LINE.fullmatch(line) for line in lines]
+        sums = {line[2]: line[1] for line in found if line is not None}
+        if len(sums) != len(lines) or content[-1:] != b"\n":
+            raise self.damaged(SUMS, "it is no list of digests")
+        return sums
+
+
+def sums_of(digests: Mapping[str, str]) -> bytes:
+    """The text of `B2SUMS`."""
+    return "".join(f"{digests[name]}  {name}\n" for name in sorted(digests)).encode("ascii")
