@@ -108,8 +108,8 @@ def test_a_run_that_lacks_judged_queries_is_refused_or_cut(tmp_path):
         (b"1 Q0 a 1 0.5 t\n\n1 Q0 a 2 0.4 t\n", "line 3: document 'a' stands twice in query '1'"),
         (b"1 Q0 a 1 high t\n", "line 1: 'high' is not a number"),
         (b"1 Q0 a 1 nan t\n", "line 1: 'nan' is not a number"),
-        (b"1 Q0 \xff 1 2 t\n", "cannot be read as text"),
-        (b"\x1f\x8bnot gzip", "cannot be read as text"),
+        (b"1 Q0 a 1 3 t\n1 Q0 \xff 1 2 t\n", "line 2: byte 0xff in column 6 is not text"),
+        (b"\x1f\x8bnot gzip", "cannot be unpacked beyond line 1"),
     ],
 )
 def test_a_bad_run_is_refused_with_file_and_line(tmp_path, text, message):
