@@ -15,6 +15,12 @@ from rankopt.data.text import is_text
 
 Ints = NDArray[np.int64]
 
+HARDEST = 1 << 16
+"""Numbers of a text that may be left to Python's `float`; with more it is read line by line."""
+
+SHORTEST_LINE, SHORTEST_ENTRY = len("1 qid:1\n"), len(" 1:1")
+"""Bytes of a line of data, and of an entry with the blank before it."""
+
 NEWLINE, RETURN, TAB, BLANK, HASH, COLON, EQUALS, DELETE = 10, 13, 9, 32, 35, 58, 61, 127
 SPANS = nb.int64[:, ::1]
 
@@ -112,6 +118,8 @@ def _scan(
                     if at < 0 or np.isnan(missing):
                         return failed
                 elif state != EXACT:
+                    if hards == len(hard):
+                        return failed
                     hard[hards, 0], hard[hards, 1], hard[hards, 2] = entries, begin, at
                     hards += 1
                 columns[entries], values[entries] = index - 1, value
@@ -153,12 +161,13 @@ def parse_bytes(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, in
     size = len(text)
     if not text.endswith(b"\n"):
         text += b"\n"
-    count, colons = text.count(b"\n"), text.count(b":")
-    grades, values = np.empty(count), np.empty(colons)
+    count = min(text.count(b"\n"), size // SHORTEST_LINE + 1)
+    most = min(text.count(b":"), size // SHORTEST_ENTRY + 1)
+    grades, values = np.empty(count), np.empty(most)
     bounds, lines, starts = (np.empty(count + 1, dtype=np.int64) for _ in range(3))
-    columns = np.empty(colons, dtype=np.int32)
+    columns = np.empty(most, dtype=np.int32)
     qids, documents = np.empty((count, 2), dtype=np.int64), np.empty((count, 2), dtype=np.int64)
-    hard = np.empty((colons, 3), dtype=np.int64)
+    hard = np.empty((min(most, HARDEST), 3), dtype=np.int64)
     rows, entries, queries, hards = _scan(
         np.frombuffer(text, dtype=np.uint8), np.nan if rules.missing is None else rules.missing, rules.width,
         *powers_of_ten(), grades, bounds, columns, values, lines, starts, qids, documents, hard,
@@ -187,6 +196,12 @@ def parse_bytes(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, in
         lines,
         starts,
         names,
-        [text[begin:end].decode() if begin >= 0 else None for begin, end in documents[:rows].tolist()],
+        _documents(text, documents[:rows]),
         size,
     )
+
+
+def _documents(text: bytes, spans: Ints) -> list[str | None]:
+    if not len(spans) or spans.max() < 0:
+        return [None] * len(spans)
+    return [text[begin:end].decode() if begin >= 0 else None for begin, end in spans.tolist()]
