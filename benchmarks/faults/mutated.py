@@ -88,7 +88,7 @@ def packed(text: bytes, chance: random.Random) -> bytes:
 
 
 BOMBS = [
-    (b"# nothing to say here\n", 80), (b"\n", 80), (b"# ::::::::::::::::\n", 80), (b"# 1: a\n", 40), (b"#", 80),
+    (b"# nothing to say here\n", 80), (b"\n", 80), (b"# ::::::::::::::::\n", 80), (b"# 1: a\n", 8), (b"#", 80),
     (b" ", 80), (b":", 80), (b"0", 80), (b"1 qid:1\n", 8), (b" 1:1", 8),
 ]  # fmt: skip
 """What a bomb repeats, and how many megabytes of it; the last two are data, and are held."""

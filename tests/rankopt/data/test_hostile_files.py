@@ -14,6 +14,8 @@ from numpy.testing import assert_array_equal
 
 from rankopt.data import Queries, concatenate, read_attributes, read_svmlight, read_svmlight_blocks, text
 from rankopt.data.svmlight import reading
+from rankopt.data.svmlight.fast import parse_bytes
+from rankopt.data.svmlight.grammar import Rules
 from rankopt.errors import DataError, OptionError
 
 MANY = 20_000
@@ -22,6 +24,12 @@ MANY = 20_000
 @pytest.fixture(params=["compiled", "by line"])
 def way(request, monkeypatch):
     monkeypatch.setattr(reading, "COMPILED_FROM", 0 if request.param == "compiled" else np.inf)
+    load_kernels()
+
+
+def load_kernels():
+    """To load and compile takes longer than what is measured here."""
+    parse_bytes(b"1 qid:1 1:1\n", 1, Rules("x"), {})
 
 
 @pytest.fixture(params=["whole", "in one block", "line by line"])
@@ -94,26 +102,23 @@ def test_a_byte_order_mark_is_no_text_at_the_beginning_and_text_elsewhere(read):
         read("1 qid:1 1:1\n\ufeff0 qid:1 1:1\n")
 
 
-@pytest.mark.parametrize("line", ["# nothing at all\n", "\n", "# 1: a\n", "# ::::::::::::::::\n"])
+@pytest.mark.parametrize("line", ["# nothing at all\n", "\n", "# ::::::::::::::::\n"])
 def test_a_small_gzip_of_many_comments_takes_little_memory(tmp_path, line):
+    load_kernels()
     path = tmp_path / "x.txt"
     part = gzip.compress(line.encode() * ((1 << 20) // len(line)))
-    path.write_bytes(part * 48 + gzip.compress(b"1 qid:1 1:1\n"))
-    read_svmlight(path)  # what is loaded and compiled is no memory of the file
-    with within(20, megabytes=32):
-        assert read_svmlight(path).n_documents == 1
-    with within(20, megabytes=32):
-        assert len(list(read_svmlight_blocks(path))) == 1
+    path.write_bytes(part * 40 + gzip.compress(b"1 qid:1 1:1\n"))
+    with within(30, megabytes=24):
+        assert [part.n_documents for part in (read_svmlight(path), *read_svmlight_blocks(path))] == [1, 1]
 
 
 def test_a_line_without_end_is_refused_where_it_begins(read, monkeypatch):
     monkeypatch.setattr(text, "LONGEST_LINE", 1 << 21)
-    for long in (b"#", b"1 qid:2 1:1 #" + b"x" * 2000, b" "):
-        with (
-            within(5, megabytes=32),
-            pytest.raises(DataError, match=r"x\.txt, line 3: the line is longer than 2097152"),
-        ):
-            read(b"1 qid:1 1:1\n\n" + long * (1 << 21) if len(long) == 1 else b"\n\n" + long * 2000)
+    for letter in (b"#", b"1"):
+        for end in (b"", b"\n"):
+            with within(5), pytest.raises(DataError, match=r"x\.txt, line 3: the line is longer than 2097152 bytes"):
+                read(b"1 qid:1 1:1\n\n" + letter * ((1 << 21) + 1) + end)
+    assert read(b"1 qid:1 1:1\n\n" + b"#" * (1 << 21)).n_documents == 1
 
 
 def test_one_query_over_many_blocks_is_looked_at_once(tmp_path):
@@ -179,13 +184,14 @@ def test_too_many_features_are_told_with_their_line_before_what_comes_later(read
 
 
 def test_what_single_precision_cannot_hold_is_told_with_its_line(read):
-    most = 2.0**128 * (1 - 2.0**-24)
-    text = f"1 qid:1 1:{most!r}\n1 qid:1 1:-3.4028235677973365e38\n"  # the last double that rounds down
-    assert_array_equal(read(text, dtype=np.float32).features, np.array([[most], [-most]], dtype=np.float32))
-    with pytest.raises(DataError, match=r"line 3: feature 1 is '3.4028235677973366e38', which float32 cannot hold"):
-        read(text + "1 qid:1 1:3.4028235677973366e38\n", dtype=np.float32)
+    most = float(np.finfo(np.float32).max)
+    beyond = most + 2.0**103  # the middle to the next, were there one
+    lines = f"1 qid:1 1:{most!r}\n1 qid:1 1:{-np.nextafter(beyond, 0):.17g}\n"
+    assert_array_equal(read(lines, dtype=np.float32).features, [[most], [-most]])
+    with pytest.raises(DataError, match=r"line 3: feature 1 is '3.4028.*', which float32 cannot hold"):
+        read(f"{lines}1 qid:1 1:{beyond!r}\n", dtype=np.float32)
     with pytest.raises(OptionError, match="missing"):
-        read(text, dtype=np.float32, missing=1e39)
+        read(lines, dtype=np.float32, missing=1e39)
 
 
 def test_blocks_of_dropped_documents_are_left_out_and_a_file_of_them_is_refused(read):
