@@ -23,6 +23,7 @@ A file with a key `matrix` states that matrix and nothing else.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -39,6 +40,8 @@ from formulations.sets.words import WORDS, taken
 
 __all__ = ["read_statement"]
 
+DEEP = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){50}""")
+
 KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint"}
 
 
@@ -49,10 +52,7 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     raises (Infeasible for an empty set) as it is; OSError when the file cannot be read.
     """
     file = fspath(path)
-    try:
-        stated = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidProblem(f"{file} is no TOML: {error}") from None
+    stated = _stated(file)
     if "matrix" in stated:
         _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
         return _numbers(file, "matrix", stated["matrix"], 2)
@@ -60,7 +60,10 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     for name in ("documents", "positions"):
         if name not in stated:
             raise InvalidProblem(f"{file} does not say how many {name} there are; write {name} = 6")
-    admissible = RankingSet(stated["documents"], stated["positions"])
+    try:
+        admissible = RankingSet(stated["documents"], stated["positions"])
+    except InvalidProblem as error:
+        raise InvalidProblem(f"{file}: {error}") from None
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
@@ -69,6 +72,27 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
         reader.add(number, _table(file, f"constraint {number}", constraint))
     profit = _profit(file, stated)
     return reader.admissible if profit is None else ConstrainedRanking(profit, reader.admissible)
+
+
+def _stated(file: str) -> dict[str, Any]:
+    try:
+        text = Path(file).read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise InvalidProblem(f"{file}, line {line} is no TOML: {error.reason}; save the file as UTF-8") from None
+    if DEEP.search(text):  # the reader of Python takes memory quadratic in the dots of a key
+        raise InvalidProblem(f"{file} cannot be read because a key has dozens of dots; no key needs more than one")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidProblem(f"{file} is no TOML: {error}") from None
+    except RecursionError:
+        raise InvalidProblem(
+            f"{file} cannot be read because its arrays or tables stand too deep in one another"
+        ) from None
+    except ValueError:  # Python reads no integers of more than some thousand digits
+        line = max(enumerate(text.split("\n"), 1), key=lambda numbered: len(numbered[1]))[0]
+        raise InvalidProblem(f"{file}, line {line}: a whole number has too many digits; shorten it") from None
 
 
 def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
@@ -127,7 +151,7 @@ class _Reader:
             self.admissible = self.admissible.say(kinds[0], stated[kinds[0]], **given)
         except FormulationError as error:
             raise InvalidProblem(f"{place}: {error}") from None
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise InvalidProblem(f"{place}: {kinds[0]} = {stated[kinds[0]]!r} cannot be read ({error})") from None
 
     def _value(self, place: str, key: str, value: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -103,17 +102,16 @@ def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
     """One score a line in the order of the data file, as scores grouped by query."""
     import numpy as np
 
+    from rankopt.data.svmlight.grammar import NUMBER
+    from rankopt.data.text import clipped, text_lines
     from rankopt.errors import DataError
 
     values = []
-    for number, line in enumerate(Path(path).read_text(encoding="utf-8", errors="replace").splitlines(), 1):
-        try:
-            value = float(line)
-        except ValueError:
-            value = float("nan")
-        if not np.isfinite(value):
-            raise DataError(f"{path}, line {number}: {line[:40]!r} is no finite number; write one score a line.")
-        values.append(value)
+    for number, line in text_lines(path):
+        word = line.strip()
+        if not NUMBER.fullmatch(word) or not np.isfinite(float(word)):
+            raise DataError(f"{path}, line {number}: {clipped(line)!r} is no finite number; write one score a line.")
+        values.append(float(word))
     if len(values) != queries.n_documents:
         raise DataError(f"{path} has {len(values)} scores for {queries.n_documents} documents; write one for each.")
     return np.array(values)[queries.row_order]

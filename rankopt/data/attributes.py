@@ -2,20 +2,23 @@
 
 qid,docid,site,year
 q17,GX008-86-4444840,a.org,2004
+
+Plain or gzip, UTF-8.
 """
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Hashable, Iterator
 from io import StringIO
 from os import PathLike, fspath
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
+from rankopt.data.text import check_text, is_text, text_blocks
 from rankopt.errors import DataError
 
 QID, DOCUMENT = "qid", "docid"
@@ -23,6 +26,9 @@ QID, DOCUMENT = "qid", "docid"
 
 WHOLE = re.compile("-?(?:0|[1-9][0-9]{0,17})")  # '007' is a name
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+
+WIDEST = 100
+"""How many times the letters of its words an array of strings may have; else they stay objects."""
 
 Key = tuple[str, str]
 
@@ -65,15 +71,11 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
 
 def _table(file: str, columns: list[str] | None) -> tuple[list[str], Iterator[tuple[int, Key, list[str]]]]:
     """The names of the attributes, and line number, key and values of each line."""
-    try:
-        text = Path(file).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise DataError(f"{file}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8 text.") from None
-    reader = csv.reader(StringIO(text, newline=""), strict=True)
+    reader = csv.reader(_rows(file), strict=True)
     header = [name.strip() for name in _next(file, reader)]
+    counts = Counter(header)
     for name in (QID, DOCUMENT, *(columns or ())):
-        if header.count(name) != 1:
+        if counts[name] != 1:
             known = ", ".join(map(repr, header)) or "none"
             raise DataError(f"{file}, line 1: the column {name!r} is needed once; the columns are {known}.")
     names = [name for name in header if name not in (QID, DOCUMENT)] if columns is None else list(columns)
@@ -83,14 +85,24 @@ def _table(file: str, columns: list[str] | None) -> tuple[list[str], Iterator[tu
 
 
 def _lines(file: str, reader: Any, header: list[str], names: list[str]) -> Iterator[tuple[int, Key, list[str]]]:
-    qid, document = header.index(QID), header.index(DOCUMENT)
-    places = [header.index(name) for name in names]
+    place_of = {name: place for place, name in enumerate(header)}
+    qid, document = place_of[QID], place_of[DOCUMENT]
+    places = [place_of[name] for name in names]
     while fields := _next(file, reader):
         if len(fields) != len(header):
             raise DataError(
                 f"{file}, line {reader.line_num}: {len(fields)} fields but the header has {len(header)}; mend the line."
             )
         yield reader.line_num, (fields[qid].strip(), fields[document].strip()), [fields[place] for place in places]
+
+
+def _rows(file: str) -> Iterator[str]:
+    """The lines of the file with their ends, as `csv` wants them."""
+    for first, text in text_blocks(file):
+        if not is_text(text.replace(b"\r", b"")):
+            for number, line in enumerate(text.split(b"\n"), start=first):
+                check_text(line.replace(b"\r", b" "), f"{file}, line {number}")
+        yield from StringIO(text.decode(), newline="")
 
 
 def _next(file: str, reader: Any) -> list[str]:
@@ -123,4 +135,8 @@ def _typed(words: list[str]) -> NDArray[Any]:
         return np.array([int(word) for word in words], dtype=np.int64)
     if all(map(NUMBER.fullmatch, words)) and np.isfinite(values := np.array([float(word) for word in words])).all():
         return values
-    return np.array(words) if all(words) else np.array([word or None for word in words], dtype=object)
+    if not all(words):
+        return np.array([word or None for word in words], dtype=object)
+    # An array of strings is as wide as its longest: one long word among many short would make it out of proportion.
+    wide = len(words) * max(map(len, words)) > WIDEST * sum(map(len, words))
+    return np.array(words, dtype=object if wide else np.str_)

@@ -8,7 +8,7 @@ n - 1, ..., 1 in the score column: trec_eval compares scores in single precision
 """
 
 import gzip
-import zlib
+import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -18,9 +18,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from rankopt.data.svmlight.grammar import NUMBER
+from rankopt.data.text import clipped, text_lines
 from rankopt.errors import DataError
 from rankopt.evaluation.judged import descending_text, vector
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row
+
+RUN, QRELS = "query Q0 document rank score tag", "query 0 document grade"
+"""The columns of a line."""
+INFINITE = re.compile(rb"[+-]?(?i:inf|infinity)")
+WHOLE = re.compile(rb"[+-]?[0-9]++")
+
+Key = tuple[str, str]
+"""Query and document."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,22 +55,13 @@ class Qrels:
 
 def read_run(path: str | PathLike[str]) -> Run:
     """Read a run. DataError naming file and line for what is not one."""
-    return Run(*_grouped(_fields(path, "query Q0 document rank score tag"), value=4, whole=False))
+    return Run(*_grouped((where, key, _score(where, word)) for where, key, word in _fields(path, RUN, value=4)))
 
 
 def read_qrels(path: str | PathLike[str], *, negative: float | None = None) -> Qrels:
     """Read qrels. Some collections mark junk by negative grades: `negative` is what these count, None refuses them."""
-    qrels = Qrels(*_grouped(_fields(path, "query 0 document grade"), value=3, whole=True))
-    below = qrels.relevance < 0
-    if np.any(below):
-        row = int(np.argmax(below))
-        if negative is None:
-            raise DataError(
-                f"{fspath(path)}: document {qrels.document_ids[row]!r} has the grade {qrels.relevance[row]:g}; "
-                "say what negative grades count, as in negative=0."
-            )
-        qrels.relevance[below] = negative
-    return qrels
+    fields = _fields(path, QRELS, value=3)
+    return Qrels(*_grouped((where, key, _grade(where, key, word, negative)) for where, key, word in fields))
 
 
 def write_run(
@@ -124,41 +125,51 @@ def _write(path: str | PathLike[str], text: str) -> None:
     Path(path).write_bytes(gzip.compress(content, mtime=0) if fspath(path).endswith(".gz") else content)
 
 
-def _fields(path: str | PathLike[str], columns: str) -> Iterator[tuple[str, list[str]]]:
-    """Where it stands and its columns, for every line that is not blank."""
-    content = Path(path).read_bytes()
-    try:
-        text = (gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content).decode()
-    except (EOFError, OSError, zlib.error, UnicodeDecodeError) as error:
-        raise DataError(f"{fspath(path)} cannot be read as text: {error}; it is damaged or of another kind.") from error
+def _fields(path: str | PathLike[str], columns: str, value: int) -> Iterator[tuple[str, Key, bytes]]:
+    """Where it stands, query and document, and the word of column `value`, for every line that is not blank."""
     wanted, empty = len(columns.split()), True
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in text_lines(path):
         found = line.split()
+        where = f"{fspath(path)}, line {number}"
         if found and len(found) != wanted:
-            raise DataError(f"{fspath(path)}, line {number}: {len(found)} columns, but a line is '{columns}'.")
+            raise DataError(f"{where}: {len(found)} columns, but a line is '{columns}'.")
         if found:
             empty = False
-            yield f"{fspath(path)}, line {number}", found
+            yield where, (found[0].decode(), found[2].decode()), found[value]
     if empty:
         raise DataError(f"{fspath(path)} is empty; a line is '{columns}'.")
 
 
-def _grouped(
-    lines: Iterator[tuple[str, list[str]]], value: int, *, whole: bool
-) -> tuple[tuple[str, ...], tuple[str, ...], Floats, Ints]:
+def _score(where: str, word: bytes) -> float:
+    if NUMBER.fullmatch(word) or INFINITE.fullmatch(word):
+        return float(word)
+    raise DataError(f"{where}: {clipped(word)!r} is not a number; mend the line.")
+
+
+def _grade(where: str, key: Key, word: bytes, negative: float | None) -> float:
+    grade = float(word) if WHOLE.fullmatch(word) else np.nan
+    if not np.isfinite(grade):
+        raise DataError(f"{where}: {clipped(word)!r} is not a whole number; mend the line.")
+    if grade >= 0:
+        return grade
+    if negative is None:
+        raise DataError(
+            f"{where}: document {key[1]!r} has the grade {grade:g}; say what negative grades count, as in negative=0."
+        )
+    return negative
+
+
+def _grouped(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], tuple[str, ...], Floats, Ints]:
     """Queries, documents, values and offsets, in order of first appearance."""
     queries: dict[str, dict[str, float]] = {}
-    for where, columns in lines:
-        documents = queries.setdefault(columns[0], {})
-        if columns[2] in documents:
-            raise DataError(f"{where}: document {columns[2]!r} stands twice in query {columns[0]!r}; remove one.")
-        try:
-            documents[columns[2]] = float(int(columns[value])) if whole else float(columns[value])
-        except (ValueError, OverflowError):
-            documents[columns[2]] = np.nan
-        if np.isnan(documents[columns[2]]):
-            kind = "a whole number" if whole else "a number"
-            raise DataError(f"{where}: {columns[value]!r} is not {kind}; mend the line.")
+    for where, (query, document), value in rows:
+        documents = queries.setdefault(query, {})
+        if document in documents:
+            raise DataError(
+                f"{where}: document {clipped(document.encode())!r} stands twice in query {clipped(query.encode())!r}; "
+                "remove one."
+            )
+        documents[document] = value
     numbers: Sequence[float] = [number for documents in queries.values() for number in documents.values()]
     offsets = np.concatenate([[0], np.cumsum([len(documents) for documents in queries.values()])]).astype(np.int64)
     names = tuple(name for documents in queries.values() for name in documents)

@@ -1,21 +1,22 @@
 """LETOR / SVMlight files larger than memory: read in blocks of whole queries."""
 
-import gzip
-import zlib
 from collections.abc import Iterator
-from os import PathLike, fspath
-from typing import IO, Any, cast
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from rankopt.data.queries import Queries
-from rankopt.data.svmlight.reader import queries_of_text
-from rankopt.errors import DataError
+from rankopt.data.svmlight.parsed import Parsed, joined
+from rankopt.data.svmlight.reader import queries_of
+from rankopt.data.svmlight.reading import Reading
+from rankopt.data.text import BLOCK as READ
+from rankopt.errors import DataError, OptionError
 
 __all__ = ["read_svmlight_blocks"]
 
 BLOCK = 1 << 26
-"""Bytes of text that are read at a time."""
+"""Bytes of text of a block of queries."""
 
 
 def read_svmlight_blocks(
@@ -30,67 +31,47 @@ def read_svmlight_blocks(
 ) -> Iterator[Queries]:
     """The queries of a file (plain or gzip), some at a time: as `read_svmlight`, of about `block` bytes of text each.
 
-    n_features: by default what the first block has; a greater index later in the file is an error that says so.
+    n_features: by default what the header or else the first block has; a greater index later in the file is an error
+    that says so. A query is in one block however long it is, and one that comes back in a later block is an error.
     """
-    file = fspath(path)
-    for first_line, text in _texts(file, block):
-        queries = queries_of_text(
-            text,
-            file,
-            missing=missing,
-            unjudged=unjudged,
-            dtype=dtype,
-            sparse=sparse,
-            n_features=n_features,
-            first_line=first_line,
-        )
-        n_features = queries.n_features
-        yield queries
+    if not (isinstance(block, int | np.integer) and block >= 1):
+        raise OptionError(f"block cannot be {block!r}; it is a number of bytes from 1.")
+    if sparse not in (True, False):
+        raise OptionError(f"sparse cannot be {sparse!r} because all blocks are of one kind; it is True or False.")
+    reading = Reading(path, missing, unjudged, dtype, n_features, min(block, READ))
+    return _blocks(reading, unjudged, dtype, sparse, block)
 
 
-def _texts(file: str, block: int) -> Iterator[tuple[int, bytes]]:
-    """Texts of whole queries, each with the number of its first line."""
-    line, held = 1, b""
-    with _opened(file) as stream:
-        while True:
-            try:
-                more = stream.read(block)
-            except (EOFError, OSError, zlib.error) as error:
-                raise DataError(f"{file} cannot be read: {error}; it is damaged or cut short, get it again.") from None
-            if not more:
-                break
-            held += more
-            cut = _last_query(held)
-            if cut:
-                yield line, held[:cut]
-                line += held.count(b"\n", 0, cut)
-                held = held[cut:]
-    if held or line == 1:
-        yield line, held
+def _blocks(reading: Reading, unjudged: float | str | None, dtype: Any, sparse: bool, block: int) -> Iterator[Queries]:
+    d, names, empty = 0, None, True
+    for parsed in _whole_queries(reading, block):
+        greatest, line = parsed.greatest()
+        if d == 0:
+            names = reading.header.names(reading.n_features or greatest, reading.n_features)
+            d = reading.n_features or (len(names) if names else greatest)
+        if greatest > d:
+            raise DataError(
+                f"{reading.file}, line {line}: feature {greatest} but the first block has {d}; say "
+                f"n_features={greatest} or more."
+            )
+        if unjudged != "drop" or parsed.grades.max() >= 0:
+            yield queries_of(parsed, reading, d, names, unjudged, dtype, sparse)
+            empty = False
+    if empty:
+        raise DataError(f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; judge some.")
 
 
-def _opened(file: str) -> IO[bytes]:
-    with open(file, "rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    return cast(IO[bytes], gzip.open(file, "rb")) if packed else open(file, "rb")
-
-
-def _last_query(text: bytes) -> int:
-    """Where the last query of a text begins that may go on beyond its end; 0 where that is the only one."""
-    end = text.rfind(b"\n") + 1
-    last, begin = None, end
-    while begin:
-        start = text.rfind(b"\n", 0, begin - 1) + 1
-        query = _query(text[start:begin])
-        if query is not None:
-            if last is not None and query != last:
-                return begin
-            last = query
-        begin = start
-    return 0
-
-
-def _query(line: bytes) -> bytes | None:
-    """The word that names the query of a line; None for a line without data."""
-    words = line.partition(b"#")[0].split(None, 2)
-    return words[1] if len(words) > 1 else None
+def _whole_queries(reading: Reading, block: int) -> Iterator[Parsed]:
+    """Parsed lines of whole queries, each line looked at once however many blocks its query is long."""
+    held: list[Parsed] = []
+    size = 0
+    for parsed in reading:
+        if size + parsed.size >= block and parsed.qids and (held or parsed.starts[-1]):
+            before, parsed = parsed.cut()
+            if before.grades.size:
+                held.append(before)
+            yield joined(held)
+            held, size = [], 0
+        held.append(parsed)
+        size += parsed.size
+    yield joined(held)

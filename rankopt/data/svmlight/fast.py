@@ -1,6 +1,6 @@
 """The LETOR / SVMlight format read by compiled code: the same result as `lines`, or none.
 
-Anything unusual makes it give up, and then `lines` says what is wrong and where.
+Whatever `grammar` refuses makes it give up, and then `lines` says what is wrong and where.
 """
 
 import numba as nb
@@ -9,12 +9,17 @@ from numpy.typing import NDArray
 
 from formulations.compiled import compiled
 from rankopt.data.svmlight.decimals import EXACT, NINE, NONE, TABLE, TEXT, ZERO, Bytes, Floats, number_at, powers_of_ten
-from rankopt.data.svmlight.lines import LARGEST_INDEX, Parsed
+from rankopt.data.svmlight.grammar import INDEX_DIGITS, Rules
+from rankopt.data.svmlight.parsed import Parsed
+from rankopt.data.text import is_text
 
 Ints = NDArray[np.int64]
 
-HARDEST = 4096
-"""Numbers of a file that may be left to Python's `float`; more make the file unusual."""
+HARDEST = 1 << 16
+"""Numbers of a text that may be left to Python's `float`; with more it is read line by line."""
+
+SHORTEST_LINE, SHORTEST_ENTRY = len("1 qid:1\n"), len(" 1:1")
+"""Bytes of a line of data, and of an entry with the blank before it."""
 
 NEWLINE, RETURN, TAB, BLANK, HASH, COLON, EQUALS, DELETE = 10, 13, 9, 32, 35, 58, 61, 127
 SPANS = nb.int64[:, ::1]
@@ -48,27 +53,29 @@ def _after(text: Bytes, at: int, word: bytes, fold: int) -> int:
 
 @compiled(
     nb.types.UniTuple(nb.int64, 4)(
-        TEXT, nb.float64, TABLE, TABLE, nb.float64[::1], nb.int64[::1], nb.int32[::1], nb.float64[::1], nb.int64[::1],
-        SPANS, SPANS, SPANS,
+        TEXT, nb.float64, nb.int64, TABLE, TABLE, nb.float64[::1], nb.int64[::1], nb.int32[::1], nb.float64[::1],
+        nb.int64[::1], nb.int64[::1], SPANS, SPANS, SPANS,
     )
 )  # fmt: skip
 def _scan(
-    text: Bytes, missing: float, high: Floats, low: Floats, grades: Floats, bounds: Ints, columns: NDArray[np.int32],
-    values: Floats, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
+    text: Bytes, missing: float, width: int, high: Floats, low: Floats, grades: Floats, bounds: Ints,
+    columns: NDArray[np.int32], values: Floats, lines: Ints, starts: Ints, qids: Ints, documents: Ints, hard: Ints,
 ) -> tuple[int, int, int, int]:  # fmt: skip
-    """Fill the arrays; how many rows, entries, queries and hard numbers there are. No rows: it gave up.
+    """Fill the arrays; how many rows, entries, queries and hard numbers there are; -1 rows: it gave up.
 
-    text ends with a newline. missing: NaN refuses missing values. qids, documents: where names begin and end in the
-    text, -1 for no document. hard: entry, begin and end of each number that Python must read.
+    text ends with a newline. missing: NaN refuses missing values. lines: the newlines before each row. qids,
+    documents: where names begin and end in the text, -1 for no document. hard: entry, begin and end of each number that
+    Python must read.
     """
-    rows, entries, queries, hards = 0, 0, 0, 0
-    failed = (0, 0, 0, 0)
+    rows, entries, queries, hards, line = 0, 0, 0, 0, 0
+    failed = (-1, 0, 0, 0)
     bounds[0] = 0
     at = 0
     while at < text.size:
         at = _skip(text, at)
         if text[at] == NEWLINE:
             at += 1
+            line += 1
             continue
         data = text[at] != HASH
         if data:
@@ -98,10 +105,10 @@ def _scan(
             while text[at] != NEWLINE and text[at] != HASH:
                 index = 0
                 begin = at
-                while ZERO <= text[at] <= NINE and index <= LARGEST_INDEX:
+                while ZERO <= text[at] <= NINE and at - begin < INDEX_DIGITS:
                     index = 10 * index + (text[at] - ZERO)
                     at += 1
-                if begin == stopped or text[at] != COLON or not last < index <= LARGEST_INDEX:
+                if begin == stopped or text[at] != COLON or not last < index <= width:
                     return failed
                 begin = at + 1
                 value, at, state = number_at(text, begin, high, low)
@@ -140,44 +147,61 @@ def _scan(
             return failed
         at += 1
         if data:
+            lines[rows] = line
             rows += 1
             bounds[rows] = entries
+        line += 1
     return rows, entries, queries, hards
 
 
-def parse_bytes(text: bytes, missing: float | None) -> Parsed | None:
-    """What `lines.parse_lines` returns, or None where the text is unusual in any way.
-
-    Negative grades are returned as they are.
-    """
+def parse_bytes(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, int]) -> Parsed | None:
+    """What `lines.parse_lines` returns, or None where that finds fault; then `seen` is as it was."""
+    if not text.isascii() and not is_text(text):
+        return None
+    size = len(text)
     if not text.endswith(b"\n"):
         text += b"\n"
-    if not text.isascii():
-        try:
-            text.decode()
-        except UnicodeDecodeError:
-            return None
-    lines, colons = text.count(b"\n"), text.count(b":")
-    grades, values = np.empty(lines), np.empty(colons)
-    bounds, starts = np.empty(lines + 1, dtype=np.int64), np.empty(lines, dtype=np.int64)
-    columns = np.empty(colons, dtype=np.int32)
-    qids, documents = np.empty((lines, 2), dtype=np.int64), np.empty((lines, 2), dtype=np.int64)
-    hard = np.empty((HARDEST, 3), dtype=np.int64)
+    count = min(text.count(b"\n"), size // SHORTEST_LINE + 1)
+    most = min(text.count(b":"), size // SHORTEST_ENTRY + 1)
+    grades, values = np.empty(count), np.empty(most)
+    bounds, lines, starts = (np.empty(count + 1, dtype=np.int64) for _ in range(3))
+    columns = np.empty(most, dtype=np.int32)
+    qids, documents = np.empty((count, 2), dtype=np.int64), np.empty((count, 2), dtype=np.int64)
+    hard = np.empty((min(most, HARDEST), 3), dtype=np.int64)
     rows, entries, queries, hards = _scan(
-        np.frombuffer(text, dtype=np.uint8), np.nan if missing is None else missing, *powers_of_ten(), grades, bounds,
-        columns, values, starts, qids, documents, hard,
+        np.frombuffer(text, dtype=np.uint8), np.nan if rules.missing is None else rules.missing, rules.width,
+        *powers_of_ten(), grades, bounds, columns, values, lines, starts, qids, documents, hard,
     )  # fmt: skip
+    if rows < 0:
+        return None
     for entry, begin, end in hard[:hards].tolist():
         values[entry] = float(text[begin:end])
-    names = [text[begin:end] for begin, end in qids[:queries].tolist()]
-    if rows == 0 or len(set(names)) != queries or not np.isfinite(values[hard[:hards, 0]]).all():
+    grades, values, lines = grades[:rows].copy(), values[:entries].copy(), lines[:rows] + first_line
+    if entries and not (-rules.limit < values.min() and values.max() < rules.limit):
         return None
+    if rows and grades.min() < 0 and not rules.negative:
+        return None
+    names = [text[begin:end] for begin, end in qids[:queries].tolist()]
+    starts = starts[:queries].copy()
+    if names and names[0] == next(reversed(seen), None):  # it goes on
+        names, starts = names[1:], starts[1:]
+    if len(set(names)) < len(names) or not seen.keys().isdisjoint(names):
+        return None
+    seen.update(zip(names, lines[starts].tolist(), strict=True))
     return Parsed(
-        grades[:rows],
-        bounds[: rows + 1],
-        columns[:entries],
-        values[:entries],
-        starts[:queries],
+        grades,
+        bounds[: rows + 1].copy(),
+        columns[:entries].copy(),
+        values,
+        lines,
+        starts,
         names,
-        [text[begin:end] if begin >= 0 else None for begin, end in documents[:rows].tolist()],
+        _documents(text, documents[:rows]),
+        size,
     )
+
+
+def _documents(text: bytes, spans: Ints) -> list[str | None]:
+    if not len(spans) or spans.max() < 0:
+        return [None] * len(spans)
+    return [text[begin:end].decode() if begin >= 0 else None for begin, end in spans.tolist()]

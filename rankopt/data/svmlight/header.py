@@ -9,36 +9,74 @@ Numbered comments that do not name every feature of the data are taken for what 
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
+from rankopt.data.text import clipped
 from rankopt.errors import DataError
 
-NUMBERED = re.compile(r"#\s*(?:feature\s+)?([0-9]+)\s*[:=\s]\s*(\S.*)", re.IGNORECASE)
-LISTED = re.compile(r"#\s*features?[ _]names?\s*[:=]\s*(.+)", re.IGNORECASE)
+__all__ = ["Header", "header_lines"]
+
+DATA = re.compile(rb"\n[ \t]*+[^# \t\r\n]")
+NAMES = re.compile(
+    rb"\n[ \t]*+#[ \t]*+(?:"
+    rb"(?P<listed>features?[ _]names?[ \t]*+[:=])|"
+    rb"(?:feature[ \t]++)?(?P<number>[0-9]{1,10})(?:[ \t]*+[:=](?=[ \t]*+[^ \t\r\n])|[ \t]++(?=[^\r\n]))"
+    rb")([^\n]*+)",
+    re.IGNORECASE,
+)
+"""Both begin with the end of the line before, which is found faster than the beginning of a line."""
 
 
-def header_names(text: bytes, file: str, greatest: int) -> list[str] | None:
-    """The names of features 1, ..., d, or None where the header does not name all up to the greatest.
+class Header:
+    """What the comments before the data say; `take` is given the text block by block until it is `done`."""
 
-    Raises DataError where a name comes twice.
-    """
-    numbered: dict[int, str] = {}
-    for line in _comments(text):
-        listed = LISTED.fullmatch(line)
-        if listed:
-            return _distinct(listed[1].split(), file)
-        entry = NUMBERED.fullmatch(line)
-        if entry:
-            numbered[int(entry[1])] = entry[2].strip()
-    if len(numbered) < max(greatest, 1) or sorted(numbered) != list(range(1, len(numbered) + 1)):
-        return None
-    return _distinct([numbered[index] for index in sorted(numbered)], file)
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.done = False
+        self.listed: list[str] | None = None
+        self.numbered: dict[int, tuple[str, int]] = {}
+
+    def take(self, text: bytes, first_line: int) -> None:
+        """Read on, to the first line of data."""
+        text = b"\n" + text
+        data = DATA.search(text)
+        end = data.start() if data else len(text)
+        number, counted = first_line - 1, 0
+        for found in NAMES.finditer(text, 0, end):
+            number += text.count(b"\n", counted, found.start() + 1)
+            counted = found.start() + 1
+            words = found[3].decode(errors="replace").strip()
+            if found["listed"] and words:
+                self.listed = _distinct(((name, number) for name in words.split()), f"{self.file}, line ")
+                break
+            if found["number"] and words:
+                self.numbered[int(found["number"])] = words, number
+        self.done = data is not None or self.listed is not None
+
+    def names(self, greatest: int, n_features: int | None) -> list[str] | None:
+        """The names of features 1, ..., d, or None where the header does not name all.
+
+        These are all up to `n_features` where that is given, else to the greatest of the data. Raises DataError where a
+        name comes twice, and where there are more, or in one line fewer, than n_features.
+        """
+        names = self.listed
+        if names is None:
+            count = len(self.numbered)
+            if count < max(greatest, 1) or min(self.numbered) != 1 or max(self.numbered) != count:
+                return None
+            names = _distinct((self.numbered[index] for index in range(1, count + 1)), f"{self.file}, line ")
+        if n_features is not None and len(names) != n_features:
+            raise DataError(
+                f"{self.file}: the header names {len(names)} features but n_features is {n_features}; leave n_features "
+                "out."
+            )
+        return names
 
 
 def header_lines(names: tuple[str, ...]) -> Iterator[str]:
-    """The lines that `header_names` reads back. Raises DataError for a name that a line cannot hold."""
-    for index, name in enumerate(_distinct(list(names), "The header"), start=1):
+    """The lines that `Header` reads back. Raises DataError for a name that a line cannot hold."""
+    for index, name in enumerate(_distinct(((name, "") for name in names), "The header"), start=1):
         if name != name.strip() or not name or not name.isprintable():
             raise DataError(
                 f"Feature name {name!r} cannot be written; use printable characters, no blanks at its ends."
@@ -46,22 +84,10 @@ def header_lines(names: tuple[str, ...]) -> Iterator[str]:
         yield f"# {index}: {name}\n"
 
 
-def _comments(text: bytes) -> Iterator[str]:
-    """The comment lines before the first line of data."""
-    start = 0
-    while start < len(text):
-        stop = text.find(b"\n", start)
-        stop = len(text) if stop < 0 else stop
-        line = text[start:stop].strip()
-        if line and not line.startswith(b"#"):
-            return
-        if line:
-            yield line.decode()
-        start = stop + 1
-
-
-def _distinct(names: list[str], file: str) -> list[str]:
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise DataError(f"{file} names two features {repeated[0]!r}; give each its own name.")
-    return names
+def _distinct(names: Any, place: str) -> list[str]:
+    known: dict[str, None] = {}
+    for name, number in names:
+        if name in known:
+            raise DataError(f"{place}{number} names two features {clipped(name.encode())!r}; give each its own name.")
+        known[name] = None
+    return list(known)

@@ -1,157 +1,108 @@
-"""The LETOR / SVMlight format, one line at a time: the reference, and the one that finds what is wrong and where.
+"""The LETOR / SVMlight format read line by line, by the patterns of `grammar`: the reference, for files of any kind."""
 
-    grade qid:QUERY INDEX:VALUE INDEX:VALUE ... # docid = DOCUMENT ...
-
-Indices count from 1 and rise strictly; an index left out is the value 0. Numbers are decimal. The lines of a query
-stand together. Blank lines and lines of comment only are skipped.
-"""
-
-import re
-from collections.abc import Hashable
-from dataclasses import dataclass
+from array import array
 from math import isfinite
+from operator import lt
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.errors import DataError
+from rankopt.data.svmlight.faults import fault
+from rankopt.data.svmlight.grammar import COMMENT, DOCUMENT, LINE, MISSING, Rules, are_entries
+from rankopt.data.svmlight.parsed import Parsed
+from rankopt.data.text import check_text, is_text
 
-NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-DOCUMENT = re.compile(rb"#[ \t]*docid[ \t]*=[ \t]*([^ \t]+)")
-CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
-MISSING = (b"nan", b"null")
-"""Words for a missing value, in any case; LETOR writes NULL."""
-LARGEST_INDEX = 2**31 - 1
+__all__ = ["parse_lines"]
 
 
-@dataclass(frozen=True)
-class Parsed:
-    """N lines: grades (N,), row r holds entries bounds[r]:bounds[r + 1] of columns (from 0) and values (nnz,).
+def parse_lines(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, int]) -> Parsed:
+    """Read every line; raises DataError naming file and line for the first that breaks the format.
 
-    `starts`: the first row of each of the m queries; `qids`: their names as bytes; `documents`: N names or None each.
+    first_line: the number in the file of the first line of the text. seen: the queries before, the last of which may go
+    on, with the line that each began in; those of this text are added.
     """
-
-    grades: NDArray[np.float64]
-    bounds: NDArray[np.int64]
-    columns: NDArray[np.int32]
-    values: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    qids: list[bytes]
-    documents: list[bytes | None]
-
-
-def query_name(token: bytes) -> Hashable:
-    """A query id: an integer where it is written as Python writes integers, else a string."""
-    text = token.decode()
-    return int(text) if re.fullmatch("0|-?[1-9][0-9]{0,17}", text) else text
-
-
-def parse_lines(text: bytes, file: str, missing: float | None, unjudged: Any, first_line: int = 1) -> Parsed:
-    """Read every line strictly; raises DataError naming file and line for the first that breaks the format.
-
-    missing: the value of `nan` and `NULL`, None to refuse them. unjudged: None refuses negative grades.
-    first_line: the number in the file of the first line of the text.
-    """
-    grades: list[float] = []
-    bounds, columns, values, starts = [0], [], [], []
-    seen: dict[bytes, int] = {}
-    documents: list[bytes | None] = []
-    current = None
+    grades, values = array("d"), array("d")
+    columns, bounds, lines, starts = array("i"), array("q", [0]), array("q"), array("q")
+    qids: list[bytes] = []
+    documents: list[str | None] = []
+    current = next(reversed(seen), None)
+    row = _Row(rules)
+    clean = is_text(text)
     for number, line in enumerate(text.split(b"\n"), start=first_line):
-        where = f"{file}, line {number}"
-        tokens, comment = _tokens(line.removesuffix(b"\r"), where)
-        if not tokens:
-            continue
-        grades.append(_grade(tokens[0], unjudged, where))
-        qid = _qid(tokens, where)
-        if qid != current:
-            if qid in seen:
-                raise DataError(
-                    f"{where}: query {qid.decode()!r} comes back, it began in line {seen[qid]} and other queries stand "
-                    "between. The lines of a query stand together: sort the file by query, or use Queries.from_arrays."
-                )
+        line = line.removesuffix(b"\r")
+        if not clean:
+            check_text(line, f"{rules.file}, line {number}")
+        found = LINE.fullmatch(line)
+        if found is None:
+            if COMMENT.fullmatch(line):
+                continue
+            raise fault(line, number, rules, seen)
+        grade, qid, entries, comment = found.groups()
+        grades.append(float(grade))
+        new = qid != current
+        if not row.read(entries) or not _is_grade(grades[-1], rules) or (new and qid in seen):
+            raise fault(line, number, rules, seen)
+        if new:
+            starts.append(len(lines))
+            qids.append(qid)
             seen[qid] = number
-            starts.append(len(documents))
             current = qid
-        last = 0
-        for token in tokens[2:]:
-            index, value = _entry(token, last, missing, where)
-            columns.append(index - 1)
-            values.append(value)
-            last = index
+        columns.extend(row.columns)
+        values.extend(row.values)
         bounds.append(len(values))
-        named = DOCUMENT.match(comment)
-        documents.append(named[1] if named else None)
-    if not grades:
-        raise DataError(f"{file} is empty: it has no line of data.")
+        lines.append(number)
+        named = DOCUMENT.match(comment) if comment else None
+        documents.append(named[1].decode() if named else None)
     return Parsed(
-        np.array(grades),
-        np.array(bounds, dtype=np.int64),
-        np.array(columns, dtype=np.int32),
-        np.array(values, dtype=np.float64),
-        np.array(starts, dtype=np.int64),
-        list(seen),
+        _array(grades, np.float64),
+        _array(bounds, np.int64),
+        _array(columns, np.int32),
+        _array(values, np.float64),
+        _array(lines, np.int64),
+        _array(starts, np.int64),
+        qids,
         documents,
+        len(text),
     )
 
 
-def _tokens(line: bytes, where: str) -> tuple[list[bytes], bytes]:
-    """The words of a line before its comment, and the comment."""
-    wrong = CONTROL.search(line)
-    place = wrong.start() if wrong else None
-    try:
-        line.decode()
-    except UnicodeDecodeError as error:
-        place = error.start
-    if place is not None:
-        raise DataError(
-            f"{where}: byte 0x{line[place]:02x} in column {place + 1} is not text; save the file as plain UTF-8."
-        )
-    words, sign, comment = line.partition(b"#")
-    return words.split(), sign + comment
+class _Row:
+    """Columns and values of a line. Most lines name the features of the line before, which are kept."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.rules = rules
+        self.indices: list[bytes] = []
+        self.columns = array("i")
+        self.values: list[float] = []
+
+    def read(self, entries: bytes) -> bool:
+        """Whether these are entries."""
+        if not are_entries(entries):
+            return False
+        if b"n" in entries or b"N" in entries:
+            if self.rules.missing is None:
+                return False
+            entries = MISSING.sub(repr(float(self.rules.missing)).encode(), entries)
+        words = entries.replace(b":", b" ").split()
+        self.values = [*map(float, words[1::2])]
+        indices = words[::2]
+        if indices != self.indices:
+            columns = [int(index) - 1 for index in indices]
+            if columns and not (_rise([-1, *columns]) and columns[-1] < self.rules.width):
+                return False
+            self.indices, self.columns = indices, array("i", columns)
+        limit = self.rules.limit
+        return not self.values or (-limit < min(self.values) and max(self.values) < limit)
 
 
-def _grade(token: bytes, unjudged: Any, where: str) -> float:
-    word = token.decode()
-    if not NUMBER.fullmatch(token) or not isfinite(float(token)):
-        raise DataError(f"{where}: the grade is {word!r}. Lines begin with a finite number: give the document a grade.")
-    if float(token) < 0 and unjudged is None:
-        raise DataError(
-            f"{where}: the grade is {word}. Grades are >= 0: read with unjudged=0 if it means not relevant, or with "
-            "unjudged='drop' to leave such documents out."
-        )
-    return float(token)
+def _rise(columns: list[int]) -> bool:
+    return all(map(lt, columns, columns[1:]))
 
 
-def _qid(tokens: list[bytes], where: str) -> bytes:
-    if len(tokens) < 2 or not tokens[1].startswith(b"qid:") or tokens[1] == b"qid:":
-        raise DataError(
-            f"{where}: no 'qid:' follows the grade. Rankings need the query of each document: write 'grade qid:QUERY "
-            "1:value ...', or give the sizes of the queries to Queries.from_arrays(group=)."
-        )
-    return tokens[1][4:]
+def _is_grade(value: float, rules: Rules) -> bool:
+    return isfinite(value) and (value >= 0 or rules.negative)
 
 
-def _entry(token: bytes, last: int, missing: float | None, where: str) -> tuple[int, float]:
-    """The index, above `last`, and the value of one entry."""
-    head, colon, tail = token.partition(b":")
-    if not colon or not head.isdigit():
-        raise DataError(f"{where}: {token.decode()!r} is no entry; entries are 'index:value', a whole number first.")
-    index, word = int(head), tail.decode()
-    if index == 0:
-        raise DataError(f"{where}: feature index 0. Indices count from 1: add 1 to the indices of the whole file.")
-    if index > LARGEST_INDEX:
-        raise DataError(f"{where}: feature index {index} is beyond {LARGEST_INDEX}; number the features from 1.")
-    if index <= last:
-        what = "comes twice" if index == last else f"comes after feature {last}"
-        raise DataError(f"{where}: feature {index} {what}. Indices rise strictly in a line: sort them, each once.")
-    if NUMBER.fullmatch(tail) and isfinite(value := float(tail)):
-        return index, value
-    if tail.lower() in MISSING:
-        if missing is not None:
-            return index, missing
-        cure = "impute it, or read with missing=0.0"
-    else:
-        cure = "repair the value"
-    raise DataError(f"{where}: feature {index} is {word!r}. Rankings need finite features: {cure}.")
+def _array(values: "array[Any]", kind: type[np.generic]) -> NDArray[Any]:
+    return np.array(values, dtype=kind) if values else np.zeros(0, dtype=kind)

@@ -1,31 +1,24 @@
-"""LETOR / SVMlight files: queries in, queries out, bit for bit.
+"""LETOR / SVMlight files: queries in, bit for bit what was written.
 
     # 1: BM25 of the title
     2 qid:q17 1:0.5 2:1e-3 # docid = GX008-86-4444840
 
-Plain or gzip (of one or several members), UTF-8, lines ending in LF or CR LF. `lines` states the format.
+Plain or gzip (of one or several members), UTF-8, lines ending in LF or CR LF. `grammar` states the format.
 """
 
-import codecs
-import gzip
-import zlib
-from os import PathLike, fspath
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from rankopt.data.queries import Queries
-from rankopt.data.svmlight.header import header_names
-from rankopt.data.svmlight.lines import Parsed, parse_lines, query_name
-from rankopt.data.values import Features, sealed
-from rankopt.errors import DataError, OptionError
+from rankopt.data.svmlight.grammar import query_name
+from rankopt.data.svmlight.parsed import Parsed, joined
+from rankopt.data.svmlight.reading import Reading
+from rankopt.data.svmlight.table import check_sparse, features_of
+from rankopt.errors import DataError
 
-SPARSE_BELOW = 0.1
-"""With sparse="auto": features are CSR where a smaller part of them is written in the file."""
-
-COMPILED_FROM = 2**18
-"""Bytes of text from which compiled code is worth loading."""
+__all__ = ["queries_of", "read_svmlight"]
 
 
 def read_svmlight(
@@ -45,95 +38,41 @@ def read_svmlight(
     n_features: the number d of features; by default the number of names in the header, else the greatest index.
 
     Query ids are integers where the file writes integers, else strings; document ids are strings. Raises DataError
-    naming file and line; a missing file is Python's own FileNotFoundError.
+    naming file and line; a missing file is Python's own FileNotFoundError. Memory follows what the file holds, not what
+    it unpacks to or counts up to: an array that is mostly what the file does not say is refused.
     """
-    file = fspath(path)
-    return queries_of_text(
-        _text(file), file, missing=missing, unjudged=unjudged, dtype=dtype, sparse=sparse, n_features=n_features
-    )
+    check_sparse(sparse)
+    reading = Reading(path, missing, unjudged, dtype, n_features)
+    parsed = joined(list(reading))
+    greatest, _ = parsed.greatest()
+    names = reading.header.names(n_features or greatest, n_features)
+    d = n_features or (len(names) if names else greatest)
+    if unjudged == "drop" and parsed.grades.max() < 0:
+        raise DataError(f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; judge some.")
+    return queries_of(parsed, reading, d, names, unjudged, dtype, sparse)
 
 
-def queries_of_text(
-    text: bytes,
-    file: str,
-    *,
-    missing: float | None,
+def queries_of(
+    parsed: Parsed,
+    reading: Reading,
+    d: int,
+    names: list[str] | None,
     unjudged: float | str | None,
     dtype: Any,
     sparse: bool | str,
-    n_features: int | None,
-    first_line: int = 1,
 ) -> Queries:
-    """The queries of a text that begins with this line of the file; the options are those of `read_svmlight`."""
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise OptionError(f"dtype cannot be {dtype!r}; it is float64 or float32.")
-    if missing is not None and not np.isfinite(missing):
-        raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
-    parsed = _parsed(text, file, missing, unjudged, first_line)
-    greatest = int(parsed.columns.max(initial=-1)) + 1
-    names = header_names(text, file, greatest)
-    d = _width(greatest, names, n_features, file)
+    """The queries of these lines, of d features; the options are those of `read_svmlight`."""
+    greatest, line = parsed.greatest()
+    if d == 0:
+        raise DataError(f"{reading.file}: no line has a feature; write 'grade qid:QUERY 1:value ...'.")
     ids = np.empty(parsed.starts.size, dtype=object)
     ids[:] = [query_name(token) for token in parsed.qids]
+    where = None if reading.n_features else f"{reading.file}, line {line}: feature {greatest}"
     return Queries.from_arrays(
-        _features(parsed, d, np.dtype(dtype), sparse),
+        features_of(parsed, d, np.dtype(dtype), sparse, where),
         parsed.grades,
         qid=np.repeat(ids, np.diff(np.append(parsed.starts, parsed.grades.size))),
-        documents=None if not any(parsed.documents) else [d and d.decode() for d in parsed.documents],
+        documents=None if not any(parsed.documents) else parsed.documents,
         feature_names=names,
         unjudged=unjudged,
     )
-
-
-def _text(file: str) -> bytes:
-    """The bytes of a file, unpacked."""
-    text = Path(file).read_bytes()
-    if text[:2] == b"\x1f\x8b":
-        try:
-            text = gzip.decompress(text)
-        except (EOFError, OSError, zlib.error) as error:
-            raise DataError(f"{file} cannot be unpacked: {error}; it is damaged or cut short, get it again.") from None
-    return text.removeprefix(codecs.BOM_UTF8)
-
-
-def _parsed(text: bytes, file: str, missing: float | None, unjudged: Any, first_line: int) -> Parsed:
-    """Large texts by compiled code; small ones, and whatever it finds odd, line by line."""
-    if len(text) >= COMPILED_FROM:
-        from rankopt.data.svmlight.fast import parse_bytes
-
-        parsed = parse_bytes(text, missing)
-        if parsed is not None and (unjudged is not None or not (parsed.grades < 0).any()):
-            return parsed
-    return parse_lines(text, file, missing, unjudged, first_line)
-
-
-def _width(greatest: int, names: list[str] | None, n_features: int | None, file: str) -> int:
-    """The number d of features, by the caller's word, the header or the greatest index."""
-    d = n_features if n_features is not None else len(names) if names is not None else greatest
-    if names is not None and len(names) != d:
-        raise DataError(f"{file}: the header names {len(names)} features but n_features is {d}; leave n_features out.")
-    if greatest > d:
-        said = "n_features" if n_features is not None else "the header"
-        raise DataError(f"{file}: a line has feature {greatest} but {said} says there are {d}; raise or mend it.")
-    if d == 0:
-        raise DataError(f"{file}: no line has a feature; write 'grade qid:QUERY 1:value ...'.")
-    return d
-
-
-def _features(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str) -> Features:
-    """The table (N, d) of all entries, read-only."""
-    n = parsed.grades.size
-    values = parsed.values.astype(dtype, copy=False)
-    for array in (values, parsed.columns, parsed.bounds):
-        sealed(array)
-    if sparse not in (True, False, "auto"):
-        raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
-    if sparse is True or (sparse == "auto" and values.size < SPARSE_BELOW * n * d):
-        from scipy.sparse import csr_array
-
-        return csr_array((values, parsed.columns, parsed.bounds), shape=(n, d))
-    if values.size == n * d:  # rising indices, so each line has them all
-        return values.reshape(n, d)
-    table = np.zeros((n, d), dtype=dtype)
-    table[np.repeat(np.arange(n), np.diff(parsed.bounds)), parsed.columns] = values
-    return sealed(table)

@@ -84,7 +84,7 @@ def test_a_column_is_what_all_its_words_are(read, words, kind):
         ([LINES[0], "7,b,x.org"], r"line 2: 3 fields but the header has 5"),
         ([LINES[0], '7,b,"x.org,1,1'], "line 2: this is no CSV"),
         ([], "the columns are none"),
-        (b"qid,docid\n7,caf\xe9\n", "line 2: byte 0xe9 is not UTF-8"),
+        (b"qid,docid\n7,caf\xe9\n", "line 2: byte 0xe9 in column 6 is not text"),
     ],
 )
 def test_errors_name_file_and_line(read, lines, message):

@@ -100,7 +100,7 @@ def test_an_error_in_a_later_block_names_its_line(tmp_path):
     with pytest.raises(DataError, match="line 5: feature 1 is 'nan'"):
         list(read_svmlight_blocks(path, block=10))
     path.write_text("1 qid:1 1:0.5\n0 qid:2 1:2 2:3\n0 qid:3 1:1\n", encoding="utf-8")
-    with pytest.raises(DataError, match="feature 2 but n_features says there are 1"):
+    with pytest.raises(DataError, match=r"data\.txt, line 2: feature 2 but the first block has 1; say n_features=2"):
         list(read_svmlight_blocks(path, block=10))
     path.write_text("", encoding="utf-8")
     with pytest.raises(DataError, match="empty"):

@@ -108,8 +108,8 @@ def test_a_run_that_lacks_judged_queries_is_refused_or_cut(tmp_path):
         (b"1 Q0 a 1 0.5 t\n\n1 Q0 a 2 0.4 t\n", "line 3: document 'a' stands twice in query '1'"),
         (b"1 Q0 a 1 high t\n", "line 1: 'high' is not a number"),
         (b"1 Q0 a 1 nan t\n", "line 1: 'nan' is not a number"),
-        (b"1 Q0 \xff 1 2 t\n", "cannot be read as text"),
-        (b"\x1f\x8bnot gzip", "cannot be read as text"),
+        (b"1 Q0 a 1 3 t\n1 Q0 \xff 1 2 t\n", "line 2: byte 0xff in column 6 is not text"),
+        (b"\x1f\x8bnot gzip", "cannot be unpacked beyond line 1"),
     ],
 )
 def test_a_bad_run_is_refused_with_file_and_line(tmp_path, text, message):
@@ -119,13 +119,35 @@ def test_a_bad_run_is_refused_with_file_and_line(tmp_path, text, message):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("word", ["1_0", "\u0661", "0x1", "1e", "1" * 5000 + "x"])
+def test_numbers_are_those_of_every_other_file(tmp_path, word, packed):
+    path = tmp_path / "bad"
+    for columns, reader in (("1 Q0 b 1 {} t", read_run), ("1 0 b {}", read_qrels)):
+        text = f"\ufeff1 0 a 1{' 2 t' if reader is read_run else ''}\n{columns.format(word)}\n".encode()
+        path.write_bytes(gzip.compress(text) if packed else text)
+        with pytest.raises(DataError, match=r"bad, line 2: '.{1,70}' is not a"):
+            reader(path)
+
+
+def test_what_every_other_file_takes_is_read(tmp_path):
+    path = tmp_path / "good"
+    path.write_bytes("\ufeff1 Q0 a\u00a0b 1 +.5e1 t\r\n\t1  Q0 c 2 -INF t\n".encode())
+    assert (read_run(path).scores.tolist(), read_run(path).document_ids) == ([5, -np.inf], ("a\u00a0b", "c"))
+    path.write_text(f"1 0 a {'0' * 5000}2\n1 0 b {'9' * 300}\n")
+    assert read_qrels(path).relevance.tolist() == [2, float("9" * 300)]
+    path.write_text(f"1 0 a 1\n1 0 b {'9' * 5000}\n")
+    with pytest.raises(DataError, match=r"line 2: '999.* is not a whole number"):
+        read_qrels(path)
+
+
 def test_bad_qrels_are_refused(tmp_path):
     path = tmp_path / "qrels"
     path.write_text("1 0 a 1.5\n")
     with pytest.raises(DataError, match=r"line 1: '1\.5' is not a whole number"):
         read_qrels(path)
     path.write_text("1 0 a 1\n1 0 b -2\n")
-    with pytest.raises(DataError, match="'b' has the grade -2"):
+    with pytest.raises(DataError, match="line 2: document 'b' has the grade -2"):
         read_qrels(path)
     assert read_qrels(path, negative=0).relevance.tolist() == [1, 0]
 

@@ -1,0 +1,267 @@
+"""Mutated files through every reader: the same data or the same typed error each way, in bounded time and memory.
+
+    python benchmarks/faults/files.py --tries 5000 --seed 0
+
+Attacked: LETOR / SVMlight files (line by line, by compiled code, in blocks of any length), runs and qrels of TREC,
+tables of attributes (CSV), statements of sets (TOML), plain and as gzip, sound or damaged. A try survives when
+
+* every way through the reader, and the same text packed, gives the same bits or the same error, letter for letter
+* an error is one of ours and names the file, and the line where a line is at fault
+* no call takes more than 5 seconds or more than 512 MB beyond what the process holds before it
+
+Tries run in a process of their own, some at a time; one that dies is a try that did not survive. The last line is
+`tries N, survived N`.
+"""
+
+import argparse
+import gzip
+import hashlib
+import json
+import random
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import defaultdict
+from pathlib import Path
+
+import mutated
+import numpy as np
+from scipy.sparse import csr_array
+
+from formulations.errors import FormulationError
+from formulations.problems.statement_file import read_statement
+from rankopt.data import Queries, concatenate, read_attributes, read_svmlight, read_svmlight_blocks
+from rankopt.data.svmlight import reading
+from rankopt.data.svmlight.fast import parse_bytes
+from rankopt.errors import DataError
+from rankopt.evaluation.trec import read_qrels, read_run
+from rankopt.experiments.isolation.limits import hold_memory
+
+SECONDS, MEMORY = 5.0, 512 << 20
+TOGETHER = 250
+WITHOUT_LINE = re.compile(
+    "is empty|no line has a feature|all grades are negative|the header names|has no line for query|cannot be unpacked"
+)
+
+
+class Slow(Exception):
+    """A call that took too long."""
+
+
+def outcome(action, file, errors=(DataError,)):
+    """What an action gives: a digest of data, or its error; anything else is a fault and goes up."""
+    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    try:
+        return "data", digest(action())
+    except errors as error:
+        message = str(error)
+        if str(file) not in message:
+            raise AssertionError(f"an error that does not name the file: {message}") from error
+        return type(error).__name__, message
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+def digest(value):
+    """The same for the same bits."""
+    found = hashlib.blake2b()
+    if isinstance(value, Queries):
+        table = value.features
+        if hasattr(table, "tocsr"):
+            parts = [table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)]
+        else:
+            parts = [np.ascontiguousarray(table)]
+        parts += [value.relevance, value.offsets, *value.attributes.values()]
+        words = (table.shape, value.query_ids, value.document_ids, value.feature_names, list(value.attributes))
+    elif hasattr(value, "offsets"):
+        parts = [value.offsets, *(getattr(value, name) for name in ("scores", "relevance") if hasattr(value, name))]
+        words = (value.query_ids, value.document_ids)
+    else:
+        parts, words = [], repr(value)
+    for part in parts:
+        found.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
+    found.update(repr(words).encode())
+    return found.hexdigest()
+
+
+def same(outcomes, what):
+    first = outcomes[0][1]
+    for way, found in outcomes:
+        if found != first:
+            raise AssertionError(f"{what}: {outcomes[0][0]} gives {first} but {way} gives {found}")
+    if first[0] == "DataError" and not (", line " in first[1] or WITHOUT_LINE.search(first[1])):
+        raise AssertionError(f"{what}: an error without a line: {first[1]}")
+    return first[0]
+
+
+def packings(text, file, chance):
+    """Leave the text in the file, then the same in a gzip, so that a reader sees both."""
+    for way, content in (("plain", text), ("gzip", gzip.compress(text, 1))):
+        file.write_bytes(content)
+        yield way
+        if text.startswith(b"\x1f\x8b"):  # a gzip to every reader, damaged
+            return
+    damaged = mutated.packed(text, chance)
+    file.write_bytes(damaged)
+    yield "damaged"
+
+
+def letor(chance, file):
+    """Line by line, compiled, in blocks; plain, packed and damaged."""
+    options = {
+        "missing": chance.choice([None, None, -2.5]),
+        "unjudged": chance.choice([None, 0, 1.5, "drop"]),
+        "dtype": chance.choice([np.float64, np.float64, np.float32]),
+        "sparse": chance.choice([True, True, False]),
+        "n_features": chance.choice([None, None, 1, 3, 50]),
+    }
+    block = chance.choice([1, 30, 1000, 1 << 18]) if options["n_features"] else 1 << 40
+    is_bomb = chance.random() < 0.01
+    found = []
+    content = mutated.bomb(chance) if is_bomb else mutated.mutated(mutated.LETOR, chance)
+
+    if is_bomb:
+        return of_bomb(file, content, block, {**options, "sparse": True, "n_features": 3})
+
+    def blocks():
+        return concatenate(list(read_svmlight_blocks(file, block=block, **options)))
+
+    ways = [("line by line", np.inf, lambda: read_svmlight(file, **options)), ("blocks", np.inf, blocks)]
+    ways += [("compiled", 0, ways[0][2]), ("compiled blocks", 0, blocks)]
+    for packing in packings(content, file, chance):
+        each = []
+        for way, threshold, action in ways:
+            reading.COMPILED_FROM = threshold
+            each.append((f"{way}, {packing}", outcome(action, file)))
+            reading.COMPILED_FROM = COMPILED_FROM
+        if packing == "damaged":
+            same(each, "letor")
+        else:
+            found += each
+    return same(found, "letor")
+
+
+def of_bomb(file, content, block, options):
+    """Whole and in blocks: the same documents, counted."""
+    file.write_bytes(content)
+
+    def counted():
+        return sum(part.n_documents for part in read_svmlight_blocks(file, block=max(block, 1 << 16), **options))
+
+    whole = outcome(lambda: read_svmlight(file, **options).n_documents, file)
+    return same([("whole", whole), ("blocks", outcome(counted, file))], "bomb")
+
+
+def text_reader(kind, action, errors=(DataError,), gz=True):
+    """A try of a reader that has one way: plain and gzip agree."""
+
+    def attack(chance, file):
+        text = mutated.mutated(kind, chance)
+        found = []
+        for packing in packings(text, file, chance):
+            if packing == "plain" or gz:
+                result = outcome(lambda: action(file), file, errors)
+                found += [] if packing == "damaged" else [(packing, result)]
+        return same(found, attack)
+
+    return attack
+
+
+QUERIES = Queries.from_arrays(
+    np.arange(3.0).reshape(3, 1), [0, 1, 2], qid=[10, 10, "q-7"], documents=["GX-1", "GX-2", "40626"]
+)
+COMPILED_FROM = reading.COMPILED_FROM
+READERS = {
+    "svmlight": (5, letor),
+    "run": (1, text_reader(mutated.RUN, read_run)),
+    "qrels": (1, text_reader(mutated.QRELS, lambda file: read_qrels(file, negative=0))),
+    "attributes": (1, text_reader(mutated.TABLE, lambda file: read_attributes(file, QUERIES))),
+    "statement": (1, text_reader(mutated.STATEMENT, read_statement, (FormulationError,), gz=False)),
+}
+"""Name: how many tries of nine or so, and the attack."""
+
+
+def reader_of(number):
+    names = [name for name, (weight, _) in READERS.items() for _ in range(weight)]
+    return names[number % len(names)]
+
+
+def work(seed, first, last):
+    """Make some tries, each a line of JSON."""
+    signal.signal(signal.SIGALRM, slow)
+    parse_bytes(b"1 qid:1 1:1\n", 1, reading.Rules("x"), {})
+    csr_array((1, 1))
+    hold_memory(MEMORY)
+    with tempfile.TemporaryDirectory() as folder:
+        for number in range(first, last):
+            name, fault, kind = reader_of(number), None, None
+            chance = random.Random(f"{seed} {number}")
+            begin = time.perf_counter()
+            try:
+                kind = READERS[name][1](chance, Path(folder) / "x.txt")
+            except (Exception, Slow):
+                fault = traceback.format_exc(limit=-3)[-1500:]
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+            row = {"try": number, "reader": name, "kind": kind, "fault": fault, "peak": peak}
+            print(json.dumps({**row, "seconds": time.perf_counter() - begin}), flush=True)
+
+
+def slow(*_):
+    raise Slow(f"more than {SECONDS} seconds")
+
+
+def rows_of(tries, seed):
+    """The rows of all tries; a process that dies loses the try it was at, and another goes on behind it."""
+    number = 0
+    while number < tries:
+        call = [sys.executable, __file__, "--seed", seed, "--first", number, "--last", min(tries, number + TOGETHER)]
+        run = subprocess.run([str(word) for word in call], capture_output=True, text=True, check=False)
+        rows = [json.loads(line) for line in run.stdout.splitlines()]
+        yield from rows
+        number += len(rows)
+        if run.returncode:
+            reader = reader_of(number)
+            yield {
+                "try": number,
+                "reader": reader,
+                "kind": None,
+                "fault": run.stderr[-1500:] or "died",
+                "peak": 0,
+                "seconds": 0,
+            }
+            number += 1
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tries", type=int, default=5000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--first", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--last", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.last is not None:
+        work(given.seed, given.first, given.last)
+        return
+    table = defaultdict(list)
+    for row in rows_of(given.tries, given.seed):
+        table[row["reader"]].append(row)
+        if row["fault"]:
+            print(f"try {row['try']}, {row['reader']}: {row['fault']}\n")
+    print("reader        tries   data  refused  faults  slowest s  most MB")
+    for name, rows in table.items():
+        kinds = [row["kind"] for row in rows]
+        faults = sum(row["fault"] is not None for row in rows)
+        data, slowest, most = kinds.count("data"), max(row["seconds"] for row in rows), max(row["peak"] for row in rows)
+        counts = f"{len(rows):5}  {data:5}  {len(rows) - data - faults:7}  {faults:6}"
+        print(f"{name:12}  {counts}  {slowest:9.2f}  {most:7}")
+    survived = sum(row["fault"] is None for rows in table.values() for row in rows)
+    print(f"tries {given.tries}, survived {survived}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""Text files, plain or gzip, in blocks of whole lines: memory follows the block, whatever the file unpacks to.
+
+UTF-8, with or without a byte order mark; lines end in LF or CR LF. Where a gzip is damaged, the whole lines before the
+damage come first, the same however long the blocks are.
+"""
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Iterator
+from os import PathLike, fspath
+from typing import IO, cast
+
+from rankopt.errors import DataError
+
+__all__ = ["BLOCK", "LONGEST_LINE", "check_text", "clipped", "is_text", "text_blocks", "text_lines"]
+
+BLOCK = 1 << 20
+"""Bytes that are read at a time."""
+
+LONGEST_LINE = 1 << 26
+"""Bytes of a line; more is no table of documents, and a kilobyte of gzip can hold a line of a megabyte."""
+
+ALLOWED = bytes({*range(32, 256), 9, 10, 13} - {127})
+SHOWN = 60
+
+
+def text_blocks(path: str | PathLike[str], size: int = BLOCK) -> Iterator[tuple[int, bytes]]:
+    """Whole lines of about `size` bytes together, with the number of the first. Raises DataError for a damaged gzip."""
+    file = fspath(path)
+    number, length = 1, 0
+    ready: list[bytes] = []
+    rest: list[bytes] = []
+    try:
+        for chunk in _chunks(file):
+            begin, cut = chunk.find(b"\n"), chunk.rfind(b"\n") + 1
+            length += begin if cut else len(chunk)
+            if length > LONGEST_LINE:
+                number += sum(part.count(b"\n") for part in ready)
+                raise DataError(
+                    f"{file}, line {number}: the line is longer than {LONGEST_LINE} bytes; break the text into lines."
+                )
+            if cut:
+                ready += [*rest, chunk[:cut]]
+                rest, length = [], len(chunk) - cut
+            rest.append(chunk[cut:])
+            if sum(map(len, ready)) >= size:
+                for block in _cut(b"".join(ready), size):
+                    yield number, _unmarked(block, number)
+                    number += block.count(b"\n")
+                ready = []
+    except _Damage as damage:
+        if ready:
+            block = b"".join(ready)
+            yield number, _unmarked(block, number)
+            number += block.count(b"\n")
+        raise DataError(
+            f"{file} cannot be unpacked beyond line {number}: {damage}; it is damaged or cut short, get it again."
+        ) from None
+    last = _unmarked(b"".join([*ready, *rest]), number)
+    if last:
+        yield number, last
+
+
+def text_lines(path: str | PathLike[str]) -> Iterator[tuple[int, bytes]]:
+    """The lines with their numbers, without their ends. Raises DataError naming the line of a byte that is not text."""
+    for first, text in text_blocks(path):
+        clean = is_text(text)
+        for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=first):
+            line = line.removesuffix(b"\r")
+            if not clean:
+                check_text(line, f"{fspath(path)}, line {number}")
+            yield number, line
+
+
+def is_text(text: bytes) -> bool:
+    """Whether whole lines are UTF-8 without control characters."""
+    if text.translate(None, ALLOWED) or text.removesuffix(b"\r").count(b"\r") > text.count(b"\r\n"):
+        return False
+    if not text.isascii():
+        try:
+            text.decode()
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def check_text(line: bytes, where: str) -> None:
+    """Raise DataError for the first byte of a line (without its end) that is not text."""
+    if b"\r" not in line and is_text(line):
+        return
+    wrong = line.translate(None, bytes(set(ALLOWED) - {10, 13}))[:1]
+    place = line.index(wrong) if wrong else len(line)
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        place = min(place, error.start)
+    raise DataError(
+        f"{where}: byte 0x{line[place]:02x} in column {place + 1} is not text; save the file as plain UTF-8."
+    )
+
+
+def clipped(word: bytes) -> str:
+    """A word as a message can show it."""
+    text = word[: 4 * SHOWN].decode(errors="replace")
+    return text if len(word) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+class _Damage(Exception):
+    """A gzip that cannot be unpacked any further."""
+
+
+def _chunks(file: str) -> Iterator[bytes]:
+    """The bytes of a file, unpacked, some at a time; the same some in every call."""
+    with open(file, "rb") as plain:
+        if plain.peek(2)[:2] != b"\x1f\x8b":
+            while chunk := plain.read(BLOCK):
+                yield chunk
+            return
+        with cast(IO[bytes], gzip.GzipFile(fileobj=plain, mode="rb")) as packed:
+            while True:
+                try:
+                    chunk = packed.read1(BLOCK)  # type: ignore[attr-defined]
+                except (EOFError, OSError, zlib.error) as error:
+                    raise _Damage(str(error)) from None
+                if not chunk:
+                    return
+                yield chunk
+
+
+def _cut(text: bytes, size: int) -> Iterator[bytes]:
+    """The text in pieces of whole lines, each the shortest of `size` bytes or more."""
+    begin = 0
+    while begin < len(text):
+        end = text.find(b"\n", begin + size - 1) + 1 or len(text)
+        yield text[begin:end]
+        begin = end
+
+
+def _unmarked(text: bytes, number: int) -> bytes:
+    return text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
