@@ -18,15 +18,17 @@
     positions = [0, 1]
     name = "fresh"                      # else the attribute's
 
-A file with a key `matrix` states that matrix and nothing else.
+A file with a key `matrix` states that matrix and nothing else. Files, sets and rows are bounded (see the limits below)
+before anything is built; larger sets are stated in Python.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from dataclasses import dataclass
 from os import PathLike, fspath
-from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -41,6 +43,15 @@ __all__ = ["read_statement"]
 
 KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint"}
 
+BYTES, TABLES = 1 << 23, 1 << 16
+"""What a file may have of bytes; of keys, and of lines that begin a table or a row."""
+
+CELLS, ENTRIES = 1 << 22, 1 << 24
+"""What a set may have of cells (positions × documents), and of entries in all its rows."""
+
+LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
+"""A key of more than 16 parts: what these take grows with the square of their number."""
+
 
 def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
     """What a TOML file states: a ranking problem where it has a profit, else a set, or a matrix.
@@ -49,10 +60,7 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     raises (Infeasible for an empty set) as it is; OSError when the file cannot be read.
     """
     file = fspath(path)
-    try:
-        stated = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidProblem(f"{file} is no TOML: {error}") from None
+    stated = _parsed(file)
     if "matrix" in stated:
         _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
         return _numbers(file, "matrix", stated["matrix"], 2)
@@ -61,6 +69,11 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
         if name not in stated:
             raise InvalidProblem(f"{file} does not say how many {name} there are; write {name} = 6")
     admissible = RankingSet(stated["documents"], stated["positions"])
+    if admissible.positions * admissible.documents > CELLS:
+        raise InvalidProblem(
+            f"{file}: {admissible.positions} positions × {admissible.documents} documents are more than {CELLS} cells; "
+            "state fewer documents, the best by score, say, or state the set in Python"
+        )
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
@@ -69,6 +82,33 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
         reader.add(number, _table(file, f"constraint {number}", constraint))
     profit = _profit(file, stated)
     return reader.admissible if profit is None else ConstrainedRanking(profit, reader.admissible)
+
+
+def _parsed(file: str) -> dict[str, Any]:
+    """The TOML of a file, once its size and its keys are seen to be bounded."""
+    with open(file, "rb") as opened:
+        content = opened.read(BYTES + 1)
+    if len(content) > BYTES:
+        raise InvalidProblem(f"{file} has more than {BYTES} bytes; state the set in Python")
+    try:
+        text = content.decode("utf-8")
+        if max(text.count("="), len(re.findall(r"^[ \t]*\[", text, re.MULTILINE))) > TABLES:
+            raise InvalidProblem(f"{file} has more than {TABLES} keys, tables or rows; state the set in Python")
+        long = LONG_KEY.search(text)
+        if long is not None:
+            line = text.count("\n", 0, long.end()) + 1
+            raise InvalidProblem(f"{file}, line {line}: a key has more than 16 parts; none of a statement has three")
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidProblem(f"{file} is no TOML: {error}") from None
+    except RecursionError:
+        raise InvalidProblem(
+            f"{file} is nested too deep; arrays of a statement are rows of numbers or labels"
+        ) from None
+    except FormulationError:
+        raise
+    except ValueError as error:  # of numbers, such as 5,000 digits
+        raise InvalidProblem(f"{file} holds what is no number or date: {error}") from None
 
 
 def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
@@ -110,6 +150,7 @@ class _Reader:
     file: str
     attributes: dict[str, Any]
     admissible: RankingSet
+    entries: int = 0
 
     def add(self, number: int, stated: dict[str, Any]) -> None:
         kinds = [kind for kind in WORDS if kind in stated]
@@ -123,12 +164,28 @@ class _Reader:
         name = stated.get("name", _title(stated))
         if name is not None:
             given["name"] = str(name)
+        self.entries += self._entries(kinds[0], given)
+        if self.entries > ENTRIES:
+            raise InvalidProblem(f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python")
         try:
             self.admissible = self.admissible.say(kinds[0], stated[kinds[0]], **given)
         except FormulationError as error:
             raise InvalidProblem(f"{place}: {error}") from None
         except (TypeError, ValueError) as error:
-            raise InvalidProblem(f"{place}: {kinds[0]} = {stated[kinds[0]]!r} cannot be read ({error})") from None
+            raise InvalidProblem(
+                f"{place}: {kinds[0]} = {shortened(stated[kinds[0]])} cannot be read ({error})"
+            ) from None
+
+    def _entries(self, kind: str, given: dict[str, Any]) -> int:
+        """At most so many entries, and bits of a mask, has a constraint."""
+        k, n = self.admissible.shape
+        if kind in ("pin", "ban", "before"):
+            return k * n // 8 + (k * k if kind == "before" else 0)
+        high = len(given["positions"]) if isinstance(given.get("positions"), list) else k
+        if isinstance(given.get("by"), list):
+            return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in given["by"])
+        documents = given.get("documents")
+        return high * (len(documents) if isinstance(documents, list) else n)
 
     def _value(self, place: str, key: str, value: Any) -> Any:
         """Names of attributes become their values; { site = "c.org" } the documents that carry it."""

@@ -242,7 +242,7 @@ class OptimizedRanker(Pathed, LinearRanker):
             raise ModelError("history_ is missing or is no history.")
         if getattr(self, "n_iter_", None) != len(self.history_):
             raise ModelError("n_iter_ does not count the steps of history_.")
-        if np.shape(getattr(self, "w0_", None)) != self._coef_shape():
+        if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
             raise ModelError("w0_ is missing or has another shape than coef_.")
 
     def _check_params(self) -> None:
