@@ -32,7 +32,7 @@ def finite(name: str, values: ArrayLike, dimensions: int) -> Floats:
     entry that is no number."""
     try:
         array = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
     if np.ndim(values) != dimensions:
         raise InvalidProblem(f"{name} has shape {np.shape(values)}, but needs {dimensions} dimension(s)")

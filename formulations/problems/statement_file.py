@@ -52,6 +52,9 @@ CELLS, ENTRIES = 1 << 22, 1 << 24
 LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
 """A key of more than 16 parts: what these take grows with the square of their number."""
 
+LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
+"""A whole number that Python reads and cannot print."""
+
 
 def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
     """What a TOML file states: a ranking problem where it has a profit, else a set, or a matrix.
@@ -94,10 +97,13 @@ def _parsed(file: str) -> dict[str, Any]:
         text = content.decode("utf-8")
         if max(text.count("="), len(re.findall(r"^[ \t]*\[", text, re.MULTILINE))) > TABLES:
             raise InvalidProblem(f"{file} has more than {TABLES} keys, tables or rows; state the set in Python")
-        long = LONG_KEY.search(text)
-        if long is not None:
-            line = text.count("\n", 0, long.end()) + 1
-            raise InvalidProblem(f"{file}, line {line}: a key has more than 16 parts; none of a statement has three")
+        for pattern, cure in (
+            (LONG_KEY, "a key has more than 16 parts; none of a statement has three"),
+            (LONG_NUMBER, "a number has more than 64 digits; none of a statement has ten"),
+        ):
+            long = pattern.search(text)
+            if long is not None:
+                raise InvalidProblem(f"{file}, line {text.count(chr(10), 0, long.end()) + 1}: {cure}")
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidProblem(f"{file} is no TOML: {error}") from None
