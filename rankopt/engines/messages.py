@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import struct
 import threading
+from contextlib import suppress
 from socket import socket
 from time import sleep
 from typing import Any
@@ -16,6 +17,9 @@ from typing import Any
 __all__ = ["Desk", "Post"]
 
 HEAD = struct.Struct("!Q")
+TOGETHER = 1 << 16
+"""Bytes of a message that go together with its head."""
+
 BEAT = 0.25
 """Seconds between two beats of a worker that computes."""
 
@@ -39,22 +43,18 @@ class Post:
         return bool(self._going)
 
     def put(self, message: Any) -> None:
-        """Let a message go; it does with the next `pump`s."""
+        """Let a message go: what does not go at once does with the next `pump`s."""
         content = pickle.dumps(message, protocol=pickle.HIGHEST_PROTOCOL)
         self._going = memoryview(HEAD.pack(len(content)) + content)
+        with suppress(OSError):  # an end that has gone is seen by `pump`
+            self._send()
 
     def pump(self) -> tuple[Any] | None:
         """Move what moves without waiting; the message that is whole now, alone in a tuple, or None.
 
         Raises EOFError or OSError where the other end is gone.
         """
-        try:
-            while self._going:
-                moved = self.end.send(self._going)
-                self._going = self._going[moved:]
-                self.heard += moved
-        except BlockingIOError:
-            pass
+        self._send()
         try:
             while True:
                 moved = self.end.recv_into(memoryview(self._coming)[self._have :])
@@ -66,6 +66,14 @@ class Post:
                     return whole
         except BlockingIOError:
             return None
+
+    def _send(self) -> None:
+        """Send what goes without waiting."""
+        with suppress(BlockingIOError):
+            while self._going:
+                moved = self.end.send(self._going)
+                self._going = self._going[moved:]
+                self.heard += moved
 
     def _whole(self) -> tuple[Any] | None:
         """The message, if a part that has come is one; after a head its message is awaited, else the next head."""
@@ -98,8 +106,8 @@ class Desk:
         """Send an answer, pickled."""
         with self._turn:
             self._busy.clear()
-            self.end.sendall(HEAD.pack(len(content)))
-            self.end.sendall(content)
+            self.end.sendall(HEAD.pack(len(content)) + content[:TOGETHER])  # one part wakes the other end once
+            self.end.sendall(memoryview(content)[TOGETHER:])
 
     def _read(self, length: int) -> bytes:
         content = self._reader.read(length)

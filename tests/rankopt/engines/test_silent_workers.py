@@ -89,6 +89,27 @@ def test_a_scheduler_that_is_stopped_is_an_error_after_a_while(opened, monkeypat
         LargeMarginRanker(lam=0.01, engine=engine, callbacks=[stop]).fit(X, y, qid=qid)
 
 
+def test_a_cluster_of_the_user_may_be_silent_as_long_as_its_patience(opened, monkeypatch):
+    """Its workers are not ours to kill."""
+    monkeypatch.setattr(signs, "SILENT", 1000.0)
+    X, y, qid = made()
+    host = opened("dask")
+    LargeMarginRanker(lam=0.1, max_iter=10**6, engine=host).fit(X, y, qid=qid)
+    serve = psutil.Process(host._contact.cluster.process.pid)
+    workers = [process for process in serve.children(recursive=True) if "spawn_main" in " ".join(process.cmdline())]
+    assert len(workers) == 2
+
+    def stop(step, state):
+        for worker in workers:
+            worker.suspend()
+
+    engine = dask.Dask(client=host._contact.cluster.address, patience=4.0)
+    with pytest.raises(EngineError, match=r"the Dask worker tcp://.* is silent since \d s"):
+        LargeMarginRanker(lam=0.01, engine=engine, callbacks=[stop]).fit(X, y, qid=qid)
+    for worker in workers:
+        worker.resume()
+
+
 @pytest.mark.parametrize("engine", REMOTE)
 @pytest.mark.parametrize("holding", [False, True])
 def test_workers_that_are_slow_are_left_to_work(engine, holding, opened, monkeypatch):
