@@ -2,7 +2,7 @@
 
     RankoptError
     ├── DataError (ValueError)        a file, a row or a value cannot be used; names the file, line, query or row
-    ├── EngineError (RuntimeError)    the workers of an engine cannot be started, or die again and again
+    ├── EngineError (RuntimeError)    workers of an engine cannot be started, or are lost again and again
     ├── MeasureError (ValueError)     a measure cannot be parsed, or is undefined for these grades
     ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
     └── OptionError (ValueError)      an option has a value that cannot work
@@ -34,7 +34,7 @@ class DataError(RankoptError, ValueError):
 
 
 class EngineError(RankoptError, RuntimeError):
-    """Workers that cannot be started, or that die again and again."""
+    """Workers that cannot be started, or that die or fall silent again and again."""
 
 
 class MeasureError(RankoptError, ValueError):

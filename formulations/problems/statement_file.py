@@ -18,7 +18,8 @@
     positions = [0, 1]
     name = "fresh"                      # else the attribute's
 
-A file with a key `matrix` states that matrix and nothing else.
+A file with a key `matrix` states that matrix and nothing else. Files, sets and rows are bounded (see the limits below)
+before anything is built; larger sets are stated in Python.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from os import PathLike, fspath
-from pathlib import Path
+from reprlib import repr as shortened
 from typing import Any
 
 import numpy as np
@@ -40,9 +41,19 @@ from formulations.sets.words import WORDS, taken
 
 __all__ = ["read_statement"]
 
-DEEP = re.compile(r"""(?<![\w"'-])(?:[\w"'-]++[ \t]*+\.[ \t]*+){50}""")
-
 KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint"}
+
+BYTES, TABLES = 1 << 23, 1 << 16
+"""What a file may have of bytes; of keys, and of lines that begin a table or a row."""
+
+CELLS, ENTRIES = 1 << 22, 1 << 24
+"""What a set may have of cells (positions × documents), and of entries in all its rows."""
+
+LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
+"""A key of more than 16 parts: what these take grows with the square of their number."""
+
+LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
+"""A whole number that Python reads and cannot print."""
 
 
 def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
@@ -52,7 +63,7 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     raises (Infeasible for an empty set) as it is; OSError when the file cannot be read.
     """
     file = fspath(path)
-    stated = _stated(file)
+    stated = _parsed(file)
     if "matrix" in stated:
         _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
         return _numbers(file, "matrix", stated["matrix"], 2)
@@ -64,6 +75,11 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
         admissible = RankingSet(stated["documents"], stated["positions"])
     except InvalidProblem as error:
         raise InvalidProblem(f"{file}: {error}") from None
+    if admissible.positions * admissible.documents > CELLS:
+        raise InvalidProblem(
+            f"{file}: {admissible.positions} positions × {admissible.documents} documents are more than {CELLS} cells; "
+            "state fewer documents, the best by score, say, or state the set in Python"
+        )
     reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
     constraints = stated.get("constraint", [])
     if not isinstance(constraints, list):
@@ -74,25 +90,38 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     return reader.admissible if profit is None else ConstrainedRanking(profit, reader.admissible)
 
 
-def _stated(file: str) -> dict[str, Any]:
+def _parsed(file: str) -> dict[str, Any]:
+    """The TOML of a file, once its size and its keys are seen to be bounded."""
+    with open(file, "rb") as opened:
+        content = opened.read(BYTES + 1)
+    if len(content) > BYTES:
+        raise InvalidProblem(f"{file} has more than {BYTES} bytes; state the set in Python")
     try:
-        text = Path(file).read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise InvalidProblem(f"{file}, line {line} is no TOML: {error.reason}; save the file as UTF-8") from None
-    if DEEP.search(text):  # the reader of Python takes memory quadratic in the dots of a key
-        raise InvalidProblem(f"{file} cannot be read because a key has dozens of dots; no key needs more than one")
-    try:
+        text = content.decode("utf-8-sig")
+        if max(text.count("="), len(re.findall(r"^[ \t]*\[", text, re.MULTILINE))) > TABLES:
+            raise InvalidProblem(f"{file} has more than {TABLES} keys, tables or rows; state the set in Python")
+        for pattern, cure in (
+            (LONG_KEY, "a key has more than 16 parts; none of a statement has three"),
+            (LONG_NUMBER, "a number has more than 64 digits; none of a statement has ten"),
+        ):
+            long = pattern.search(text)
+            if long is not None:
+                raise InvalidProblem(f"{file}, line {text.count(chr(10), 0, long.end()) + 1}: {cure}")
         return tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidProblem(f"{file}, line {line} is no TOML: {error.reason}; save the file as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise InvalidProblem(f"{file} is no TOML: {error}") from None
     except RecursionError:
         raise InvalidProblem(
-            f"{file} cannot be read because its arrays or tables stand too deep in one another"
+            f"{file} is nested too deep; arrays of a statement are rows of numbers or labels"
         ) from None
-    except ValueError:  # Python reads no integers of more than some thousand digits
-        line = max(enumerate(text.split("\n"), 1), key=lambda numbered: len(numbered[1]))[0]
-        raise InvalidProblem(f"{file}, line {line}: a whole number has too many digits; shorten it") from None
+    except FormulationError:
+        raise
+    except ValueError as error:  # of numbers, such as 5,000 digits
+        line = max(enumerate(content.split(b"\n"), 1), key=lambda numbered: len(numbered[1]))[0]
+        raise InvalidProblem(f"{file}, line {line} or so holds what is no number or date: {error}") from None
 
 
 def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
@@ -134,6 +163,7 @@ class _Reader:
     file: str
     attributes: dict[str, Any]
     admissible: RankingSet
+    entries: int = 0
 
     def add(self, number: int, stated: dict[str, Any]) -> None:
         kinds = [kind for kind in WORDS if kind in stated]
@@ -147,12 +177,28 @@ class _Reader:
         name = stated.get("name", _title(stated))
         if name is not None:
             given["name"] = str(name)
+        self.entries += self._entries(kinds[0], given)
+        if self.entries > ENTRIES:
+            raise InvalidProblem(f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python")
         try:
             self.admissible = self.admissible.say(kinds[0], stated[kinds[0]], **given)
         except FormulationError as error:
             raise InvalidProblem(f"{place}: {error}") from None
         except (TypeError, ValueError, OverflowError) as error:
-            raise InvalidProblem(f"{place}: {kinds[0]} = {stated[kinds[0]]!r} cannot be read ({error})") from None
+            raise InvalidProblem(
+                f"{place}: {kinds[0]} = {shortened(stated[kinds[0]])} cannot be read ({error})"
+            ) from None
+
+    def _entries(self, kind: str, given: dict[str, Any]) -> int:
+        """At most so many entries, and bits of a mask, has a constraint."""
+        k, n = self.admissible.shape
+        if kind in ("pin", "ban", "before"):
+            return k * n // 8 + (k * k if kind == "before" else 0)
+        high = len(given["positions"]) if isinstance(given.get("positions"), list) else k
+        if isinstance(given.get("by"), list):
+            return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in given["by"])
+        documents = given.get("documents")
+        return high * (len(documents) if isinstance(documents, list) else n)
 
     def _value(self, place: str, key: str, value: Any) -> Any:
         """Names of attributes become their values; { site = "c.org" } the documents that carry it."""

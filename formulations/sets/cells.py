@@ -98,7 +98,7 @@ def numbers(name: str, values: Any) -> Floats:
     """`values` as an array of doubles, infinite ones included, or `InvalidProblem`."""
     try:
         return np.array(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (OverflowError, TypeError, ValueError) as error:
         raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
 
 

@@ -10,13 +10,10 @@ import click
 from click.core import ParameterSource
 
 from rankopt.commands.output import json_option
-from rankopt.commands.training_run import Training
+from rankopt.commands.training_run import MARGIN, Training
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
 from rankopt.optimize import METHODS
-
-MARGIN = ("bound", "decay", "argmax")
-"""Options that are of the bounds of a measure's regret alone."""
 
 
 @click.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 
 from rankopt.commands.output import as_json, table
 from rankopt.commands.reading import queries_at
+from rankopt.commands.training_model import note
 from rankopt.errors import Interrupted, OptionError
 
 if TYPE_CHECKING:
@@ -24,6 +26,15 @@ __all__ = ["Training"]
 MANIFEST = "training.json"
 OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
 """Options that may be others when a training goes on."""
+
+OPTIONS = ("measure", "bound", "loss", "decay", "w0", "argmax", "master", "method", "tol", *OF_THE_RUN)
+"""Options of a ranker that the command has: what else a file names is not ours."""
+
+MARGIN = ("bound", "decay", "argmax")
+"""Options that are of the bounds of a measure's regret alone."""
+
+LIMIT = 1 << 20
+"""Bytes that the file of a training may have."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +53,41 @@ class Training:
     def kept(cls, folder: Path) -> Training:
         """The training that keeps its checkpoints in this folder."""
         try:
-            known = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-            return cls(**{**known, "lam": tuple(known["lam"])})
+            with open(folder / MANIFEST, "rb") as file:
+                content = file.read(LIMIT + 1)
         except FileNotFoundError:
             told = f"{folder} holds no training; begin one by `rankopt train --checkpoint {folder}`"
             raise OptionError(told) from None
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise OptionError(f"{folder / MANIFEST} is not what `rankopt train` writes ({error})") from error
+        except OSError as error:
+            raise OptionError(f"{folder / MANIFEST} cannot be read ({error})") from error
+        try:
+            if len(content) > LIMIT:
+                raise ValueError(f"it has more than {LIMIT} bytes")
+            known = json.loads(content)
+            training = cls(**{**known, "lam": tuple(known["lam"])})
+            training._check()
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            told = f"{folder / MANIFEST} is not what `rankopt train` writes ({error}); begin anew in another folder"
+            raise OptionError(told) from error
+        return training
+
+    def _check(self) -> None:
+        """Raise ValueError where a value is none that a training has."""
+        for file in (self.train_file, self.model, self.train_file if self.validate is None else self.validate):
+            if not isinstance(file, str) or "\0" in file or Path(file).name in ("", ".."):
+                raise ValueError(f"{str(file)[:80]!r} is no file")
+            os.fsencode(file)
+        if not self.lam:
+            raise ValueError("lam is empty")
+        for number in (*self.lam, self.every, 0.0 if self.unjudged is None else self.unjudged):
+            if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < math.inf:
+                raise ValueError(f"{str(number)[:80]!r} is no number")
+        if not isinstance(self.options, dict) or "measure" not in self.options:
+            raise ValueError("options name no measure")
+        ours = OPTIONS if self.options.get("loss") is None else set(OPTIONS) - {*MARGIN}
+        for name, value in self.options.items():
+            if name not in ours or not isinstance(value, str | int | float | None):
+                raise ValueError(f"{name[:80]!r} = {str(value)[:80]!r} is no option of it")
 
     def with_options(self, **options: Any) -> Training:
         """The same with other options, where they are given."""
@@ -56,12 +95,23 @@ class Training:
         return replace(self, options={**self.options, **given})
 
     def run(self, json_: bool, checkpoint: Path | None) -> None:
-        """Fit a ranker for each λ, each by itself and with a checkpoint of its own, save the best and report."""
+        """Fit a ranker for each λ, each by itself and with a checkpoint of its own, save the best and report.
+
+        Raises OptionError where another process has the checkpoint's folder now.
+        """
         folder = Path(self.model).parent
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise click.UsageError(f"--model {self.model}: the folder {folder} does not exist or cannot be written to")
-        if checkpoint is not None:
+        if checkpoint is None:
+            self._run(json_, None)
+            return
+        from rankopt.rankers import Checkpoint
+
+        with Checkpoint(str(checkpoint), self.every).claimed():
             self._keep(checkpoint)
+            self._run(json_, checkpoint)
+
+    def _run(self, json_: bool, checkpoint: Path | None) -> None:
         queries = queries_at(self.train_file, unjudged=self.unjudged)
         validation = None
         if self.validate is not None:
@@ -69,6 +119,8 @@ class Training:
         rows, best, interrupted = [], None, False
         for number, value in enumerate(self.lam):
             kept = None if checkpoint is None else checkpoint / f"lam{number}"
+            if kept is not None and kept.is_symlink():
+                raise OptionError(f"{kept} is a link; a training keeps its checkpoints in folders of its own")
             try:
                 ranker, row, interrupted = self._fitted(queries, validation, value, not json_, kept)
             except KeyboardInterrupt:  # before this λ had a step: those before it are kept
@@ -83,6 +135,8 @@ class Training:
                 break
         assert best is not None
         best[0].save(self.model)
+        if checkpoint is not None:
+            note(checkpoint, Path(self.model))
         if json_:
             as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
         else:
@@ -96,18 +150,16 @@ class Training:
     def _keep(self, folder: Path) -> None:
         """Write down what this training is; OptionError where the folder is of another."""
         from rankopt.persistence.archive import write_whole
-        from rankopt.rankers import Checkpoint
 
-        Checkpoint(str(folder), self.every)  # a slip is an error before anything is written
         begun = any(folder.glob("lam*/standing*.zip"))
         if begun and Training.kept(folder)._problem() != self._problem():
             raise OptionError(
                 f"--checkpoint {folder} is of another training: `rankopt resume {folder}` goes on with that, or choose "
                 "another folder"
             )
+        note(folder, Path(self.model))
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / MANIFEST, json.dumps(asdict(self), indent=1).encode())
+            write_whole(folder / MANIFEST, json.dumps(asdict(self), indent=1).encode(), links=False)
         except OSError as error:
             raise OptionError(f"--checkpoint {folder} cannot be written to ({error}); give another folder") from error
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import Any
@@ -20,7 +23,7 @@ from rankopt.risk.shard import Answer, Question, Shard
 __all__ = ["Dask"]
 
 LOOK, GRACE = 2, 30
-"""Seconds between two looks at whether there are workers, and for which there may be none."""
+"""Seconds between two looks at whether there are workers, and for which there may be none in a cluster of ours."""
 
 CURES = "if memory ran out use fewer workers, else see what engine='serial' says"
 
@@ -33,14 +36,19 @@ class Dask:
     client: instead, a `distributed.Client`, or the address of a scheduler.
     folder: where shards are written, and features that are not mapped from a file; all workers must see it, and only
         those who may run code on them should be able to write there. None is a temporary folder of this machine.
+    patience: of a cluster of your own, the seconds for which no worker may be there, or no shard be done while a worker
+        is silent; then that is an error. Its setting `distributed.scheduler.worker-ttl` says when Dask itself asks
+        others in place of a silent worker.
 
     A shard is a future of its loader, known by its file; w is sent along. A worker that dies loses nothing: its shards
-    are loaded elsewhere and asked again, which changes no bit.
+    are loaded elsewhere and asked again, which changes no bit. In a cluster that is started here, so it is with a
+    worker that was stopped.
     """
 
     workers: int | None = None
     client: Any = None
     folder: str | None = None
+    patience: float = 600.0
     _contact: Contact | None = field(default=None, init=False, repr=False, compare=False)
 
     def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
@@ -59,7 +67,8 @@ class Dask:
             contact.end()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Dask:
-        return Dask(self.workers, self.client, self.folder)  # the same client: it is a connection, not data
+        # The same client: it is a connection, not data.
+        return Dask(self.workers, self.client, self.folder, self.patience)
 
 
 class Contact:
@@ -82,6 +91,7 @@ class Contact:
                 f"no Dask scheduler answers at {given!r} ({error}); start one, or give its address"
             ) from error
         self.ours = isinstance(given, str)
+        self.patience = GRACE if engine.client is None else engine.patience
         place = self.cluster.folder if self.cluster is not None and engine.folder is None else engine.folder
         self.folder = tempfile.mkdtemp(prefix="rankopt-", dir=place)  # our cluster's folder goes when its owner is gone
         self.clean = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -100,8 +110,7 @@ class Contact:
         keys = [f"{one.key}-{self.asked}" for one in self.held]
         asked = self.client.map(_answer, self.held, question=question, key=keys, pure=False)
         try:
-            self._wait(asked)
-            return list(self.client.gather(asked))
+            return list(self._awaited(_in_background(lambda: self.client.gather(asked)), asked))
         except KilledWorker as error:
             raise EngineError(f"Dask workers died again and again on the same shard ({error}); {CURES}") from error
         except (FutureCancelledError, OSError) as error:
@@ -109,24 +118,38 @@ class Contact:
         finally:
             late = [one for one in asked if not one.done()]
             if late:  # an error or an interruption: nobody waits for them
-                self.client.cancel(late)
+                _given_time(lambda: self.client.cancel(late))
 
-    def _wait(self, asked: Sequence[Any]) -> None:
-        """Until all is answered. EngineError where a cluster of ours has no workers any more: Dask starts a worker that
-        died again, but not one that died while it started."""
-        from distributed import wait
-
-        without = 0
+    def _awaited(self, answers: Future[Any], asked: Sequence[Any]) -> Any:
+        """The answers, once they have come; EngineError where nothing can come any more."""
+        silence: dict[str, tuple[object, float]] = {}  # who → the last sign, and seconds since then
         while True:
             try:
-                with self.client.as_current():
-                    wait(asked, timeout=LOOK)
-                return
+                return answers.result(timeout=LOOK)
             except TimeoutError:
-                some = self.cluster is None or self.client.scheduler_info(n_workers=-1)["workers"]
-                without = 0 if some else without + 1
-            if without * LOOK > GRACE:
-                raise EngineError(f"all Dask workers died; {CURES}")
+                if answers.done():  # it was theirs
+                    raise
+            done = sum(one.done() for one in asked)
+            silent: dict[str, tuple[object, float]] = {}
+            for name, sign in self._signs(done).items():
+                last, seconds = silence.get(name, (sign, 0.0))
+                silent[name] = sign, seconds + LOOK if last == sign else 0.0
+                if silent[name][1] > self.patience:
+                    raise EngineError(f"{name} since {silent[name][1]:.0f} s; {CURES}")
+            silence = silent
+
+    def _signs(self, done: int) -> dict[str, object]:
+        """What must not stay as it is for ever: who → another value with every sign. A worker of ours that is silent is
+        somebody else's affair; one of others may be silent as long as shards get done."""
+        try:
+            told = self.client.sync(self.client.scheduler.identity, n_workers=-1, callback_timeout=LOOK)
+        except (TimeoutError, OSError):
+            return {"the Dask scheduler is silent": None}
+        if not told["workers"]:
+            return {"there are no Dask workers": None}
+        if self.cluster is not None:
+            return {}
+        return {f"the Dask worker {name} is silent": (done, of["last_seen"]) for name, of in told["workers"].items()}
 
     def _take(self, shards: Sequence[Shard]) -> None:
         """Stow these shards in place of those before; workers load them."""
@@ -142,10 +165,30 @@ class Contact:
     def end(self) -> None:
         self.held = []
         if self.ours:
-            self.client.close()
+            _given_time(self.client.close)
         if self.cluster is not None:
             self.cluster.dismiss()
         self.clean()
+
+
+def _in_background(call: Callable[[], Any]) -> Future[Any]:
+    """What the call returns or raises; it may never do, and holds up nobody."""
+    told: Future[Any] = Future()
+
+    def run() -> None:
+        try:
+            told.set_result(call())
+        except BaseException as error:
+            told.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return told
+
+
+def _given_time(call: Callable[[], Any]) -> None:
+    """Do what a scheduler that is silent would hold up."""
+    with suppress(TimeoutError):
+        _in_background(call).result(timeout=GRACE)
 
 
 def _loaded(path: str) -> Stowed:

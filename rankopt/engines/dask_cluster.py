@@ -12,14 +12,16 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import weakref
+from contextlib import suppress
+from typing import Any
 
+from rankopt.engines import signs
 from rankopt.errors import EngineError
 
 __all__ = ["LocalCluster", "serve"]
-
-WORKER_TTL = "60s"
-"""Silence after which the scheduler gives a worker up and its shards to others; Dask waits 5 minutes."""
 
 
 class LocalCluster:
@@ -32,7 +34,7 @@ class LocalCluster:
             f"import sys; sys.path[:] = {list(map(str, sys.path))!r}; from rankopt.engines.dask_cluster import serve; "
         )
         self.process = subprocess.Popen(
-            [sys.executable, "-c", f"{code}serve({workers}, {self.folder!r})"],
+            [sys.executable, "-c", f"{code}serve({workers}, {self.folder!r}, {signs.SILENT})"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             process_group=0,  # Ctrl-C in a terminal reaches the owner alone
@@ -45,15 +47,19 @@ class LocalCluster:
             raise EngineError("the Dask cluster could not be started, see above; use engine='processes'")
 
 
-def serve(workers: int, folder: str) -> None:
-    """Run the cluster, print its address, and end it when nobody holds the other end of standard input any more."""
+def serve(workers: int, folder: str, silent: float = signs.SILENT) -> None:
+    """Run the cluster, print its address, and end it when nobody holds the other end of standard input any more.
+
+    silent: seconds without a sign of life after which a worker is killed; Dask then puts another one in its place.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import logging
 
     import dask
     import distributed
 
-    settings = {"distributed.scheduler.worker-ttl": WORKER_TTL, "temporary-directory": folder}
+    # Dask would give up workers that do not beat, were they only slow; who watches here looks at their clocks, too.
+    settings = {"distributed.scheduler.worker-ttl": None, "temporary-directory": folder}
     # memory_limit: features are mapped, so that resident memory is no sign of need.
     with (
         dask.config.set(settings),
@@ -67,9 +73,24 @@ def serve(workers: int, folder: str) -> None:
             local_directory=folder,
         ) as cluster,
     ):
+        threading.Thread(target=_watch, args=(cluster, silent), daemon=True).start()
         print(cluster.scheduler_address, flush=True)
         sys.stdin.buffer.read()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def _watch(cluster: Any, silent: float) -> None:
+    """Kill workers that are silent."""
+    known: dict[int, signs.Signs] = {}
+    while True:
+        time.sleep(signs.LOOK)
+        heard = {address: worker.last_seen for address, worker in list(cluster.scheduler.workers.items())}
+        own = {nanny.pid: heard.get(nanny.worker_address) for nanny in list(cluster.workers.values()) if nanny.process}
+        known = {pid: known.get(pid) or signs.Signs(pid) for pid in own if pid is not None}
+        for pid, watched in known.items():
+            if watched.look(own[pid]) > silent:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _dismissed(process: subprocess.Popen[bytes], folder: str, owner: int) -> None:
@@ -78,6 +99,7 @@ def _dismissed(process: subprocess.Popen[bytes], folder: str, owner: int) -> Non
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
+    process.send_signal(signal.SIGCONT)  # one that was stopped must notice
     try:
         process.wait(timeout=20)
     except subprocess.TimeoutExpired:

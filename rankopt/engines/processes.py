@@ -20,9 +20,9 @@ class Processes:
     """Computes shards in `workers` processes of one thread each; None takes one a core.
 
     Features go to a file in a temporary folder, or stay in the file that they are mapped from, and are mapped by all
-    workers; each loads its own shards. A worker that dies is replaced and its shard asked again, which changes no bit.
-    Workers are new interpreters: scripts need no `if __name__ == "__main__"`. They end with `close`, with this object,
-    and with its process.
+    workers; each loads its own shards. A worker that dies or is stopped is replaced and its shard asked again, which
+    changes no bit; one that is slow is left to work. Workers are new interpreters: scripts need no
+    `if __name__ == "__main__"`. They end with `close`, with this object, and with its process.
     """
 
     workers: int | None = None

@@ -1,4 +1,4 @@
-"""A worker process: answers questions about stowed shards until its parent is gone."""
+"""A worker process: answers questions about stowed shards, and beats meanwhile, until its parent is gone."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import threading
 import time
 import traceback
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from socket import socket
 
 from formulations.threads import at_most
 from rankopt.engines.mapped_shards import Stowed
+from rankopt.engines.messages import Desk
 from rankopt.errors import EngineError
-from rankopt.risk.shard import Answer, Question
 
 __all__ = ["Failed", "command", "serve"]
 
@@ -55,22 +55,25 @@ def serve(handle: int, folder: str, parent: int) -> None:
     watch.start()
     held: dict[str, Stowed] = {}
     try:
-        with Connection(handle) as connection:
+        with socket(fileno=handle) as end:
+            desk = Desk(end)
             while True:
-                path, question = connection.recv()
-                if held and os.path.dirname(path) != os.path.dirname(next(iter(held))):
-                    held.clear()  # other data: what was held is not asked for again
-                connection.send(_answer(held.setdefault(path, Stowed(path)), question))
+                desk.give(_answer(desk.take(), held))
     except (EOFError, OSError):
         watch.join()  # the connection goes a moment before the parent does; one that lives is about to kill us
 
 
-def _answer(stowed: Stowed, question: Question[Answer]) -> Answer | Failed:
+def _answer(asked: bytes, held: dict[str, Stowed]) -> bytes:
+    """The answer to a question about a shard, or why there is none, pickled."""
     try:
+        path, question = pickle.loads(asked)
+        if held and os.path.dirname(path) != os.path.dirname(next(iter(held))):
+            held.clear()  # other data: what was held is not asked for again
         with at_most(1):
-            return question(stowed.shard)
+            answer = question(held.setdefault(path, Stowed(path)).shard)
+        return pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        return Failed.of(error)
+        return pickle.dumps(Failed.of(error), protocol=pickle.HIGHEST_PROTOCOL)
 
 
 def _leave_with(parent: int, folder: str) -> None:

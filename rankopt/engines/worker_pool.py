@@ -1,8 +1,9 @@
-"""The workers of the processes engine: who holds which shard, and what happens when one of them dies."""
+"""The workers of the processes engine: who holds which shard, and what happens when one dies or falls silent."""
 
 from __future__ import annotations
 
 import os
+import selectors
 import shutil
 import signal
 import subprocess
@@ -12,11 +13,13 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Sequence
 from contextlib import suppress
-from multiprocessing.connection import Pipe, wait
 from pathlib import Path
+from socket import socketpair
 from typing import Any
 
+from rankopt.engines import signs
 from rankopt.engines.mapped_shards import Stowed, stow
+from rankopt.engines.messages import Post
 from rankopt.engines.worker import Failed, command
 from rankopt.errors import EngineError
 from rankopt.risk.shard import Answer, Question, Shard
@@ -24,23 +27,35 @@ from rankopt.risk.shard import Answer, Question, Shard
 __all__ = ["Crew"]
 
 ATTEMPTS = 3
-"""Workers that may die on the same shard before that is an error."""
+"""Workers that may be lost on one shard before that is an error; each may be silent twice as long as the one before."""
 
 
 class Hand:
-    """One worker: its process, the connection to it, and the number of the shard that it computes now."""
+    """One worker: its process, the way to it, its signs of life, and the number of the shard that it computes now."""
 
     def __init__(self, folder: str) -> None:
-        self.connection, theirs = Pipe()
+        ours, theirs = socketpair()
         with theirs:
             call = command(theirs.fileno(), folder)
             # A process group of its own: Ctrl-C in a terminal reaches the parent alone.
             self.process = subprocess.Popen(call, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0)
+        self.post = Post(ours)
+        self.signs = signs.Signs(self.process.pid)
         self.busy: int | None = None
+
+    def ask(self, number: int, path: str, question: Any) -> None:
+        """Begin to ask the question of the shard of this number."""
+        self.busy = number
+        self.signs.began()
+        self.post.put((path, question))
+
+    def silence(self) -> float:
+        """Seconds for which it gave no sign."""
+        return self.signs.look(self.post.heard)
 
     def dismiss(self) -> str:
         """End the process; how it ended, in words."""
-        self.connection.close()
+        self.post.end.close()
         self.process.kill()
         code = self.process.wait()
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
@@ -96,52 +111,55 @@ class Crew:
         answers: dict[int, Answer] = {}
         deaths: Counter[int] = Counter()
         while len(answers) < len(self.stowed):
-            asked: dict[Any, int] = {}  # connection → place
+            asked: dict[int, Hand] = {}  # by place
             for place, numbers in enumerate(todo):
-                hand = self.hands[place]
-                if numbers and hand is None:
-                    hand = self.hands[place] = Hand(self.folder)
-                if hand is not None and numbers:
-                    if hand.busy is None and not self._asked(hand, numbers[0], question):
-                        self._mourn(place, numbers[0], deaths)
-                        continue
-                    asked[hand.connection] = place
-            for ready in wait(list(asked)) if asked else []:
-                place = asked[ready]
-                hand = self.hands[place]
-                assert hand is not None
+                if numbers:
+                    hand = asked[place] = self.hands[place] or Hand(self.folder)
+                    self.hands[place] = hand
+                    if hand.busy is None:
+                        hand.ask(numbers[0], self.stowed[numbers[0]].path, question)
+            for place in _ready(asked):
+                hand = asked[place]
                 try:
-                    answer: Answer | Failed = hand.connection.recv()
+                    told = hand.post.pump()
                 except (EOFError, OSError):
-                    self._mourn(place, todo[place][0], deaths)
+                    self._mourn(place, deaths, hand.died())
                     continue
-                if isinstance(answer, Failed):
-                    raise answer.error
-                hand.busy = None
-                answers[todo[place].popleft()] = answer
+                if told is not None:
+                    (answer,) = told
+                    if isinstance(answer, Failed):
+                        raise answer.error
+                    hand.busy = None
+                    answers[todo[place].popleft()] = answer
+            for place, hand in asked.items():
+                if self.hands[place] is hand and hand.busy is not None:
+                    patience = signs.SILENT * 2 ** deaths[hand.busy]
+                    if hand.silence() > patience:
+                        hand.dismiss()
+                        self._mourn(place, deaths, f"silence of {patience:g} s")
         return [answers[number] for number in range(len(self.stowed))]
 
-    def _asked(self, hand: Hand, number: int, question: Question[Answer]) -> bool:
-        """Ask; False if the worker is dead."""
-        hand.busy = number
-        try:
-            hand.connection.send((self.stowed[number].path, question))
-        except OSError:
-            return False
-        return True
-
-    def _mourn(self, place: int, number: int, deaths: Counter[int]) -> None:
-        """Make room for a new worker in the place of a dead one; EngineError after too many."""
+    def _mourn(self, place: int, deaths: Counter[int], end: str) -> None:
+        """Make room for a new worker in the place of one that has gone; EngineError after too many."""
         hand = self.hands[place]
         assert hand is not None
+        assert hand.busy is not None
         self.hands[place] = None
-        end = hand.died()
-        deaths[number] += 1
-        if deaths[number] >= ATTEMPTS:
+        deaths[hand.busy] += 1
+        if deaths[hand.busy] >= ATTEMPTS:
             raise EngineError(
-                f"{ATTEMPTS} workers died on shard {number}, the last by {end}; if memory ran out use fewer workers "
-                "(n_jobs), else see what engine='serial' says"
+                f"{ATTEMPTS} workers were lost on shard {hand.busy}, the last by {end}; if memory ran out use fewer "
+                "workers (n_jobs), else see what engine='serial' says"
             )
+
+
+def _ready(asked: dict[int, Hand]) -> list[int]:
+    """The places of those to whom or from whom something can go; waits for that no longer than until the next look."""
+    with selectors.PollSelector() as selector:
+        for place, hand in asked.items():
+            events = selectors.EVENT_READ | (selectors.EVENT_WRITE if hand.post.sends else 0)
+            selector.register(hand.post, events, place)
+        return [key.data for key, _ in selector.select(signs.LOOK)]
 
 
 def _dismissed(hands: list[Hand | None], folder: str, owner: int) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 __all__ = ["Certificate", "Stop"]
 
 
@@ -38,6 +40,10 @@ class Certificate:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
+        if self.kind not in ("global", "stationary") or not isinstance(self.at_start, bool):
+            raise ValueError(f"a certificate of kind {self.kind!r}, at_start = {self.at_start!r}")
+        if isinstance(self.primal, bool) or isinstance(self.bound, bool) or not np.isfinite(self.primal - self.bound):
+            raise ValueError(f"a certificate of J = {self.primal!r} and the bound {self.bound!r}")
 
     @property
     def gap(self) -> float:

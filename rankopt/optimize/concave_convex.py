@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.history import History, Step
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.run import STALLED_AFTER, Standing
+from rankopt.optimize.run import STALLED_AFTER, Passed, Standing
 from rankopt.optimize.state import State
 
 __all__ = ["Judge", "Keep", "Training", "train"]
@@ -60,7 +60,8 @@ def train(
     A nonconvex risk has at each w a convex majorant that touches it there: the reference is fixed at w. The method
     improves on the majorant, the reference follows to the better point, and so on; training ends when no more than tol
     of J can be gained by the majorant at w. At the end J(w) is evaluated once more, with every ranking in it proved by
-    dual prices; a run that is `known` may have proved that already: one on the same risk, for another lam.
+    dual prices; a run that is `known` may have proved that already: one on the same risk, for another lam. A judge is
+    asked of each point as it is passed, so that its time counts.
 
     An interruption from the keyboard ends the run with the best point so far.
     """
@@ -69,15 +70,16 @@ def train(
         now = Standing(method.start(objective, start))
     else:  # what ended it may have been a limit that is another now
         now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit())
-    now = _finished(_followed(now, objective, method, tol, clock, judge is not None, keep), objective, method, tol)
+    seen = None if judge is None else Ratings(judge)
+    now = _finished(_followed(now, objective, method, tol, clock, seen, keep), objective, method, tol)
     assert now.stop is not None
     # What is proven last holds for all points where J is convex.
     passed = [replace(point, bound=now.state.bound) for point in now.passed] if convex else now.passed
     if not passed:
         raise KeyboardInterrupt("interrupted before the first step was done")
     judged, chosen, stop = None, passed[-1], now.stop
-    if judge is not None:
-        ratings = [judge(point.w) for point in passed]
+    if seen is not None:
+        ratings = seen.of(passed)
         best = max(range(len(passed)), key=ratings.__getitem__)  # the first of equals: the least trained
         chosen, judged = passed[best], ratings[best]
     at_start = bool(np.array_equal(chosen.w, objective.w0))
@@ -94,10 +96,30 @@ def train(
     return Training(chosen.w, certificate, History.of(clock.steps), now.state, risk, judged)
 
 
+@dataclass
+class Ratings:
+    """How a judge rated the points that a run passed through, in their order."""
+
+    judge: Judge
+    known: list[float] = field(default_factory=list)
+
+    def of(self, passed: Sequence[Passed]) -> list[float]:
+        """The rating of each; points that were rated are the first of those that come later."""
+        self.known += [self.judge(point.w) for point in passed[len(self.known) :]]
+        return self.known[: len(passed)]
+
+
 def _followed(
-    now: Standing, objective: Objective, method: Method, tol: float, clock: Clock, every: bool, keep: Keep | None
+    now: Standing,
+    objective: Objective,
+    method: Method,
+    tol: float,
+    clock: Clock,
+    seen: Ratings | None,
+    keep: Keep | None,
 ) -> Standing:
-    """Where the run stands when it is over; `every`: each point that w moved to is wanted, not the last alone."""
+    """Where the run stands when it is over; what is seen by a judge are all points that w moved to, else it keeps the
+    last alone."""
     patience = getattr(method, "patience", STALLED_AFTER)
     try:
         while now.stop is None:
@@ -108,8 +130,10 @@ def _followed(
                     raise
                 now = now.with_best(Stop.STALLED)
                 break
+            after = now.after(state, tol, every=seen is not None)
+            if seen is not None:
+                seen.of(after.passed)
             reason = clock.record(state)
-            after = now.after(state, tol, every)
             after = after if after.stop is not None else after.watched(patience)
             now = after if after.stop is not None else replace(after, stop=reason)
             if keep is not None and now.stop is None:

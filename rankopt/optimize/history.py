@@ -49,6 +49,12 @@ class History:
     seconds_argmax: Floats
     seconds_master: Floats
 
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            column = getattr(self, field.name)
+            if not isinstance(column, np.ndarray) or column.shape != np.shape(self.step) or column.ndim != 1:
+                raise ValueError(f"{field.name} of a history is no column of numbers, one a step")
+
     @classmethod
     def of(cls, steps: Sequence[Step]) -> History:
         """The history of these steps."""

@@ -36,8 +36,10 @@ _UNREADABLE = (
 )  # fmt: skip
 
 
-def write_archive(path: str | PathLike[str], members: Mapping[str, bytes]) -> None:
+def write_archive(path: str | PathLike[str], members: Mapping[str, bytes], links: bool = True) -> None:
     """Write the members to `path`, replacing a file there in one step: after any failure the old file is whole.
+
+    links: as in `write_whole`.
 
     Raises ModelError when the file would be larger than can be read back, OSError when it cannot be written.
     """
@@ -52,12 +54,15 @@ def write_archive(path: str | PathLike[str], members: Mapping[str, bytes]) -> No
     content = buffer.getvalue()
     if len(content) > LIMIT:
         raise ModelError(f"{path} cannot be written because it would have {len(content)} bytes, more than {LIMIT}.")
-    write_whole(path, content)
+    write_whole(path, content, links)
 
 
-def write_whole(path: str | PathLike[str], content: bytes) -> None:
-    """Write a file in one step: after any failure, of the machine too, it is the old one or the new one."""
-    target = Path(os.path.realpath(path))
+def write_whole(path: str | PathLike[str], content: bytes, links: bool = True) -> None:
+    """Write a file in one step: after any failure, of the machine too, it is the old one or the new one.
+
+    links: where `path` is a link the file that it names is replaced, else the link itself.
+    """
+    target = Path(os.path.realpath(path)) if links else Path(path)
     part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:

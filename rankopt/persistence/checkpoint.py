@@ -3,7 +3,9 @@
     standing0.zip, standing1.zip     written in turn, each whole or not at all; one that is damaged leaves the other
 
 Each is an archive as saved models are: `checkpoint.json` with plain arrays beside it, and their digests. It names the
-problem (every parameter, the data) by digests, so that a run never goes on from another one's standing.
+problem (every parameter, the data) by digests, so that a run never goes on from another one's standing. One that has
+the right digests and holds what no run ever does (NaN, planes of no group) is damaged all the same, and what it says of
+J and of planes is recomputed at its w.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -21,8 +24,12 @@ import numpy as np
 
 from rankopt.errors import ModelError, OptionError
 from rankopt.optimize.history import History, Step
+from rankopt.optimize.objective import Objective
 from rankopt.optimize.run import Passed, Standing
+from rankopt.optimize.soundness import false_claim, flaw
 from rankopt.persistence.archive import read_archive, write_archive
+from rankopt.persistence.claim import claimed
+from rankopt.persistence.manifest import manifest_of
 from rankopt.persistence.values import Decoder, Encoder
 
 __all__ = ["Checkpoint"]
@@ -45,32 +52,66 @@ class Checkpoint:
     _next: float = field(default=0.0, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.folder, str | os.PathLike) or not os.fspath(self.folder):
+        path = os.fspath(self.folder) if isinstance(self.folder, str | os.PathLike) else None
+        if not isinstance(path, str) or not path or "\0" in path:
             raise OptionError(f"checkpoint = {self.folder!r} is no folder; give a path")
         if isinstance(self.every, bool) or not isinstance(self.every, int | float) or not 0 <= self.every < np.inf:
             raise OptionError(f"every = {self.every!r} is no number of seconds; give 0 or more")
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Within this block the folder is this run's; OptionError where another run has it now."""
+        with claimed(self._made()):
+            yield
 
     def opened(self, problem: Mapping[str, str], defaults: Container[str] = ()) -> tuple[Standing | None, list[Step]]:
         """Where a run of this problem stands, and its steps so far; None and no steps where there is none yet.
 
         problem: a digest for each of its parts, by name. defaults: those that are what they are for anyone who says
-        nothing of them. Raises OptionError where the folder holds another problem's
-        run, naming the parts that differ.
+        nothing of them. Raises OptionError where the folder holds another problem's run, naming the parts that differ.
         """
-        folder = Path(self.folder)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
+        folder = self._made()
+        with suppress(OSError):
             for part in folder.glob(".standing?.zip.*.part"):  # of a process that was killed while it wrote
                 part.unlink()
-        except OSError as error:
-            raise OptionError(f"checkpoint = {self.folder}: no folder to write to ({error}); give another") from error
         self._problem, self._serial = dict(problem), 0
         self._next = perf_counter() + self.every
         found = [held for held in (_read(folder / name) for name in SLOTS) if held is not None]
-        if not found:
-            return None, []
-        manifest, decoder = max(found, key=lambda held: held[0]["serial"])
-        known = manifest["problem"]
+        for manifest, decoder in sorted(found, key=lambda held: held[0]["serial"], reverse=True):
+            self._check_problem(manifest["problem"], problem, defaults)
+            try:
+                standing, steps = _standing(decoder.decode(manifest["run"]))
+                flawed = flaw(standing, steps)
+            except ModelError as error:
+                raise OptionError(f"checkpoint = {self.folder} is of another version ({error}); remove it") from error
+            except (AttributeError, LookupError, TypeError, ValueError):  # whatever stands where a number should
+                continue
+            if flawed is None:
+                self._serial = manifest["serial"]
+                return standing, steps
+        return None, []
+
+    def check(self, begun: Standing, objective: Objective) -> None:
+        """Raise OptionError where a standing says of its own w what is not so."""
+        false = false_claim(begun, objective)
+        if false is not None:
+            raise OptionError(
+                f"checkpoint = {self.folder} cannot be gone on from because {false}; remove it and fit anew"
+            )
+
+    def _made(self) -> Path:
+        """The folder, made where there is none."""
+        folder = Path(self.folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OptionError(
+                f"checkpoint = {self.folder}: no folder to write to ({error}); give another folder"
+            ) from error
+        return folder
+
+    def _check_problem(self, known: Mapping[str, str], problem: Mapping[str, str], defaults: Container[str]) -> None:
+        """OptionError where the folder's run is of another problem."""
         # An older version does not know a parameter that has come since: it had the default, then as now.
         asked = {key: value for key, value in problem.items() if key in known or key not in defaults}
         differing = sorted(key for key in {**known, **asked} if known.get(key) != asked.get(key))
@@ -79,11 +120,6 @@ class Checkpoint:
                 f"checkpoint = {self.folder} holds another run: {', '.join(differing)} differ; "
                 "fit what it was begun with, choose another folder, or remove this one"
             )
-        self._serial = manifest["serial"]
-        try:
-            return _standing(decoder.decode(manifest["run"]))
-        except ModelError as error:
-            raise OptionError(f"checkpoint = {self.folder} is of another version ({error}); remove it") from error
 
     def keep(self, now: Standing, steps: Sequence[Step]) -> None:
         """Write where the run stands, if it is time; always when it is over. A folder that cannot be written to is
@@ -100,7 +136,8 @@ class Checkpoint:
         manifest = {"format": FORMAT, "version": VERSION, "serial": self._serial, "problem": self._problem, "run": run}
         text = json.dumps(manifest, sort_keys=True, allow_nan=False).encode("ascii")
         try:
-            write_archive(Path(self.folder, SLOTS[self._serial % 2]), {MANIFEST: text, **encoder.members})
+            slot = Path(self.folder, SLOTS[self._serial % 2])
+            write_archive(slot, {MANIFEST: text, **encoder.members}, links=False)
         except (OSError, ModelError) as error:
             warnings.warn(f"no checkpoint could be written: {error}", RuntimeWarning, stacklevel=2)
         ended = perf_counter()
@@ -111,13 +148,14 @@ def _read(path: Path) -> tuple[dict[str, Any], Decoder] | None:
     """What one file holds; None where it is missing or damaged."""
     try:
         members = read_archive(path)
-        manifest = json.loads(members.pop(MANIFEST, b"{}"))
-    except (OSError, ModelError, ValueError):
-        return None
-    if manifest.get("format") != FORMAT:
+        manifest = manifest_of(members.pop(MANIFEST, b""), MANIFEST, FORMAT)
+    except (OSError, ModelError):
         return None
     if manifest.get("version") != VERSION:
-        raise OptionError(f"{path} is of version {manifest.get('version')}; remove it, or use the rankopt it is from")
+        version = str(manifest.get("version"))[:80]
+        raise OptionError(f"{path} is of version {version}; remove it, or use the rankopt it is from")
+    if type(manifest.get("serial")) is not int or not isinstance(manifest.get("problem"), dict):
+        return None
     return manifest, Decoder(members, writeable=True)
 
 

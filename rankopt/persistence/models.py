@@ -15,6 +15,7 @@ from typing import Any
 from formulations.tables import load
 from rankopt.errors import ModelError
 from rankopt.persistence.archive import read_archive, write_archive
+from rankopt.persistence.manifest import LIMIT, manifest_of
 from rankopt.persistence.values import Decoder, Encoder
 
 FORMAT = "rankopt model"
@@ -50,8 +51,13 @@ def save_model(model: Any, path: str | PathLike[str]) -> None:
         key: encoder.encode(getattr(model, key), f"{key} of {name}") for key in model._saved if hasattr(model, key)
     }
     manifest = {"format": FORMAT, "version": VERSION, "class": name, "params": params, "fitted": fitted}
-    text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False)
-    write_archive(path, {MANIFEST: text.encode("ascii"), **encoder.members})
+    text = json.dumps(manifest, indent=1, sort_keys=True, allow_nan=False).encode("ascii")
+    if len(text) > LIMIT:
+        raise ModelError(
+            f"{name} cannot be saved because its names and parameters take {len(text)} bytes, more than {LIMIT}; give "
+            "features shorter names, or none."
+        )
+    write_archive(path, {MANIFEST: text, **encoder.members})
 
 
 def load_model(path: str | PathLike[str]) -> Any:
@@ -86,12 +92,7 @@ def _class_name(model: Any) -> str:
 
 
 def _manifest(content: bytes) -> dict[str, Any]:
-    try:
-        manifest = json.loads(content.decode("ascii"), object_pairs_hook=_distinct, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{MANIFEST} is missing or not its JSON ({error}).") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise ModelError(f"it is not a {FORMAT}.")
+    manifest = manifest_of(content, MANIFEST, FORMAT)
     version = manifest.get("version")
     if type(version) is not int or version < 1:
         raise ModelError(f"its version is {str(version)[:80]!r}, not a number.")
@@ -120,14 +121,3 @@ def _known(given: dict[str, Any], known: set[str], what: str) -> None:
     unknown = given.keys() - known
     if unknown:
         raise ModelError(f"{min(unknown)[:80]!r} is no {what}.")
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = dict(pairs)
-    if len(names) != len(pairs):
-        raise ValueError("a name occurs twice")
-    return names
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")

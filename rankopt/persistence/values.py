@@ -28,6 +28,9 @@ from rankopt.persistence.records import build, fields_of, member, name_of
 DEPTH = 32
 """How deep values may be nested."""
 
+VALUES = 1 << 20
+"""How many values may stand in one file; an array counts as one."""
+
 NOTATION = 1000
 """Characters that the notation of a measure may have."""
 
@@ -85,11 +88,15 @@ class Decoder:
     def __init__(self, members: Mapping[str, bytes], writeable: bool = False) -> None:
         self.members = members
         self.writeable = writeable
+        self._left = VALUES
 
     def decode(self, stored: Any, depth: int = 0) -> Any:
         """The value of parsed JSON."""
         if depth > DEPTH:
             raise ModelError(f"values are nested deeper than {DEPTH}.")
+        self._left -= 1
+        if self._left < 0:
+            raise ModelError(f"it holds more than {VALUES} values.")
         if stored is None or isinstance(stored, bool | int | float | str):
             return stored
         if isinstance(stored, list):

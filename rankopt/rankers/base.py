@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 from rankopt.all_or_nothing import AllOrNothing
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.queries import Queries
-from rankopt.errors import ModelError
+from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
+from rankopt.measures.notation import parse
+from rankopt.persistence.values import NOTATION
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import (
     check_queries_named,
@@ -158,8 +160,20 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         save_model(self, path)
 
     def _check_loaded(self) -> None:
-        """Raise ModelError where the attributes read from a file do not fit together."""
+        """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
         check_weights(self)
+        try:
+            self._check_params()
+        except (RankoptError, TypeError, ValueError, OverflowError) as error:
+            raise ModelError(f"a parameter has a value that cannot work ({error}).") from error
+
+    def _check_params(self) -> None:
+        """Raise an error for parameters that a fitted ranker could not be used with."""
+        measure = getattr(self, "measure", "nDCG")
+        if isinstance(measure, str) and len(measure) > NOTATION:
+            raise OptionError(f"the notation of a measure has {len(measure)} characters")
+        parse(measure)
+        self._admissible()
 
     def _coef_shape(self) -> tuple[int, ...]:
         return (self.n_features_in_,)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,7 +25,7 @@ from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Certificate, Stop
-from rankopt.optimize.concave_convex import Keep, Training, train
+from rankopt.optimize.concave_convex import Training, train
 from rankopt.optimize.history import History, Step
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
@@ -117,23 +118,34 @@ class OptimizedRanker(Pathed, LinearRanker):
         start = objective.w0
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == self._coef_shape():
             start = self.coef_.ravel()
-        with ended(objective.risk.engine, isinstance(self.engine, str)), shown(self.verbose) as progress:
-            begun, steps, keep = self._checkpointed(queries, weights, start, evaluation is not None)
+        kept = self._checkpoint()
+        with (
+            ended(objective.risk.engine, isinstance(self.engine, str)),
+            shown(self.verbose) as progress,
+            nullcontext() if kept is None else kept.claimed(),
+        ):
+            begun, steps = self._begun(kept, queries, weights, start, evaluation is not None)
             objective.prepare()
+            if kept is not None and begun is not None:
+                kept.check(begun, objective)
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
             judge = None if evaluation is None else self._judge(evaluation)
+            keep = None if kept is None else kept.keep
             outcome = train(objective, method, start, self.tol, clock, judge, begun, keep)
         self._keep(outcome, objective)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the best weights so far")
 
-    def _checkpointed(
-        self, queries: Queries, weights: Floats, start: Floats, judged: bool
-    ) -> tuple[Standing | None, Sequence[Step], Keep | None]:
-        """Where an earlier run of the same problem stands, its steps, and what keeps this one."""
-        if self.checkpoint is None:
-            return None, (), None
-        checkpoint = self.checkpoint if isinstance(self.checkpoint, Checkpoint) else Checkpoint(self.checkpoint)
+    def _checkpoint(self) -> Checkpoint | None:
+        """What keeps the run, if anything does."""
+        return self.checkpoint if isinstance(self.checkpoint, Checkpoint | None) else Checkpoint(self.checkpoint)
+
+    def _begun(
+        self, kept: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
+    ) -> tuple[Standing | None, Sequence[Step]]:
+        """Where an earlier run of the same problem stands, and its steps."""
+        if kept is None:
+            return None, ()
         admissible = self._admissible()
         names = () if admissible is None else admissible.attributes
         matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
@@ -141,8 +153,7 @@ class OptimizedRanker(Pathed, LinearRanker):
         defaults = self._defaults()
         if self._planes_stayed():
             defaults.add(SLOPES)
-        begun, steps = checkpoint.opened({**of_run, SLOPES: "shared"}, defaults)
-        return begun, steps, checkpoint.keep
+        return kept.opened({**of_run, SLOPES: "shared"}, defaults)
 
     def _planes_stayed(self) -> bool:
         """Whether planes of before equal documents shared their slopes still lie below the loss."""
@@ -232,6 +243,14 @@ class OptimizedRanker(Pathed, LinearRanker):
             raise ModelError("certificate_ is missing or is no certificate.")
         if not isinstance(getattr(self, "history_", None), History):
             raise ModelError("history_ is missing or is no history.")
+        if getattr(self, "n_iter_", None) != len(self.history_):
+            raise ModelError("n_iter_ does not count the steps of history_.")
+        if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
+            raise ModelError("w0_ is missing or has another shape than coef_.")
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_options(**self.get_params(deep=False))
 
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         """The measure on the evaluation queries, as `score` computes it."""

@@ -11,28 +11,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from rankopt.data import Queries
 from rankopt.errors import ModelError
-from rankopt.measures import parse
 from rankopt.rankers import RegressionRanker, load_model
-
-NAMES = ("année", "bm25", "age")
-
-
-@pytest.fixture
-def queries():
-    rng = np.random.default_rng(0)
-    return Queries.from_arrays(
-        rng.normal(size=(24, 3)), rng.integers(0, 3, 24), qid=np.repeat(list("abcd"), 6), feature_names=NAMES
-    )
-
-
-@pytest.fixture
-def saved(queries, tmp_path):
-    """The file of a fitted ranker."""
-    path = tmp_path / "model.rankopt"
-    RegressionRanker(0.5, measure=parse("nDCG(gain='linear')@5")).fit(queries).save(path)
-    return path
 
 
 def test_a_file_that_is_cut_anywhere_is_refused(saved):
@@ -196,6 +176,14 @@ def nested(depth):
         (params(alpha={"record": "record:Rule", "fields": {"word": "at most", "by": "x", "count": {"tuple": [{"tuple": [
             [], 1]}]}}}), "cannot be built"),
         (params(alpha={"member": "record:Stop", "name": "__init__"}), "no member"),
+        (params(measure=5), "a parameter has a value that cannot work .A measure cannot be 5"),
+        (params(measure=["nDCG"]), "A measure cannot be"),
+        (params(measure="nDCG@" + "1" * 5000), "the notation of a measure has 5005 characters"),
+        (params(alpha=[0] * (1 << 20)), "more than 1048576 values"),
+        (params(alpha={"record": "record:Certificate", "fields": {"kind": "global", "primal": "a", "bound": 0.0, "stop":
+            "max_iter steps were taken"}}), "cannot be built"),
+        (params(alpha={"record": "record:Certificate", "fields": {"kind": "global", "primal": 1.0, "bound": {"float":
+            "nan"}, "stop": "max_iter steps were taken"}}), "cannot be built"),
         (params(alpha={"member": "solver:exact", "name": "room"}), "no member"),
     ],
 )  # fmt: skip
@@ -218,6 +206,21 @@ def test_a_manifest_that_is_not_its_json_is_refused(saved, text):
     write(saved, {**members_of(saved), "model.json": text})
     with pytest.raises(ModelError, match=r"not its JSON|not a rankopt model"):
         load_model(saved)
+
+
+def test_a_manifest_is_refused_by_its_size_before_it_is_read(saved, monkeypatch):
+    write(saved, {**members_of(saved), "model.json": b"[" + b"0," * (20 << 20) + b"0]"})
+    monkeypatch.setattr(json, "loads", None)
+    with pytest.raises(ModelError, match="no rankopt model more than 16777216"):
+        load_model(saved)
+
+
+def test_names_that_could_not_be_read_back_are_not_saved(queries, tmp_path):
+    ranker = RegressionRanker().fit(queries)
+    ranker.feature_names_in_ = np.array(["x" * (6 << 20)] * 3, dtype=object)
+    with pytest.raises(ModelError, match="give features shorter names"):
+        ranker.save(tmp_path / "model")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("missing", ["coef_", "n_features_in_", "n_queries_"])
@@ -260,6 +263,9 @@ WITHIN = "{'descr': '<f8', 'fortran_order': False, 'shape': %s, }"
         (npy_with_header(WITHIN % "(-3,)", bytes(24)), "its shape"),
         (npy_with_header(WITHIN % "(9223372036854775807, 0)"), "not a plain npy"),
         (npy_with_header(WITHIN % ("(" + "1, " * 20_000 + ")")), "not a plain npy"),
+        (npy_with_header(WITHIN % f"({'9' * 3000},)"), "not a plain npy"),
+        (npy_with_header(WITHIN % "(0, 10000000000000000000000)"), "not a plain npy"),
+        (npy_with_header(WITHIN % "(1000000000, 0)"), "coef_ is not an array of 3"),
         (npy_with_header("__import__('os').getcwd()"), "not a plain npy"),
         (npy_with_header("[" * 3000), "not a plain npy"),
         (npy(np.zeros(4)), "coef_ is not an array of 3"),

@@ -13,28 +13,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankopt.data import Queries
 from rankopt.errors import ModelError
 from rankopt.measures import parse
 from rankopt.rankers import LargeMarginRanker, RegressionRanker, load_model, save_model
-
-NAMES = ("année", "bm25", "age")
-
-
-@pytest.fixture
-def queries():
-    rng = np.random.default_rng(0)
-    return Queries.from_arrays(
-        rng.normal(size=(24, 3)), rng.integers(0, 3, 24), qid=np.repeat(list("abcd"), 6), feature_names=NAMES
-    )
-
-
-@pytest.fixture
-def saved(queries, tmp_path):
-    """The file of a fitted ranker."""
-    path = tmp_path / "model.rankopt"
-    RegressionRanker(0.5, measure=parse("nDCG(gain='linear')@5")).fit(queries).save(path)
-    return path
 
 
 def same(one, other):
@@ -56,7 +37,7 @@ def same(one, other):
     ],
     ids=["regression", "numpy option", "large margin", "nonconvex"],
 )
-def test_a_ranker_comes_back_as_it_was(ranker, queries, tmp_path):
+def test_a_ranker_comes_back_as_it_was(ranker, queries, names, tmp_path):
     ranker.fit(queries).save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert type(loaded) is type(ranker)
@@ -67,7 +48,7 @@ def test_a_ranker_comes_back_as_it_was(ranker, queries, tmp_path):
         assert same(getattr(loaded, key, None), getattr(ranker, key, None)), key
     assert_array_equal(loaded.predict(queries), ranker.predict(queries))
     assert loaded.score(queries) == ranker.score(queries)
-    assert loaded.feature_names_in_.tolist() == list(NAMES)
+    assert loaded.feature_names_in_.tolist() == list(names)
 
 
 def test_solvers_and_methods_with_options_come_back(queries, tmp_path):

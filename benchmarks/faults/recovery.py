@@ -1,0 +1,140 @@
+"""Attacks on checkpoints: training is killed with SIGKILL at a random moment, and resumed.
+
+Each try trains a ranker in a process of its own that keeps every step, kills it up to three times at moments drawn over
+the length of the run (before its first step, between two, in the midst of writing, at its end), and lets the last one
+end. It is survived if weights, certificate and history are those of a run that nothing disturbed, bit for bit.
+
+    python benchmarks/faults/recovery.py --tries 200 --seed 0
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from sklearn.base import clone
+
+from rankopt.constraints import Admissible
+from rankopt.data import Queries
+from rankopt.optimize import METHODS
+from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
+
+RNG = np.random.default_rng(0)
+FEATURES = np.round(RNG.normal(size=(120, 4)), 1)
+TRUTH = FEATURES @ np.linspace(1, -1, 4) + 0.7 * RNG.normal(size=120)
+QUERIES = Queries.from_arrays(
+    FEATURES,
+    np.digitize(TRUTH, [0.3, 1.2]).astype(float),
+    qid=np.repeat(np.arange(12), 10),
+    attributes={"site": np.arange(120) % 4},
+)
+RANKERS = (
+    *(LargeMarginRanker("nDCG@5", bound=bound, lam=0.01) for bound in ("convex", "tie-aware", "nonconvex")),
+    *(LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-2, method=method) for method in METHODS),
+    LargeMarginRanker("nDCG@3", lam=0.03, constraints=Admissible(3).at_most(2, by="site")),
+    LargeMarginRanker("nDCG@5", lam=1e-3, max_iter=15),
+    PairwiseRanker(lam=0.01),
+    MatchingRanker(bound="tie-aware", lam=0.05),
+)
+"""What is trained."""
+
+LIMIT = 120
+"""Seconds after which a run that nothing disturbs any more hangs."""
+
+
+def result(ranker):
+    """All that a fit found but the seconds that it took, as bytes."""
+    history = {name: column.tobytes() for name, column in vars(ranker.history_).items() if "seconds" not in name}
+    return pickle.dumps((ranker.coef_.tobytes(), sorted(asdict(ranker.certificate_).items()), sorted(history.items())))
+
+
+def trained(ranker, folder):
+    """In a process of its own: fit with a checkpoint in the folder, and write down the result."""
+    child = os.fork()
+    if child:
+        return child
+    try:
+        own = clone(ranker).set_params(checkpoint=Checkpoint(folder / "kept", every=0))
+        found = result(own.fit(QUERIES))
+        (folder / "part").write_bytes(found)
+        os.replace(folder / "part", folder / "result")
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+
+
+def ended(child, seconds):
+    """How a process ended within so many seconds; killed if it did not."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.0005)
+    os.kill(child, signal.SIGKILL)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def attempt(ranker, whole, seconds, rng):
+    """One try: how often the run was killed, and what happened if it is not survived."""
+    kills, wanted = 0, int(rng.integers(1, 4))
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix="rankopt-faults-"))
+        try:
+            while kills < wanted:
+                code = ended(trained(ranker, folder), rng.uniform(0.0, 1.1 * seconds))
+                if code != -signal.SIGKILL:
+                    break  # it was over before its time
+                kills += 1
+            else:
+                code = ended(trained(ranker, folder), LIMIT)
+            if code == 0 and not kills:
+                continue  # the next run begins anew, and may be caught
+            if code != 0:
+                return kills, f"it ended with {code}"
+            return kills, None if (folder / "result").read_bytes() == whole else "other bits"
+        finally:
+            shutil.rmtree(folder)
+
+
+def main():
+    asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    asked.add_argument("--tries", type=int, default=200)
+    asked.add_argument("--seed", type=int, default=0)
+    asked = asked.parse_args()
+    warnings.simplefilter("ignore")
+    rng, survived, killed = np.random.default_rng(asked.seed), 0, 0
+    known = {}
+    for number in range(asked.tries):
+        chosen = int(rng.integers(len(RANKERS)))
+        ranker = clone(RANKERS[chosen]).set_params(engine="serial")  # a fork has no threads of its parent's
+        if chosen not in known:
+            whole, folder = result(clone(ranker).fit(QUERIES)), Path(tempfile.mkdtemp(prefix="rankopt-faults-"))
+            began = time.monotonic()
+            ended(trained(ranker, folder), LIMIT)
+            known[chosen] = whole, time.monotonic() - began
+            shutil.rmtree(folder)
+        kills, why = attempt(ranker, *known[chosen], rng)
+        killed += kills
+        survived += why is None
+        if why is not None:
+            print(f"try {number}, {ranker}: {why} after {kills} kills", file=sys.stderr)
+    print(f"{killed} kills")
+    print(f"tries {asked.tries}, survived {survived}")
+    return survived != asked.tries
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,7 @@
+"""Workers that are killed, stopped and slowed at random moments, some tries of each."""
+
+from problems.attacks import assert_survived
+
+
+def test_workers_that_are_hit():
+    assert_survived("engines", 6, seed=11)
