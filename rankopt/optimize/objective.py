@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.errors import SolverFailed
 from formulations.forms.form import Solution, Status
 from formulations.problems.margin_dual import margin_dual
 from formulations.solvers import solves
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
+from rankopt.errors import MasterFailed
 from rankopt.optimize.planes import PlaneSet
 from rankopt.risk.risk import Planes, Risk
 
@@ -25,6 +28,12 @@ ROUNDING = 8 * 2.0**-52
 
 SOFTEST = 1e-14
 """w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""
+
+LONGEST = 300.0
+"""Seconds that a solver which takes a limit may spend on one master program."""
+
+SHORTEST = 1.0
+"""Seconds that it gets in any case, though those of training are over: no limit leaves a solver without an answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +48,16 @@ class MasterAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """The regularised risk that is minimised, and the solver of its master program."""
+    """The regularised risk that is minimised, and the solver of its master program.
+
+    ends: the reading of `perf_counter` at which the seconds of training are over, if they are limited.
+    """
 
     risk: Risk
     lam: float
     w0: Floats
     master: Solver | str = "auto"
+    ends: float | None = None
 
     def regulariser(self, w: Floats) -> float:
         return float(self.lam / 2.0 * np.sum((w - self.w0) ** 2))
@@ -53,7 +66,8 @@ class Objective:
         """Load what a first step needs: compiled code, workers with their data. Limits of time begin afterwards."""
         here = self.risk.at(self.w0, queries=(0, 1))
         planes = PlaneSet.empty(1, self.w0.size).plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
-        self.solve_master(planes, np.ones(1), np.zeros(1))
+        with suppress(MasterFailed):  # the first step says so, if it was not this plane alone
+            self.solve_master(planes, np.ones(1), np.zeros(1))
 
     def takes_groups(self) -> bool:
         """Whether the solver of the master program takes planes of more than one group."""
@@ -77,6 +91,8 @@ class Objective:
         what rounding may have added: masters are solved to the last digit, and a bound must not pass an objective.
 
         precision: the relative gap that suffices, handed to solvers that have a tolerance; None leaves them theirs.
+
+        Raises MasterFailed where the solver gives no answer.
         """
         softest = SOFTEST * self._natural_lam(planes, capacity)
         if self.lam >= softest:
@@ -109,7 +125,11 @@ class Objective:
             w0=self.w0,
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
-        solution = solve(program, self.master, start, precision=precision)
+        seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
+        try:
+            solution = solve(program, self.master, start, precision=precision, time_limit=seconds)
+        except SolverFailed as error:
+            raise MasterFailed(f"the master program was not solved: {error}; use master='auto', or another") from error
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))

@@ -23,6 +23,7 @@ from rankopt.errors import ModelError, OptionError
 from rankopt.optimize.history import History, Step
 from rankopt.optimize.run import Passed, Standing
 from rankopt.persistence.archive import read_archive, write_archive
+from rankopt.persistence.identity import REPLACEABLE
 from rankopt.persistence.values import Decoder, Encoder
 
 __all__ = ["Checkpoint"]
@@ -73,7 +74,8 @@ class Checkpoint:
         known = manifest["problem"]
         # An older version does not know a parameter that has come since: it had the default, then as now.
         asked = {key: value for key, value in problem.items() if key in known or key not in defaults}
-        differing = sorted(key for key in {**known, **asked} if known.get(key) != asked.get(key))
+        compared = {**known, **asked}.keys() - set(REPLACEABLE)
+        differing = sorted(key for key in compared if known.get(key) != asked.get(key))
         if differing:
             raise OptionError(
                 f"checkpoint = {self.folder} holds another run: {', '.join(differing)} differ; "
