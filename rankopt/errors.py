@@ -3,20 +3,24 @@
     RankoptError
     ├── DataError (ValueError)        a file, a row or a value cannot be used; names the file, line, query or row
     ├── EngineError (RuntimeError)    workers of an engine cannot be started, or are lost again and again
+    ├── MasterFailed (SolverFailed)   the solver of a master program gave up, crashed or returned no answer
     ├── MeasureError (ValueError)     a measure cannot be parsed, or is undefined for these grades
     ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
     └── OptionError (ValueError)      an option has a value that cannot work
 
-Errors of problems and solvers live in `formulations.errors`. One interruption and one warning are ours:
+Other errors of problems and solvers live in `formulations.errors`. One interruption and one warning are ours:
 
     Interrupted (KeyboardInterrupt)   a fit was interrupted after a step; the ranker holds the best weights so far
     OptimumAtStart (UserWarning)      training found nothing better than its start w₀
 """
 
+from formulations.errors import SolverFailed
+
 __all__ = [
     "DataError",
     "EngineError",
     "Interrupted",
+    "MasterFailed",
     "MeasureError",
     "ModelError",
     "OptimumAtStart",
@@ -35,6 +39,10 @@ class DataError(RankoptError, ValueError):
 
 class EngineError(RankoptError, RuntimeError):
     """Workers that cannot be started, or that die or fall silent again and again."""
+
+
+class MasterFailed(RankoptError, SolverFailed):
+    """A solver that gave no answer to a master program of training; after the first step it ends the run only."""
 
 
 class MeasureError(RankoptError, ValueError):

@@ -79,12 +79,13 @@ class GroupedSimplexQP(Form):
         """The largest share of its group's capacity that a plane alone would take: the size of a good α / capacity.
 
         Solvers see α / (capacity · usual share): with a small lam the weights would else lie far below their
-        tolerance. Not below 1e-7, where the limits of the groups become too large for them.
+        tolerance. Not below 1e-5: the limits of the groups are one over it, and Clarabel takes programs with limits
+        of 1e7 for unbounded.
         """
         share = self.capacity[self.group]
         steepest = float((np.einsum("ij,ij->i", self.slopes, self.slopes) * share * share).max()) / self.lam
         highest = float(np.abs(self.values * share).max())
-        return min(1.0, max(1e-7, highest / steepest)) if steepest > 0 else 1.0
+        return min(1.0, max(1e-5, highest / steepest)) if steepest > 0 else 1.0
 
     @property
     def unit(self) -> Floats:

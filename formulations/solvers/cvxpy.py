@@ -37,6 +37,7 @@ TOLERANCES = {
 """How each back end calls its tolerances; the others keep their own."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
+    "HIGHS": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex, where no signal is heard
     "OSQP": {"polishing": False, "max_iter": 50_000},  # its polishing prints
     "SCS": {"max_iters": 50_000},
 }
@@ -68,7 +69,7 @@ class Cvxpy:
     package: ClassVar[str] = "cvxpy"
 
     def __post_init__(self) -> None:
-        if self.time_limit is not None and self.backend not in TIME_LIMIT:
+        if self.time_limit is not None and not self.takes_time_limit:
             raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
         wrong = set(self.options) - CLOSED.get(self.backend, set(self.options))
         if wrong:
@@ -93,6 +94,10 @@ class Cvxpy:
     @property
     def spec(self) -> str:
         return f"cvxpy:{self.backend}" if self.backend else "cvxpy"
+
+    @property
+    def takes_time_limit(self) -> bool:
+        return self.backend in TIME_LIMIT
 
     @property
     def accepts(self) -> tuple[type[Form], ...]:

@@ -34,7 +34,7 @@ TIME_LIMIT = {**dict.fromkeys(("clarabel", "daqp", "highs", "osqp"), "time_limit
 """How each back end calls its time limit in seconds; the others have none."""
 
 DEFAULTS: dict[str, dict[str, Any]] = {
-    "highs": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex
+    "highs": {"qp_iteration_limit": 20_000},  # it may cycle without end on a simplex, where no signal is heard
     "osqp": {"polishing": False, "max_iter": 50_000, "raise_error": False},  # its polishing prints
     "scs": {"max_iters": 20_000},
 }
@@ -56,7 +56,7 @@ class QpSolvers:
     package: ClassVar[str] = "qpsolvers"
 
     def __post_init__(self) -> None:
-        if self.time_limit is not None and self.backend not in TIME_LIMIT:
+        if self.time_limit is not None and not self.takes_time_limit:
             raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
         wrong = set(self.options) - _known_options(self.backend, set(self.options))
         if wrong:
@@ -78,6 +78,10 @@ class QpSolvers:
     @property
     def spec(self) -> str:
         return f"qpsolvers:{self.backend}"
+
+    @property
+    def takes_time_limit(self) -> bool:
+        return self.backend in TIME_LIMIT
 
     def declines(self, problem: Form) -> str | None:
         return None

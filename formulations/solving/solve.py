@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -42,6 +42,7 @@ def solve(
     *,
     precision: float | None = None,
     outward: bool = True,
+    time_limit: float | None = None,
 ) -> Solution:
     """The solution of `problem`, its value and bound recomputed from the data.
 
@@ -55,6 +56,8 @@ def solve(
             Value and bound are proven whatever it is.
         outward: whether value and bound are rounded outward, so that the optimum lies between them, or left as double
             precision leaves them, which loops that add margins of their own may take.
+        time_limit: seconds, for solvers that take a limit, each of those that "auto" tries; a shorter one of their own
+            stays. Others take as long as they take.
 
     Raises:
         Unsupported: no chain of bridges leads to what the solver accepts.
@@ -64,24 +67,33 @@ def solve(
     """
     problem = as_form(problem)
     if isinstance(solver, str) and solver == "auto":
-        return _cheapest(problem, start, precision, outward)
-    return _solve(problem, _aimed(named(solver) if isinstance(solver, str) else solver, precision), start, outward)
+        return _cheapest(problem, start, precision, time_limit, outward)
+    chosen = _aimed(named(solver) if isinstance(solver, str) else solver, precision, time_limit)
+    return _solve(problem, chosen, start, outward)
 
 
-def _aimed(solver: Solver, precision: float | None) -> Solver:
-    """The solver with this tolerance, if it has one."""
+def _aimed(solver: Solver, precision: float | None, time_limit: float | None) -> Solver:
+    """The solver with this tolerance and this limit of time, where it has such."""
     aimed: Any = solver
-    return solver if precision is None or not hasattr(solver, "tolerance") else replace(aimed, tolerance=precision)
+    options = {option.name for option in fields(aimed) if option.init} if is_dataclass(aimed) else set()
+    if precision is not None and "tolerance" in options:
+        aimed = replace(aimed, tolerance=precision)
+    if time_limit is not None and "time_limit" in options and getattr(aimed, "takes_time_limit", True):
+        own = np.inf if aimed.time_limit is None else aimed.time_limit
+        aimed = replace(aimed, time_limit=min(time_limit, own))
+    return cast("Solver", aimed)
 
 
-def _cheapest(problem: Form, start: Solution | None, precision: float | None, outward: bool) -> Solution:
+def _cheapest(
+    problem: Form, start: Solution | None, precision: float | None, time_limit: float | None, outward: bool
+) -> Solution:
     """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
     enough = LOOSE if precision is None else max(LOOSE, 4.0 * precision)
     failures: list[str] = []
     loose: list[Solution] = []
     for spec in automatic(problem):
         try:
-            solution = _solve(problem, _aimed(named(spec), precision), start, outward)
+            solution = _solve(problem, _aimed(named(spec), precision, time_limit), start, outward)
         except Unsupported:
             continue
         except SolverFailed as error:
@@ -160,7 +172,7 @@ def _answered(
         raise NoAnswer(f"{solver.spec!r} is wrong, every {type(problem).__name__} is solvable: {error}") from error
     except FormulationError:
         raise
-    except Exception as error:  # whatever a solver package, or a solver of the user's own, dies of
+    except (Exception, SystemExit) as error:  # whatever a solver package, or a solver of the user's own, dies of
         raise Crashed(f"{solver.spec!r} crashed: {type(error).__name__}: {error}") from error
     if not (isinstance(answer, Answer) and isinstance(answer.x, np.ndarray)):
         raise NoAnswer(f"{solver.spec!r} returned {type(answer).__name__}, which is no Answer with an array x")

@@ -95,8 +95,14 @@ class AdmissibleArgmax:
     ) -> tuple[Arrangement, AdmissibleArgmax]:
         """The queries in which admissible orders differ in worth, and their argmax.
 
-        sets_of: the set of each query; DataError where one is empty. start_of: (N,) scores at w₀.
+        sets_of: the set of each query; DataError where one is empty. start_of: (N,) scores at w₀. Queries of one gain
+        are left out unasked. What the measure does not tell apart in full rankings it may in those of a set: of two
+        documents P@2 finds all rankings equal, but one of k = 1 shows the better one or not.
         """
+        starts = queries.offsets[:-1]
+        gain = measure.gain(queries.graded, queries.offsets)
+        differing = np.maximum.reduceat(gain, starts) > np.minimum.reduceat(gain, starts)
+        queries = queries.learnable(differing, f"{measure} tells apart")
         sets = sets_of(queries)
         lengths = [(one.documents, one.positions) for one in sets]
         found = cls.build(

@@ -93,7 +93,10 @@ def parse_decay(spec: str | Decay | ArrayLike) -> Decay:
     if isinstance(spec, Decay):
         return spec
     if not isinstance(spec, str):
-        weights = np.asarray(spec, dtype=np.float64)
+        try:
+            weights = np.asarray(spec, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            weights = np.zeros(0)
         if weights.ndim != 1 or not weights.size or not np.isfinite(weights).all() or (np.diff(weights) > 0).any():
             raise OptionError(
                 "decay as an array must be a non-empty, finite, non-increasing vector of position weights"

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.errors import OptionError
 from rankopt.optimize.grouping import at_groups, groups_of
 from rankopt.optimize.model import grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.settings import check_part, check_whole
 from rankopt.optimize.state import State
 
 __all__ = ["Bundle"]
@@ -35,10 +35,9 @@ class Bundle:
     keep_idle: int = 10
 
     def __post_init__(self) -> None:
-        if not 0 < self.damping <= 1:
-            raise OptionError(f"damping = {self.damping} is no part of a way; give more than 0 and at most 1")
-        if isinstance(self.groups, bool) or not isinstance(self.groups, int) or self.groups < 1:
-            raise OptionError(f"groups = {self.groups!r} is no number of groups; give 1 or more")
+        check_part(True, damping=self.damping)
+        check_whole(1, groups=self.groups)
+        check_whole(0, keep_idle=self.keep_idle)
 
     def start(self, objective: Objective, w: Floats) -> State:
         groups = groups_of(objective, self.groups)

@@ -18,6 +18,7 @@ class Stop(StrEnum):
     STALLED = "no step narrowed the gap any more, as far as double precision and the master allow"
     ITERATIONS = "max_iter steps were taken"
     TIME = "time_limit passed"
+    MASTER = "the solver of the master program failed"
     CALLBACK = "a callback asked to stop"
     INTERRUPTED = "interrupted from the keyboard"
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import InvalidProblem
+from rankopt.errors import MasterFailed
 from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.history import History, Step
 from rankopt.optimize.method import Clock, Method
@@ -27,7 +29,7 @@ ROUNDED = 1e-12
 @dataclass(frozen=True, eq=False)
 class Training:
     """The result of a run: weights, what is proved of them, the steps, the state to go on from, the risk that dual
-    prices prove at w, and how a judge rated the weights if there was one."""
+    prices prove at w, how a judge rated the weights if there was one, and what failed if that ended the run."""
 
     w: Floats
     certificate: Certificate
@@ -35,6 +37,7 @@ class Training:
     state: State
     risk: float
     judged: float | None = None
+    failure: str = ""
 
 
 Judge = Callable[[Floats], float]
@@ -63,15 +66,18 @@ def train(
     dual prices; a run that is `known` may have proved that already: one on the same risk, for another lam. A judge is
     asked of each point as it is passed, so that its time counts.
 
-    An interruption from the keyboard ends the run with the best point so far.
+    An interruption from the keyboard, or from a callback, ends the run with the best point so far, and so does a solver
+    of the master program that fails once a step was done. What the limit of time leaves is that solver's limit too.
     """
+    objective = replace(objective, ends=clock.ends)
     convex = objective.risk.convex
     if begun is None:
         now = Standing(method.start(objective, start))
     else:  # what ended it may have been a limit that is another now
         now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit())
     seen = None if judge is None else Ratings(judge)
-    now = _finished(_followed(now, objective, method, tol, clock, seen, keep), objective, method, tol)
+    now, failure = _followed(now, objective, method, tol, clock, seen, keep)
+    now, failure = _finished(now, failure, objective, method, tol)
     assert now.stop is not None
     # What is proven last holds for all points where J is convex.
     passed = [replace(point, bound=now.state.bound) for point in now.passed] if convex else now.passed
@@ -79,9 +85,12 @@ def train(
         raise KeyboardInterrupt("interrupted before the first step was done")
     judged, chosen, stop = None, passed[-1], now.stop
     if seen is not None:
-        ratings = seen.of(passed)
-        best = max(range(len(passed)), key=ratings.__getitem__)  # the first of equals: the least trained
-        chosen, judged = passed[best], ratings[best]
+        try:
+            ratings = seen.of(passed)
+            best = max(range(len(passed)), key=ratings.__getitem__)  # the first of equals: the least trained
+            chosen, judged = passed[best], ratings[best]
+        except KeyboardInterrupt:
+            stop = Stop.INTERRUPTED
     at_start = bool(np.array_equal(chosen.w, objective.w0))
     regulariser, primal = objective.regulariser(chosen.w), chosen.primal
     try:
@@ -93,7 +102,7 @@ def train(
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
     if stop is Stop.GAP and certificate.relative_gap > max(tol, ROUNDED):
         certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else Stop.CHOSEN)
-    return Training(chosen.w, certificate, History.of(clock.steps), now.state, risk, judged)
+    return Training(chosen.w, certificate, History.of(clock.steps), now.state, risk, judged, failure)
 
 
 @dataclass
@@ -117,10 +126,10 @@ def _followed(
     clock: Clock,
     seen: Ratings | None,
     keep: Keep | None,
-) -> Standing:
-    """Where the run stands when it is over; what is seen by a judge are all points that w moved to, else it keeps the
-    last alone."""
-    patience = getattr(method, "patience", STALLED_AFTER)
+) -> tuple[Standing, str]:
+    """Where the run stands when it is over, and what failed if that ended it; what is seen by a judge are all points
+    that w moved to, else it keeps the last alone."""
+    patience, failure = getattr(method, "patience", STALLED_AFTER), ""
     try:
         while now.stop is None:
             try:
@@ -130,12 +139,19 @@ def _followed(
                     raise
                 now = now.with_best(Stop.STALLED)
                 break
+            except MasterFailed as error:
+                if not np.isfinite(now.state.primal):
+                    raise
+                late = clock.ends is not None and perf_counter() >= clock.ends
+                now, failure = now.with_best(Stop.TIME if late else Stop.MASTER), str(error)
+                break
             after = now.after(state, tol, every=seen is not None)
             if seen is not None:
                 seen.of(after.passed)
-            reason = clock.record(state)
-            after = after if after.stop is not None else after.watched(patience)
-            now = after if after.stop is not None else replace(after, stop=reason)
+            clock.record(state)
+            now = after if after.stop is not None else after.watched(patience)
+            reason = clock.asked(state)  # the step is done, whatever a callback does
+            now = now if now.stop is not None else replace(now, stop=reason)
             if keep is not None and now.stop is None:
                 keep(now, clock.steps)
     except KeyboardInterrupt:
@@ -143,16 +159,18 @@ def _followed(
         now = replace(now, stop=Stop.INTERRUPTED)
     if keep is not None:
         keep(now, clock.steps)
-    return now
+    return now, failure
 
 
-def _finished(now: Standing, objective: Objective, method: Method, tol: float) -> Standing:
-    """Where the run stands once what the method had put off is proven."""
+def _finished(now: Standing, failure: str, objective: Objective, method: Method, tol: float) -> tuple[Standing, str]:
+    """Where the run stands once what the method had put off is proven, and what failed."""
     finish = getattr(method, "finish", None)
     if finish is None or now.stop is Stop.GAP or not now.taken:
-        return now
+        return now, failure
     try:
         last = now.after(finish(now.state, objective), tol, every=True)
     except KeyboardInterrupt:
-        return replace(now, stop=Stop.INTERRUPTED)
-    return replace(last, taken=now.taken, stop=last.stop or now.stop)
+        return replace(now, stop=Stop.INTERRUPTED), failure
+    except MasterFailed as error:
+        return now, failure or str(error)
+    return replace(last, taken=now.taken, stop=last.stop or now.stop), failure

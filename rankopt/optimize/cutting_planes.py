@@ -12,6 +12,7 @@ from rankopt.optimize.grouping import one_each
 from rankopt.optimize.model import grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.settings import check_whole
 from rankopt.optimize.state import State
 
 __all__ = ["CuttingPlanes"]
@@ -33,9 +34,11 @@ class CuttingPlanes:
     keep_idle: int = 50
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.master_every, int) and self.master_every > 0
-        if not whole and self.master_every not in ("pass", "plane"):
-            raise OptionError(f"master_every is {self.master_every!r}; give 'pass', 'plane' or a positive number")
+        check_whole(0, keep_idle=self.keep_idle)
+        if isinstance(self.master_every, str) and self.master_every not in ("pass", "plane"):
+            raise OptionError(f"master_every = {self.master_every!r} is unknown; give 'pass', 'plane' or a number")
+        if not isinstance(self.master_every, str):
+            check_whole(1, master_every=self.master_every)
 
     def start(self, objective: Objective, w: NDArray[np.float64]) -> State:
         queries = objective.risk.weights.size

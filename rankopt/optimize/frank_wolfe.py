@@ -8,17 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.errors import OptionError
 from rankopt.optimize.draws import generator_of, permuted
 from rankopt.optimize.grouping import one_each
 from rankopt.optimize.objective import ROUNDING, Objective, norms
 from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.settings import check_whole
 from rankopt.optimize.state import State
 
 __all__ = ["BlockFrankWolfe", "FrankWolfeState"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+STILL = 1e-15
+"""A rise of the dual by less than this part of the objective is none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +42,9 @@ class BlockFrankWolfe:
 
     A step visits all queries once, in mini-batches of neighbours in an order that the seed says: planes of a mini-batch
     are found at one w, then each is moved to in turn (any plane is valid; the way is searched at the w of the moment).
-    Then all queries are evaluated at the mean of the w, which proves J there: two evaluations a query a step. The dual
-    objective is the bound; no master is solved, and memory is one plane a query.
+    Then all queries are evaluated at the mean of the w (at w itself once the dual stands still), which proves J there:
+    two evaluations a query a step. The dual objective is the bound; no master is solved, and memory is one plane a
+    query.
 
     batch: queries in a mini-batch. A mini-batch costs some 0.2 ms beside its rankings, so small ones are dear.
     seed: of the order, an integer; a ranker's `random_state` sets it.
@@ -49,8 +54,8 @@ class BlockFrankWolfe:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise OptionError(f"batch = {self.batch} is no number of queries; give 1 or more")
+        check_whole(1, batch=self.batch)
+        check_whole(0, seed=self.seed)
 
     def start(self, objective: Objective, w: Floats) -> FrankWolfeState:
         queries, features = objective.risk.weights.size, w.size
@@ -65,6 +70,7 @@ class BlockFrankWolfe:
         state = state.seen(objective.upper(state.trial, here), here, risk.convex)
         dual = _Dual(state, objective)
         if state.round > round:  # means of points under another reference are forgotten
+            dual.shrink()
             state = replace(state, mean=dual.w, updates=0)
         mean, updates, seconds = state.mean, state.updates, state.seconds_argmax
         queries, generator = here.heights.size, state.generator
@@ -81,7 +87,10 @@ class BlockFrankWolfe:
                 mean = mean + 2.0 / (updates + 1.0) * (dual.w - mean)
         state = replace(state, planes=dual.planes(), alpha=dual.alpha, trial=mean, steps=state.steps + 1)
         state = replace(state, mean=mean, updates=updates, seconds_argmax=seconds, generator=generator)
-        return state.bounded(dual.value(state))
+        value = dual.value(state)
+        if value <= state.bound + STILL * abs(state.primal):  # the dual is at its best, and so is its w; the mean lags
+            state = replace(state, trial=dual.w)
+        return state.bounded(value)
 
 
 class _Dual:
@@ -106,6 +115,19 @@ class _Dual:
             self.heights[query] += part * rise
             self.alpha[query] += part * (1.0 - self.alpha[query])
             self.w = self.w - part / self.lam * across
+
+    def shrink(self) -> None:
+        """Scale all α by the number from 0 to 1 at which the dual objective is best: it is 0 or more then.
+
+        Planes tilt with their references, and the α that was good for the old ones may stand far below 0: the dual
+        then climbs for many passes to reach the bound of 0 that holds anyway, which looks like standing still.
+        """
+        step = self.w - self.w0
+        curvature = self.lam * float(step @ step)
+        slope = float(self.heights.sum() + self.slopes.sum(axis=0) @ self.w0)
+        part = min(1.0, max(0.0, slope / curvature)) if curvature else float(slope > 0)
+        self.alpha, self.slopes, self.heights = part * self.alpha, part * self.slopes, part * self.heights
+        self.w = self.w0 + part * step
 
     def planes(self) -> PlaneSet:
         """One plane a query, where it has weight."""

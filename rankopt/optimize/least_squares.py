@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from rankopt.optimize.column_units import column_units, in_units
 from rankopt.optimize.normal_equations import Centred, by_normal_equations
 from rankopt.scorers.linear import PART, row_scores, row_sums
 
@@ -21,15 +22,30 @@ WIDE = 512
 """Features above which sparse data is solved by iteration, without any dense part of it."""
 
 
-def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float, rows: Ints | None = None) -> Floats:
-    """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`.
+def least_squares(
+    features: Any, targets: Floats, weights: Floats, alpha: float | Floats, rows: Ints | None = None
+) -> Floats:
+    """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`, α one number or (d,).
 
     features dense or CSR, targets (N,), weights (N,) >= 0, not all 0; x_j is row j of the features, or row rows[j].
     Columns are centred and scaled to norm 1, so features of 1e-9 and 1e9 side by side lose no digits; where w is not
     unique, the scaled one of least norm is taken, and constant features get 0. Solved by refined normal equations;
     where these are nearly singular, blocks of rows are reduced to a triangle, which is solved by singular values.
     Sparse data of more than WIDE features is solved by LSMR; a ConvergenceWarning says where that did not settle.
+    Columns whose squares leave double precision are measured in units of their own.
     """
+    units = column_units(features)
+    if units is not None:  # a ridge holds columns that small at 0 as it is
+        ridge = alpha * np.minimum(units, 1.0) ** 2
+        units = np.where(ridge > 0, np.minimum(units, 1.0), units)
+        return units * _in_range(in_units(features, units), targets, weights, ridge, rows)
+    return _in_range(features, targets, weights, alpha, rows)
+
+
+def _in_range(
+    features: Any, targets: Floats, weights: Floats, alpha: float | Floats, rows: Ints | None = None
+) -> Floats:
+    """The same where squares of features are within double precision."""
     total = weights.sum()
     root = np.sqrt(weights)
     parts = np.append(np.arange(0, len(root), PART), len(root))
@@ -45,7 +61,7 @@ def least_squares(features: Any, targets: Floats, weights: Floats, alpha: float,
     return _by_singular_values(matrix, residual, rounding, alpha) if solved is None else solved
 
 
-def _by_singular_values(matrix: Centred, residual: Floats, rounding: Floats, alpha: float) -> Floats:
+def _by_singular_values(matrix: Centred, residual: Floats, rounding: Floats, alpha: float | Floats) -> Floats:
     """The same w by R and Qᵀ residual of a QR factorisation, which keeps all digits."""
 
     def reduced(kept: Floats, blocks: Iterator[Floats]) -> Floats:
@@ -62,7 +78,7 @@ def _by_singular_values(matrix: Centred, residual: Floats, rounding: Floats, alp
     norms = np.sqrt(np.einsum("ij,ij->j", triangle, triangle))
     scale = _scale(np.where(norms > rounding, np.hypot(norms, np.sqrt(alpha)), 0.0), rounding)
     system = triangle * scale
-    if alpha:
+    if np.any(alpha):
         system = np.vstack([system, np.diag(np.sqrt(alpha) * scale)])
         right = np.concatenate([right, np.zeros_like(rounding)])
     return np.asarray(np.linalg.lstsq(system, right, rcond=None)[0] * scale)
@@ -73,7 +89,7 @@ def _scale(norms: Floats, rounding: Floats) -> Floats:
 
 
 def _by_iteration(
-    features: Any, rows: Ints, residual: Floats, root: Floats, mean: Floats, rounding: Floats, alpha: float
+    features: Any, rows: Ints, residual: Floats, root: Floats, mean: Floats, rounding: Floats, alpha: float | Floats
 ) -> Floats:
     from scipy.sparse.linalg import LinearOperator, lsmr
 

@@ -60,8 +60,13 @@ class Clock:
         used = steps[-1].seconds if steps else 0.0
         return cls(max_iter, time_limit, callbacks, list(steps), perf_counter() - used)
 
-    def record(self, state: State) -> Stop | None:
-        """Record a step; the reason to stop, if callbacks or limits give one."""
+    @property
+    def ends(self) -> float | None:
+        """The reading of `perf_counter` at which the time is over, if it is limited."""
+        return None if self.time_limit is None else self.began + self.time_limit
+
+    def record(self, state: State) -> None:
+        """Record a step."""
         self.steps.append(
             Step(
                 step=len(self.steps) + 1,
@@ -75,6 +80,9 @@ class Clock:
                 seconds_master=state.seconds_master,
             )
         )
+
+    def asked(self, state: State) -> Stop | None:
+        """The reason to stop after the step that was recorded last, if callbacks or limits give one."""
         asked = [callback(self.steps[-1], state) for callback in self.callbacks]
         if any(asked):
             return Stop.CALLBACK

@@ -63,8 +63,9 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-def by_normal_equations(matrix: Centred, right: Floats, rounding: Floats, alpha: float) -> Floats | None:
-    """The w of min ‖A w - right‖² + α‖w‖², or None where A is (nearly) singular with its columns brought to one size.
+def by_normal_equations(matrix: Centred, right: Floats, rounding: Floats, alpha: float | Floats) -> Floats | None:
+    """The w of min ‖A w - right‖² + α‖w‖², α one number or one a column, or None where A is (nearly) singular with its
+    columns brought to one size.
 
     One pass over the data for AᵀA, which costs a small part of a QR factorisation; then the residual, taken anew from
     the data, corrects w until it stands still: the digits that AᵀA lost come back, a pass a round.
@@ -83,15 +84,16 @@ def by_normal_equations(matrix: Centred, right: Floats, rounding: Floats, alpha:
     solved = np.zeros(squares.size)
     if not used.size:
         return solved
-    scale = 1.0 / np.sqrt(squares[used] + alpha)
-    system = products[np.ix_(used, used)] * scale * scale[:, None] + alpha * np.diag(scale**2)
+    ridge = np.broadcast_to(alpha, squares.shape)[used]
+    scale = 1.0 / np.sqrt(squares[used] + ridge)
+    system = products[np.ix_(used, used)] * scale * scale[:, None] + np.diag(ridge * scale**2)
     size = np.linalg.eigvalsh(system)
     if size[0] <= SINGULAR * size[-1]:
         return None
     factor, scaled = cho_factor(system), np.zeros(used.size)
     for _ in range(ROUNDS):
         solved[used] = scale * scaled
-        left = np.sum(matrix.reduced(gradient), axis=0)[used] - alpha * solved[used]
+        left = np.sum(matrix.reduced(gradient), axis=0)[used] - ridge * solved[used]
         step = cho_solve(factor, left * scale)
         scaled = scaled + step
         if np.linalg.norm(step) <= 1e-12 * np.linalg.norm(scaled):

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.start import LOST
+from formulations.errors import SolverFailed
 from formulations.forms.form import Solution, Status
+from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.problems.margin_dual import margin_dual
 from formulations.solvers import named, solves
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
+from rankopt.errors import MasterFailed
 from rankopt.optimize.planes import PlaneSet
 from rankopt.risk.risk import Planes, Risk
 
@@ -27,6 +32,12 @@ ROUNDING = 8 * 2.0**-52
 
 SOFTEST = 1e-14
 """w = w₀ - slopesᵀα / lam loses its digits where lam is less than so many times (steepness of the risk)² / (risk)."""
+
+LONGEST = 300.0
+"""Seconds that a solver which takes a limit may spend on one master program."""
+
+SHORTEST = 1.0
+"""Seconds that it gets in any case, though those of training are over: no limit leaves a solver without an answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +55,7 @@ class Objective:
     """The regularised risk that is minimised, and the solver of its master program.
 
     small: whether the data are so little that our own solver compiles nothing for them.
+    ends: the reading of `perf_counter` at which the seconds of training are over, if they are limited.
     """
 
     risk: Risk
@@ -51,6 +63,7 @@ class Objective:
     w0: Floats
     master: Solver | str = "auto"
     small: bool = False
+    ends: float | None = None
 
     def regulariser(self, w: Floats) -> float:
         return float(self.lam / 2.0 * np.sum((w - self.w0) ** 2))
@@ -59,7 +72,8 @@ class Objective:
         """Load what a first step needs: compiled code, workers with their data. Limits of time begin afterwards."""
         here = self.risk.at(self.w0, queries=(0, 1))
         planes = PlaneSet.empty(1, self.w0.size).plus(here.slopes, here.heights, np.zeros(1, dtype=np.int64))
-        self.solve_master(planes, np.ones(1), np.zeros(1))
+        with suppress(MasterFailed):  # the first step says so, if it was not this plane alone
+            self.solve_master(planes, np.ones(1), np.zeros(1))
 
     def takes_groups(self) -> bool:
         """Whether the solver of the master program takes planes of more than one group."""
@@ -83,6 +97,8 @@ class Objective:
         what rounding may have added: masters are solved to the last digit, and a bound must not pass an objective.
 
         precision: the relative gap that suffices, handed to solvers that have a tolerance; None leaves them theirs.
+
+        Raises MasterFailed where the solver gives no answer.
         """
         softest = SOFTEST * self._natural_lam(planes, capacity)
         if self.lam >= softest:
@@ -103,6 +119,16 @@ class Objective:
         risk = float(capacity @ high)
         return float(capacity @ steep) ** 2 / risk if risk > 0 else 0.0
 
+    def _answer(
+        self, program: GroupedSimplexQP, start: Solution | None, precision: float | None, seconds: float
+    ) -> Solution:
+        """The solution of a master program, as double precision leaves it."""
+        limits: dict[str, Any] = {"precision": precision, "time_limit": seconds, "outward": False}
+        solution = solve(program, self._solver, start, **limits)
+        enough = max(LOST, 4.0 * (precision or 0.0)) * solution.value
+        loose = self.master == "auto" and self.small and solution.gap > enough
+        return solve(program, "auto", start, **limits) if loose else solution
+
     @property
     def _solver(self) -> Solver | str:
         """The solver of the master; ours without compiled code where the data are small."""
@@ -122,9 +148,11 @@ class Objective:
             w0=self.w0,
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
-        solution = solve(program, self._solver, start, precision=precision, outward=False)
-        if self.master == "auto" and self.small and solution.gap > max(LOST, 4.0 * (precision or 0.0)) * solution.value:
-            solution = solve(program, "auto", start, precision=precision, outward=False)
+        seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
+        try:
+            solution = self._answer(program, start, precision, seconds)
+        except SolverFailed as error:
+            raise MasterFailed(f"the master program was not solved: {error}; use master='auto', or another") from error
         step = program.step(solution.x)
         used = np.flatnonzero(solution.x)
         size = float(solution.x[used] @ (np.abs(program.values[used]) + norms(program.slopes[used]) * norms(step)))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.errors import MasterFailed
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Judge, Training, train
 from rankopt.optimize.method import Clock, Method
@@ -68,5 +69,9 @@ def continued(state: State, old: Objective, new: Objective, method: Method) -> S
         return method.start(new, state.w)
     primal = state.primal - old.regulariser(state.w) + new.regulariser(state.w)
     state = replace(state, primal=primal, bound=0.0, latest=primal, round=min(state.round, 1), precision=np.inf)
-    ahead: State = aimed(replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0), new)
+    state = replace(state, steps=0, seconds_argmax=0.0, seconds_master=0.0)
+    try:
+        ahead: State = aimed(state, new)
+    except MasterFailed:  # the first step asks again, and ends the run if that fails too
+        return state
     return ahead

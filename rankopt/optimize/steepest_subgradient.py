@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.errors import OptionError
 from rankopt.optimize.grouping import at_groups, groups_of
 from rankopt.optimize.model import grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.settings import check_part, check_whole
 from rankopt.optimize.state import State
 
 __all__ = ["SteepestState", "SteepestSubgradient"]
@@ -46,10 +46,9 @@ class SteepestSubgradient:
     keep_idle: int = 5
 
     def __post_init__(self) -> None:
-        if not 0 < self.armijo < 1:
-            raise OptionError(f"armijo = {self.armijo} is no part of a fall; give more than 0 and less than 1")
-        if self.certify_every < 1 or self.groups < 1:
-            raise OptionError(f"certify_every = {self.certify_every} and groups = {self.groups} must be 1 or more")
+        check_part(False, armijo=self.armijo)
+        check_whole(1, certify_every=self.certify_every, groups=self.groups)
+        check_whole(0, keep_idle=self.keep_idle)
 
     def start(self, objective: Objective, w: Floats) -> SteepestState:
         planes = PlaneSet.empty(groups_of(objective, self.groups), w.size)

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 from rankopt.optimize.draws import generator_of, permuted
-from rankopt.optimize.grouping import at_groups, batches_of, cuts
+from rankopt.optimize.grouping import at_groups, batches_of, cuts, groups_of
 from rankopt.optimize.model import grown, solved
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.settings import check_number, check_whole
 from rankopt.optimize.state import State
+from rankopt.risk.risk import Risk
 
 __all__ = ["StochasticState", "StochasticSubgradient"]
 
@@ -46,8 +48,8 @@ class StochasticSubgradient:
     shift: that of η_t, in passes: larger is calmer at first.
     averaging: the t-th w weighs about t ** averaging; 0 is the plain mean.
     certify_every: after so many passes all queries are evaluated at the mean, which proves J there, and the master
-        program over the planes of all mini-batches gives the bound; 0: at the start and at the end only. In between w,
-        primal and bound stay what was proven last.
+        program over the planes of all mini-batches (or over their sums, where its solver takes one group alone) gives
+        the bound; 0: at the start and at the end only. In between w, primal and bound stay what was proven last.
     keep_idle: master solves that a plane may lie idle before it is dropped.
     seed: of the order, an integer; a ranker's `random_state` sets it.
     """
@@ -62,13 +64,14 @@ class StochasticSubgradient:
     patience: ClassVar[float] = np.inf  # chance may help at any time
 
     def __post_init__(self) -> None:
-        if self.batch < 1:
-            raise OptionError(f"batch = {self.batch} is no number of queries; give 1 or more")
-        if self.certify_every < 0 or self.averaging < 0 or not self.shift > 0:
-            raise OptionError("certify_every and averaging must not be negative, and shift must be positive")
+        check_whole(1, batch=self.batch)
+        check_whole(0, certify_every=self.certify_every, keep_idle=self.keep_idle, seed=self.seed)
+        check_number(0.0, averaging=self.averaging, shift=self.shift)
+        if not self.shift:
+            raise OptionError("shift = 0 makes the first step endless; give more than 0")
 
     def start(self, objective: Objective, w: Floats) -> StochasticState:
-        planes = PlaneSet.empty(batches_of(objective.risk, -(-objective.risk.weights.size // self.batch)), w.size)
+        planes = PlaneSet.empty(groups_of(objective, self._parts(objective.risk)), w.size)
         return StochasticState(planes, np.zeros(0), trial=w, w=w, iterate=w, generator=generator_of(self.seed))
 
     def step(self, state: StochasticState, objective: Objective) -> StochasticState:
@@ -81,13 +84,17 @@ class StochasticSubgradient:
         due = self.certify_every and (state.steps - 1) % self.certify_every == 0
         return self._certified(state, objective) if due else state
 
+    def _parts(self, risk: Risk) -> int:
+        """How many mini-batches the queries make."""
+        return batches_of(risk, -(-risk.weights.size // self.batch))
+
     def finish(self, state: StochasticState, objective: Objective) -> StochasticState:
         """The state with all queries evaluated at the mean."""
         return state if state.certified == state.steps else self._certified(state, objective)
 
     def _passed(self, state: StochasticState, objective: Objective) -> StochasticState:
         """The state after a pass of mini-batches, with the plane that each of them gave."""
-        risk, parts = objective.risk, state.planes.references.shape[0]
+        risk, parts = objective.risk, self._parts(objective.risk)
         order, generator = permuted(parts, state.generator)
         first = cuts(risk, parts)
         w, mean, updates, seconds = state.iterate, state.trial, state.updates, state.seconds_argmax
@@ -102,8 +109,14 @@ class StochasticSubgradient:
             size = float(np.linalg.norm(away))
             w = objective.w0 + away * (min(1.0, state.radius / size) if size else 1.0)
             mean = mean + (self.averaging + 1.0) / (self.averaging + updates) * (w - mean)
+        if state.planes.references.shape[0] < parts:  # planes of all parts sum to one of the risk
+            slopes, heights, order = (
+                slopes.sum(axis=0, keepdims=True),
+                heights.sum(keepdims=True),
+                np.zeros_like(order[:1]),
+            )
         planes = state.planes.plus(slopes, heights, order)
-        alpha = np.append(state.alpha, np.zeros(parts))
+        alpha = np.append(state.alpha, np.zeros(heights.size))
         state = replace(state, planes=planes, alpha=alpha, seconds_argmax=seconds)
         return replace(state, iterate=w, trial=mean, updates=updates, generator=generator)
 

@@ -29,6 +29,7 @@ from rankopt.optimize.run import Passed, Standing
 from rankopt.optimize.soundness import false_claim, flaw
 from rankopt.persistence.archive import read_archive, write_archive
 from rankopt.persistence.claim import claimed
+from rankopt.persistence.identity import REPLACEABLE
 from rankopt.persistence.manifest import manifest_of
 from rankopt.persistence.values import Decoder, Encoder
 
@@ -114,7 +115,8 @@ class Checkpoint:
         """OptionError where the folder's run is of another problem."""
         # An older version does not know a parameter that has come since: it had the default, then as now.
         asked = {key: value for key, value in problem.items() if key in known or key not in defaults}
-        differing = sorted(key for key in {**known, **asked} if known.get(key) != asked.get(key))
+        compared = {**known, **asked}.keys() - set(REPLACEABLE)
+        differing = sorted(key for key in compared if known.get(key) != asked.get(key))
         if differing:
             raise OptionError(
                 f"checkpoint = {self.folder} holds another run: {', '.join(differing)} differ; "

@@ -1,4 +1,5 @@
-"""What a run is of, as digests by name: its parameters, its data, its start. Equal digests lead to equal bits."""
+"""What a run is of, as digests by name: its parameters, its data, its start. Equal digests lead to equal bits, but for
+another solver of the master programs."""
 
 from __future__ import annotations
 
@@ -16,10 +17,14 @@ from rankopt.data.queries import Queries
 from rankopt.errors import ModelError, OptionError
 from rankopt.persistence.values import Encoder
 
-__all__ = ["identity"]
+__all__ = ["REPLACEABLE", "identity"]
 
 LIMITS = ("max_iter", "time_limit")
 """Parameters that may change from one part of a run to the next: they say when it ends, not where it leads."""
+
+REPLACEABLE = ("master",)
+"""Parts that are kept but may change too: where a solver of the master program fails, another goes on. Planes, points
+and what is proven of them hold for any; the steps that follow are others."""
 
 
 def identity(

@@ -58,7 +58,8 @@ class LargeMarginRanker(OptimizedRanker):
         method: "bundle", "cutting_planes", "block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient", or
             such an object of `rankopt.optimize` with settings of its own.
         argmax: the solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
-        master: the solver of the master program, "auto" or any of `formulations.solvers`.
+        master: the solver of the master program, "auto" or any of `formulations.solvers`. If it fails once a step was
+            done, training ends with the best weights so far, their gap, and a ConvergenceWarning.
         lam, C: the weight λ of the regulariser; or C = 1 / (λ m), with lam=None. What a λ means depends on the scale of
             the features and of w₀.
         tol: the relative gap at which training ends.
@@ -70,7 +71,8 @@ class LargeMarginRanker(OptimizedRanker):
         warm_start: start from the previous `coef_` instead of w₀.
         callbacks: functions (step, state) called after each step; one that returns True ends training.
         checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that keeps where the run stands. A fit of the same
-            problem with the same folder goes on from there, to the same bits; limits may be others.
+            problem with the same folder goes on from there, to the same bits; limits may be others, and so may
+            `master`, should it have failed.
         verbose: 1 shows progress on a terminal.
         constraints: the rankings that are admissible, an `Admissible` over attributes that `fit`, `score` and `rank`
             take as attributes=. Argmax and reference both live in the set, regret is measured from its best ranking
@@ -145,8 +147,8 @@ class LargeMarginRanker(OptimizedRanker):
         w0 = np.zeros(0) if admissible is None else self._w0(queries)
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            queries = told_apart(queries, measure)
             if admissible is None:
+                queries = told_apart(queries, measure)
                 return queries, MarginLoss.build(PositionalArgmax.of(queries, measure, decay, self._argmax()), bound)
             chosen, argmax = AdmissibleArgmax.of(
                 queries, measure, decay, admissible.of_queries, start, self._argmax_under_constraints()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from inspect import signature
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 
 from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.small import is_small
@@ -20,7 +18,7 @@ from formulations.solvers.solver import Solver, suits
 from rankopt.data.arrangement import Arrangement
 from rankopt.data.canonical import canonical
 from rankopt.engines import ended, engine_named
-from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
+from rankopt.errors import DataError, Interrupted, ModelError, OptionError
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize import method_named
@@ -33,7 +31,9 @@ from rankopt.optimize.run import Standing
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity
 from rankopt.rankers.base import LinearRanker
-from rankopt.rankers.options import check_options
+from rankopt.rankers.ending import tell
+from rankopt.rankers.in_range import in_range
+from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
 from rankopt.rankers.progress import shown
 from rankopt.rankers.regression import least_squares
@@ -113,6 +113,14 @@ class OptimizedRanker(Pathed, LinearRanker):
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         self._before(queries)
+        with in_range(queries):
+            outcome, objective = self._trained(queries, weights, evaluation)
+        self._keep(outcome, objective)
+        if outcome.certificate.stop is Stop.INTERRUPTED:
+            raise Interrupted("training was interrupted; the ranker holds the best weights so far")
+
+    def _trained(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> tuple[Training, Objective]:
+        """The run and what it minimised."""
         objective = self.objective(queries, weights)
         method = method_named(self.method, getattr(self, "random_state", None))
         start = objective.w0
@@ -131,10 +139,7 @@ class OptimizedRanker(Pathed, LinearRanker):
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
             judge = None if evaluation is None else self._judge(evaluation)
             keep = None if kept is None else kept.keep
-            outcome = train(objective, method, start, self.tol, clock, judge, begun, keep)
-        self._keep(outcome, objective)
-        if outcome.certificate.stop is Stop.INTERRUPTED:
-            raise Interrupted("training was interrupted; the ranker holds the best weights so far")
+            return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
 
     def _checkpoint(self) -> Checkpoint | None:
         """What keeps the run, if anything does."""
@@ -174,20 +179,7 @@ class OptimizedRanker(Pathed, LinearRanker):
             self.eval_score_ = outcome.judged
         elif hasattr(self, "eval_score_"):
             del self.eval_score_
-        if outcome.certificate.at_start and outcome.certificate.stop is Stop.GAP and outcome.judged is None:
-            warnings.warn(
-                f"the optimum is at w0, so the ranker orders as w0 does: {self._cures}",
-                OptimumAtStart,
-                stacklevel=5,
-            )
-        if outcome.certificate.stop in (Stop.ITERATIONS, Stop.TIME, Stop.STALLED):
-            cures = "scale the features" if outcome.certificate.stop is Stop.STALLED else "raise max_iter or time_limit"
-            warnings.warn(
-                f"training stopped before the gap closed ({outcome.certificate}); {cures}, enlarge lam or accept a "
-                "larger tol",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        tell(outcome, self._cures)
 
     def _master(self) -> Solver | str:
         if isinstance(self.master, str) and self.master == "auto":
@@ -216,7 +208,7 @@ class OptimizedRanker(Pathed, LinearRanker):
             return self._regression(queries).ravel()
         if isinstance(start, str):
             raise OptionError(f"w0 = {start!r} is unknown; use 'zeros', 'regression' or an array")
-        w0 = np.array(start, dtype=np.float64)
+        w0 = as_numbers("w0", start)
         if w0.shape != shape or not np.isfinite(w0).all():
             size = " × ".join(map(str, shape))
             raise OptionError(f"w0 has shape {w0.shape}; it needs {size} finite numbers, one a feature")

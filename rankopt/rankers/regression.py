@@ -13,6 +13,7 @@ from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize.least_squares import least_squares
 from rankopt.rankers.base import LinearRanker
+from rankopt.rankers.options import number
 
 __all__ = ["RegressionRanker", "least_squares"]
 
@@ -42,8 +43,8 @@ class RegressionRanker(LinearRanker):
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if evaluation is not None:
             raise OptionError("RegressionRanker cannot use eval_set because it chooses nothing; leave it out.")
-        if not (np.isfinite(self.alpha) and self.alpha >= 0):
-            raise OptionError(f"alpha = {self.alpha} is not a ridge; it must be finite and >= 0.")
+        if not 0 <= number(self.alpha) < np.inf:
+            raise OptionError(f"alpha = {self.alpha!r} is not a ridge; it must be finite and >= 0.")
         arranged = canonical(queries, weights)
         rows = np.repeat(arranged.weights, np.diff(arranged.offsets))
         targets = self._targets(arranged)

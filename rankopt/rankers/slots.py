@@ -14,6 +14,7 @@ from rankopt.data.arrangement import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses.argmax_slots import EMPTY
+from rankopt.rankers.options import as_numbers
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,7 +28,7 @@ def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -
     if slot_weight is None:
         largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
         return np.ones(int(slots) if slots is not None else max(int(largest), 1))
-    weights = np.array(slot_weight, dtype=np.float64)
+    weights = as_numbers("slot_weight", slot_weight)
     if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
         raise OptionError("slot_weight must hold a positive finite number for each slot; leave out slots worth nothing")
     if slots is not None and weights.size != slots:

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -55,6 +55,20 @@ class OneGroup(ActiveSet):
 
     def declines(self, problem):
         return f"it takes one group and this has {problem.capacity.size}" if problem.capacity.size > 1 else None
+
+
+@dataclass(frozen=True)
+class Failing(ActiveSet):
+    """A master that fails once a training has asked it `after` times; the call that loads code does not count."""
+
+    after: int = 0
+    asked: list = field(default_factory=list, repr=False)
+
+    def solve(self, problem, start=None):
+        self.asked.append(problem.values.size)
+        if len(self.asked) > self.after + 1:
+            raise RuntimeError("planted")
+        return super().solve(problem, start)
 
 
 def segfaulting(problem):

@@ -463,7 +463,7 @@ def test_refuted_is_told_from_unsupported():
         restated(margin_dual([[1.0]], [1.0], lam=1.0), LinearProgram)
 
 
-@pytest.mark.parametrize("answer", [None, Answer(None), RuntimeError("segmentation fault")])
+@pytest.mark.parametrize("answer", [None, Answer(None), RuntimeError("segmentation fault"), SystemExit(3)])
 def test_a_solver_that_dies_or_answers_nothing_has_failed(answer):
     """Whatever a solver of the user's own does, the caller sees SolverFailed."""
 
@@ -477,7 +477,7 @@ def test_a_solver_that_dies_or_answers_nothing_has_failed(answer):
             return None
 
         def solve(self, problem, start=None):
-            if isinstance(answer, Exception):
+            if isinstance(answer, BaseException):
                 raise answer
             return answer
 

@@ -91,7 +91,7 @@ def test_limits_and_interruptions_keep_the_best_and_what_is_proven(method, bound
     X, y, qid = made()
 
     def interrupt(step, state):
-        if step.step == 4:
+        if step.step == 3:
             raise KeyboardInterrupt
 
     limited = ranker_of(bound, method=method, lam=1e-4, tol=1e-12, callbacks=[lambda step, state: step.step == 3])

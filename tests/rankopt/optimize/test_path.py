@@ -12,6 +12,7 @@ from rankopt.data.queries import Queries
 from rankopt.engines.serial import Serial
 from rankopt.errors import OptimumAtStart, OptionError
 from rankopt.optimize import METHODS
+from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
 
 LAMS = (1.0, 0.2, 0.05, 0.01)
@@ -101,19 +102,27 @@ def test_the_best_is_chosen_by_the_evaluation_set():
         _ = ranker.path(X, y, qid=qid, lams=LAMS[:1]).best
 
 
-def test_an_interruption_keeps_what_is_fitted():
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_interruption_keeps_what_is_fitted(inside, monkeypatch):
+    """Inside the first step of the second λ, or in a callback after it: then that step is done."""
     X, y, qid = made()
-    taken = []
+    taken, step_of = [], Bundle.step
 
     def interrupt(step, state):
         taken.append(step)
-        if len(taken) == whole[0].n_iter_ + 1:
+        if not inside and len(taken) == whole[0].n_iter_ + 1:
             raise KeyboardInterrupt
 
+    def step(method, state, objective):
+        if inside and len(taken) == whole[0].n_iter_:
+            raise KeyboardInterrupt
+        return step_of(method, state, objective)
+
     whole = LargeMarginRanker("nDCG@5").path(X, y, qid=qid, lams=LAMS)
+    monkeypatch.setattr(Bundle, "step", step)
     path = LargeMarginRanker("nDCG@5", callbacks=[interrupt]).path(X, y, qid=qid, lams=LAMS)
     assert path.interrupted
-    assert len(path) == 1  # the second λ had not taken a step
+    assert [model.n_iter_ for model in path] == [whole[0].n_iter_] + ([] if inside else [1])
     np.testing.assert_array_equal(path[0].coef_, whole[0].coef_)
 
 
