@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from threading import RLock
 from types import FunctionType, ModuleType
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, ParamSpec, TypeVar
 
 import numba as nb
 import numpy as np
@@ -38,10 +38,11 @@ READ_SHORTS = nb.types.Array(nb.int32, 1, "C", readonly=True)
 BYTES = nb.types.Array(nb.int8, 1, "C")
 """Contiguous vectors that a kernel writes, and ones that it only reads."""
 
-KERNELS: list[Kernel] = []
+KERNELS: list[Kernel[Any, Any]] = []
 """All kernels of the modules that were imported; those that others call come before them."""
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Given = ParamSpec("Given")
+Told = TypeVar("Told")
 
 _COMPILING = RLock()
 
@@ -54,7 +55,7 @@ CALL = 1 << 13
 
 def compiled(
     signature: Any, reassociate: bool = False, numpy: Callable[..., Any] | None = None
-) -> Callable[[Function], Function]:
+) -> Callable[[Callable[Given, Told]], Kernel[Given, Told]]:
     """Let a function be compiled for a signature, or of a list of them for the one that it is called with.
 
     It runs without the lock of the interpreter, so `formulations.threads.share` can run parts of a job side by side.
@@ -65,10 +66,10 @@ def compiled(
     names these by a counter of the process, and the code of two processes, with one name for two things, kills a third.
     """
     signatures = signature if isinstance(signature, list) else [signature]
-    return lambda function: cast(Function, Kernel(function, signatures, reassociate, numpy))
+    return lambda function: Kernel(function, signatures, reassociate, numpy)
 
 
-class Kernel:
+class Kernel(Generic[Given, Told]):
     """A function and its compiled forms, one a signature; called like the function.
 
     function: the same in Python. content: a digest of what it is made of. signatures: their argument types differ.
@@ -78,7 +79,7 @@ class Kernel:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[Given, Told],
         signatures: list[Any],
         reassociate: bool,
         numpy: Callable[..., Any] | None,
@@ -93,13 +94,14 @@ class Kernel:
         self._spared = 0
         KERNELS.append(self)
 
-    def __call__(self, *arguments: Any) -> Any:
-        types = tuple([arguments[place].dtype for place in self._telling])
+    def __call__(self, *arguments: Given.args, **_: Given.kwargs) -> Told:
+        types = tuple([arguments[place].dtype for place in self._telling])  # type: ignore[attr-defined]
         try:
             code = self._of_types[types]
         except KeyError:
             code = self._of_types[types] = self.code(self._signature_of(types))
-        return code(*arguments)
+        told: Told = code(*arguments)
+        return told
 
     def pays(self, numbers: int) -> bool:
         """Whether compilation pays for going over so many numbers, after what was asked before: the kernel is compiled
@@ -116,7 +118,7 @@ class Kernel:
             self.code(signature)
 
     @cached_property
-    def in_python(self) -> Callable[..., Any]:
+    def in_python(self) -> Callable[Given, Told]:
         """The function as Python runs it, with what it calls: for problems so small that this costs less than to
         compile. Kernels that say the same by whole arrays are taken so."""
         if self._numpy is not None:
@@ -152,7 +154,7 @@ class Kernel:
         return dispatcher
 
 
-def kernels_of(*packages: str) -> list[Kernel]:
+def kernels_of(*packages: str) -> list[Kernel[Any, Any]]:
     """All kernels of these packages, whose modules are imported."""
     for name in packages:
         package = importlib.import_module(name)

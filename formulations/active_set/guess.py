@@ -22,7 +22,7 @@ def guessed(slopes: Floats, values: Floats, group: Ints, capacity: Floats, lam: 
     import daqp
 
     planes, groups = values.size, capacity.size
-    slopes = slopes if slopes.shape[1] <= planes else np.linalg.qr(slopes.T, mode="r").T
+    slopes = slopes if slopes.shape[1] <= planes else np.asarray(np.linalg.qr(slopes.T, mode="r")).T
     size, most, high = slopes.shape[1], float(capacity.max()), float(np.abs(values).max())
     if not high > 0.0:
         return None

@@ -94,7 +94,7 @@ class PositionalArgmax:
         else:
             query = query_of_row(self.offsets)
             placed = self.offsets[query] + answer.order
-            earned = np.bincount(query, problem.discount * problem.gain[placed], earned.size)
+            earned[:] = np.bincount(query, problem.discount * problem.gain[placed], earned.size)
             slope[placed] = problem.decay
             slope = shared(slope, problem.scores, self.kind, self.offsets)
         return Found(slope, earned, answer.value, answer.bound, answer.seconds)

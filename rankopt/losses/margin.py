@@ -63,7 +63,7 @@ class MarginLoss:
             share_ranges(offsets, QUERY_ROWS, lambda first, last: _above(*flat, first, last, value))
         else:
             query = np.repeat(query_of_row(offsets), width)
-            value = np.bincount(query, (flat[0] - flat[1]) * flat[2], value.size)
+            value[:] = np.bincount(query, (flat[0] - flat[1]) * flat[2], value.size)
         value += height
         return LossAt(value, value + (found.bound - found.value), height, found.slope, reference, found.seconds)
 

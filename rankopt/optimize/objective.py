@@ -133,8 +133,9 @@ class Objective:
     def _solver(self) -> Solver | str:
         """The solver of the master; ours without compiled code where the data are small."""
         solver = named("active_set") if self.small and self.master == "auto" else self.master
-        chosen = isinstance(solver, ActiveSet) and solver.compiled is None
-        return replace(solver, compiled=not self.small) if chosen else solver
+        if isinstance(solver, ActiveSet) and solver.compiled is None:
+            return replace(solver, compiled=not self.small)
+        return solver
 
     def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
         """The master of this lam as it stands."""
