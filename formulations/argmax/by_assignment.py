@@ -58,12 +58,14 @@ def _assigned(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> 
 
 
 def candidates_of(scores: Floats, gain: Floats, above: int, below: int) -> Ints:
-    """The documents that can be needed, as they come: of those with one gain only the `above` best-scored stand at
-    positions of weight above that of the documents left out, only the `below` worst-scored at positions below it."""
+    """The documents that can be needed: of those with one gain only the `above` best-scored stand at positions of weight
+    above that of the documents left out, only the `below` worst-scored at positions below it.
+
+    By gain and score, so that which of several best orders is found does not follow the order of the input."""
     by_score = np.lexsort((-scores, gain))
     sorted_gain = gain[by_score]
     starts = np.flatnonzero(np.append(True, sorted_gain[1:] != sorted_gain[:-1]))
     sizes = np.diff(np.append(starts, gain.size))
     rank = np.arange(gain.size) - np.repeat(starts, sizes)
     needed = (rank < above) | (np.repeat(sizes, sizes) - rank <= below)
-    return np.asarray(np.sort(by_score[needed]))
+    return np.asarray(by_score[needed])
