@@ -34,7 +34,7 @@ NPY = re.compile(
     rb"'shape': \((?P<count>\d{1,19}),\), \} *\n",
     re.DOTALL,
 )
-"""The header of a vector as numpy writes it. numpy's own parser evaluates what it finds."""
+"""The header of a vector as numpy writes it; numpy itself reads it as Python, which a hostile one need not be."""
 CHUNK = 1 << 20
 HEADER = 4096
 """Bytes that the header of an array may have."""
