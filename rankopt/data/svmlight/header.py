@@ -20,8 +20,8 @@ __all__ = ["Header", "header_lines"]
 DATA = re.compile(rb"\n[ \t]*+[^# \t\r\n]")
 NAMES = re.compile(
     rb"\n[ \t]*+#[ \t]*+(?:"
-    rb"(?P<listed>features?[ _]names?[ \t]*+[:=])|"
-    rb"(?:feature[ \t]++)?(?P<number>[0-9]{1,10})(?:[ \t]*+[:=](?=[ \t]*+[^ \t\r\n])|[ \t]++(?=[^\r\n]))"
+    rb"(features?[ _]names?[ \t]*+[:=])|"
+    rb"(?:feature[ \t]++)?([0-9]{1,10})(?:[ \t]*+[:=](?=[ \t]*+[^ \t\r\n])|[ \t]++(?=[^\r\n]))"
     rb")([^\n]*+)",
     re.IGNORECASE,
 )
@@ -39,6 +39,8 @@ class Header:
 
     def take(self, text: bytes, first_line: int) -> None:
         """Read on, to the first line of data."""
+        if not text.strip():
+            return
         text = b"\n" + text
         data = DATA.search(text)
         end = data.start() if data else len(text)
@@ -46,12 +48,13 @@ class Header:
         for found in NAMES.finditer(text, 0, end):
             number += text.count(b"\n", counted, found.start() + 1)
             counted = found.start() + 1
-            words = found[3].decode(errors="replace").strip()
-            if found["listed"] and words:
+            listed, digits, rest = found.groups()
+            words = rest.decode(errors="replace").strip()
+            if listed and words:
                 self.listed = _distinct(((name, number) for name in words.split()), f"{self.file}, line ")
                 break
-            if found["number"] and words:
-                self.numbered[int(found["number"])] = words, number
+            if digits and words:
+                self.numbered[int(digits)] = words, number
         self.done = data is not None or self.listed is not None
 
     def names(self, greatest: int, n_features: int | None) -> list[str] | None:

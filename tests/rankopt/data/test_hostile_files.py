@@ -107,7 +107,7 @@ def test_a_small_gzip_of_many_comments_takes_little_memory(tmp_path, line):
     load_kernels()
     path = tmp_path / "x.txt"
     part = gzip.compress(line.encode() * ((1 << 20) // len(line)))
-    path.write_bytes(part * 40 + gzip.compress(b"1 qid:1 1:1\n"))
+    path.write_bytes(part * 28 + gzip.compress(b"1 qid:1 1:1\n"))
     with within(30, megabytes=24):
         assert [part.n_documents for part in (read_svmlight(path), *read_svmlight_blocks(path))] == [1, 1]
 
