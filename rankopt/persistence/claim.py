@@ -23,7 +23,11 @@ def claimed(folder: str | os.PathLike[str]) -> Iterator[None]:
     except ImportError:  # no POSIX system
         yield
         return
-    opened = os.open(folder, os.O_RDONLY)
+    try:
+        opened = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        told = f"checkpoint = {os.fspath(folder)} cannot be opened ({error}); give another folder"
+        raise OptionError(told) from error
     try:
         try:
             fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)

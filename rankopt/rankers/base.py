@@ -200,6 +200,6 @@ def check_weights(ranker: "LinearRanker") -> None:
         raise ModelError(f"coef_ is not an array of {size} float64 numbers as n_features_in_ says.")
     if not np.isfinite(coef).all():
         raise ModelError("coef_ has a value that is not finite.")
-    names = getattr(ranker, "feature_names_in_", None)
-    if names is not None and np.shape(names) != (d,):
+    names = getattr(ranker, "feature_names_in_", np.empty(d, dtype=object))
+    if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
         raise ModelError(f"feature_names_in_ does not name {d} features.")

@@ -235,7 +235,8 @@ class OptimizedRanker(Pathed, LinearRanker):
             raise ModelError("certificate_ is missing or is no certificate.")
         if not isinstance(getattr(self, "history_", None), History):
             raise ModelError("history_ is missing or is no history.")
-        if getattr(self, "n_iter_", None) != len(self.history_):
+        steps = getattr(self, "n_iter_", None)
+        if type(steps) is not int or steps != len(self.history_):
             raise ModelError("n_iter_ does not count the steps of history_.")
         if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
             raise ModelError("w0_ is missing or has another shape than coef_.")

@@ -152,6 +152,8 @@ def nested(depth):
         (fitted(n_features_in_="3"), "n_features_in_ is not a whole number"),
         (fitted(n_queries_={"float": "inf"}), "n_queries_ is not a whole number"),
         (fitted(feature_names_in_={"strings": ["a"]}), "does not name 3 features"),
+        (fitted(feature_names_in_=None), "does not name 3 features"),
+        (fitted(feature_names_in_={"array": "arrays/0.npy"}), "does not name 3 features"),
         (fitted(feature_names_in_={"strings": ["a", "b", 3]}), "is no value"),
         (params(alpha={"float": "1e5"}), "is no value"),
         (params(alpha={"eval": "__import__('os').system('true')"}), "is no value"),
