@@ -193,9 +193,13 @@ class GroupedSimplexQP(Form):
         terms, digits, off = products(step.high, step.high)
         more, more_digits, more_off = products(2.0 * step.high, step.low)
         off += more_off + CARE * float((step.low**2 + 2.0 * np.abs(step.high) * step.off + step.off**2).sum())
-        curved = above(terms, digits, more, more_digits, off) / (2.0 * self.lam)
+        square = above(terms, digits, more, more_digits, off)
+        curved = square / (2.0 * self.lam)
+        back, back_digits, lack = products(np.array([curved]), np.array([2.0 * self.lam]))
+        if below(back, back_digits, -lack, -square) < 0.0:  # the quotient was rounded down
+            curved = float(np.nextafter(curved, np.inf))
         earned, earned_digits, lost = products(self.values[used], alpha)
-        return below(earned, earned_digits, -np.nextafter(curved, np.inf) if curved else 0.0, -lost)
+        return below(earned, earned_digits, -curved, -lost)
 
     def violation(self, x: NDArray[Any]) -> float:
         if np.shape(x) != self.values.shape:

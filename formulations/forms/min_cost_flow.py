@@ -146,7 +146,7 @@ def residual_potentials(problem: MinCostFlow, x: NDArray[Any], cost: NDArray[Any
 
     `cost` may hold floats or Python's whole numbers; falls of up to `noise` are rounding.
     """
-    flow = np.round(np.asarray(x, dtype=np.float64)).astype(np.int64)
+    flow = np.round(np.clip(np.asarray(x, dtype=np.float64), -1.0, 2.0**62)).astype(np.int64)
     forward, backward = flow < problem.capacity, flow > 0
     start = np.concatenate([problem.tail[forward], problem.head[backward]])
     end = np.concatenate([problem.head[forward], problem.tail[backward]])

@@ -56,11 +56,12 @@ def labels(values: Any, name: str) -> tuple[str, ...]:
 
 
 def whole_array(values: Any, shape: tuple[int, ...], name: str) -> Ints:
-    """A plain copy of an array of whole numbers of this shape, that fit into 64 bits."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or values.shape != shape:
-        said = f"an array of {values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
-        raise Refuted(f"{name} should be whole numbers of shape {shape}, but is {said}")
-    plain = np.array(values, subok=False)
+    """A copy of a plain array of whole numbers of this shape, that fit into 64 bits; masked and other arrays are none,
+    being one thing to one reader and another to the next."""
+    if type(values) is not np.ndarray or values.dtype.kind not in "iu" or values.shape != shape:
+        said = f"{values.dtype} of shape {values.shape}" if isinstance(values, np.ndarray) else "no array"
+        raise Refuted(f"{name} should be whole numbers of shape {shape}, but is a {type(values).__name__} ({said})")
+    plain = values.copy()
     if plain.dtype.kind == "u" and plain.size and int(plain.max()) > np.iinfo(np.int64).max:
         raise Refuted(f"{name} has a number of more than 63 binary digits")
     return plain.astype(np.int64)
@@ -70,7 +71,7 @@ def indices(values: Any, size: int, name: str, least: int = 0) -> Ints:
     """A plain vector of places among `size` (or down to `least`), any number of them."""
     if not isinstance(values, np.ndarray) or values.ndim != 1:
         raise Refuted(f"{name} is no vector of whole numbers")
-    plain = whole_array(values if values.size else np.zeros(0, dtype=np.int64), values.shape, name)
+    plain = whole_array(values, values.shape, name) if values.size else np.zeros(0, dtype=np.int64)
     if plain.size and not (least <= plain.min() and plain.max() < size):
         raise Refuted(f"{name} names what does not exist: there are {size}, counted from 0")
     return plain

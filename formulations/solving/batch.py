@@ -52,6 +52,7 @@ def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
     order = getattr(said, "order", None)
     if not isinstance(said, BatchSolution) or not isinstance(order, np.ndarray):
         raise NoAnswer(f"{spec!r} returned {type(said).__name__}, which is no BatchSolution with an array of orders")
+    order = np.asarray(order)
     if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
         raise NoAnswer(
             f"{spec!r} returned orders of {order.dtype} and shape {order.shape} for {batch.scores.size} rows"

@@ -88,6 +88,8 @@ def _changed_tuple(value, random):
 
 
 def _changed_array(value, random):
+    if value.dtype.kind not in "biuf":  # forged before
+        return GARBAGE[random.integers(len(GARBAGE))]
     if value.size and random.random() < 0.6:
         changed = value.copy()
         place = int(random.integers(value.size))
@@ -384,9 +386,7 @@ def hear_a_liar(random):
     accepts = (type(problem), Assignment, MinCostFlow, LinearProgram)[random.integers(4)]
     liar = own(lambda asked: _lie(asked, known, random), accepts=accepts, name="liar")
     solution = solve(problem, liar)
-    false = _falsehood(problem, known, solution) or _falsehood(
-        problem, known, replace(solution, status=Status.FEASIBLE)
-    )
+    false = _falsehood(problem, known, solution)
     if false is None:
         certify(problem, solution)
     return false
