@@ -58,8 +58,8 @@ def _assigned(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> 
 
 
 def candidates_of(scores: Floats, gain: Floats, above: int, below: int) -> Ints:
-    """The documents that can be needed: of those with one gain only the `above` best-scored stand at positions of weight
-    above that of the documents left out, only the `below` worst-scored at positions below it.
+    """The documents that can be needed: of those with one gain only the `above` best-scored stand at positions that
+    weigh more than what is left out does, only the `below` worst-scored at positions that weigh less.
 
     By gain and score, so that which of several best orders is found does not follow the order of the input."""
     by_score = np.lexsort((-scores, gain))

@@ -18,13 +18,18 @@ __all__ = ["SteepestState", "SteepestSubgradient"]
 
 Floats = NDArray[np.float64]
 
+STUCK = 20
+"""Steps that narrow nothing after which two subgradients at a time are not enough."""
+
 
 @dataclass(frozen=True, eq=False)
 class SteepestState(State):
-    """down: the way down from w, minus the shortest subgradient known there. length: how far to go along it next."""
+    """down: the way down from w, minus the shortest subgradient known there. length: how far to go along it next.
+    idle: steps since one narrowed the gap, STUCK once and for all when there were so many."""
 
     down: Floats = field(default_factory=lambda: np.zeros(0))
     length: float = 0.0
+    idle: int = 0
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,8 @@ class SteepestSubgradient:
 
     A step is one evaluation of all queries. At a kink J may fall along no subgradient that an argmax gives. So each
     point at which the search fails gives its subgradient too, and g becomes the shortest point between the two
-    (Wolfe 1975): the conjugate gradient technique that paper 2 speaks of.
+    (Wolfe 1975): the conjugate gradient technique that paper 2 speaks of. At a kink of many faces two are too few:
+    where 20 steps narrowed nothing, the model of all planes is minimised each time, and the next step goes there.
 
     armijo: which part of the fall that g promises is enough, 0 < armijo < 1.
     certify_every: steps between two solutions of the master over the planes found, which gives the bound.
@@ -63,8 +69,14 @@ class SteepestSubgradient:
         height = objective.regulariser(state.trial) + here.heights.sum() + slope @ state.trial
         uphill = objective.lam * (state.trial - objective.w0) + slope
         state = replace(grown(state, here), steps=state.steps + 1)
-        if (state.steps - 1) % self.certify_every == 0:
-            state, _ = solved(state, objective, self.keep_idle)
+        least = None
+        if (state.steps - 1) % self.certify_every == 0 or before.idle >= STUCK:
+            state, least = solved(state, objective, self.keep_idle)
+        narrowed = state.round > before.round or not state.gap >= before.gap - 1e-15 * abs(state.primal)
+        idle = STUCK if before.idle >= STUCK else 0 if narrowed else before.idle + 1
+        state = replace(state, idle=idle)
+        if idle >= STUCK and least is not None:
+            return replace(state, trial=least, length=0.0)
         return self._searched(before, state, float(height), uphill)
 
     def finish(self, state: SteepestState, objective: Objective) -> SteepestState:

@@ -29,20 +29,19 @@ def check_options(
 ) -> None:
     """Raise OptionError for a value that cannot work; the parameters of a ranker that are not named are its own."""
     given = {"lam": lam, "C": C, "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "n_jobs": n_jobs}
-    optional = {"lam", "C", "time_limit", "n_jobs"}
-    values = {name: None if value is None and name in optional else number(value) for name, value in given.items()}
-    for name, value in values.items():
-        if value is not None and math.isnan(value):
-            raise OptionError(f"{name} = {given[name]!r} is no number")
+    for name, value in given.items():
+        optional = name in ("lam", "C", "time_limit", "n_jobs")
+        if math.isnan(number(value)) and not (value is None and optional):
+            raise OptionError(f"{name} = {value!r} is no number")
     if not all(map(callable, callbacks if isinstance(callbacks, Iterable) else [None])):
         raise OptionError(f"callbacks = {callbacks!r} must be a sequence of functions (step, state)")
-    if not 0 <= values["tol"] < math.inf:
+    if not 0 <= number(tol) < math.inf:
         raise OptionError(f"tol = {tol} is no relative gap; give 0 or more, such as 1e-3")
-    if not (values["max_iter"] >= 1 and values["max_iter"].is_integer()):
+    if not (number(max_iter) >= 1 and number(max_iter).is_integer()):
         raise OptionError(f"max_iter = {max_iter} is no number of steps; give a whole number, 1 or more")
     if time_limit is not None and not time_limit > 0:
         raise OptionError(f"time_limit = {time_limit} leaves no time; give seconds, or None")
-    if n_jobs is not None and not (values["n_jobs"].is_integer() and n_jobs >= -1 and n_jobs != 0):
+    if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
         raise OptionError(f"n_jobs = {n_jobs!r} is no number of workers; give 1 or more, or None or -1 for all cores")
     if n_jobs not in (None, 1) and engine == "serial":
         raise OptionError(f"n_jobs = {n_jobs} needs an engine with workers, but engine is 'serial'; use 'threads'")
