@@ -7,12 +7,16 @@
     ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
     └── OptionError (ValueError)      an option has a value that cannot work
 
-Errors of problems and solvers live in `formulations.errors`. One warning is ours:
+Errors of problems and solvers live in `formulations.errors`. Two warnings are ours:
 
+    ForgottenQueries (UserWarning)    many rows were taken for one query, since nothing says which belong together
     OptimumAtStart (UserWarning)      training found nothing better than its start w₀
 """
 
-__all__ = ["DataError", "EngineError", "MeasureError", "ModelError", "OptimumAtStart", "OptionError", "RankoptError"]
+__all__ = [
+    "DataError", "EngineError", "ForgottenQueries", "MeasureError", "ModelError", "OptimumAtStart", "OptionError",
+    "RankoptError",
+]  # fmt: skip
 
 
 class RankoptError(Exception):
@@ -37,6 +41,10 @@ class ModelError(RankoptError, ValueError):
 
 class OptionError(RankoptError, ValueError):
     """An option whose value cannot work; the message names the values that do."""
+
+
+class ForgottenQueries(UserWarning):
+    """A ranker was fitted on many rows as one query, because neither qid nor group came with them."""
 
 
 class OptimumAtStart(UserWarning):
