@@ -58,6 +58,9 @@ def write_archive(path: str | PathLike[str], members: Mapping[str, bytes]) -> No
 def write_whole(path: str | PathLike[str], content: bytes) -> None:
     """Write a file in one step: after any failure, of the machine too, it is the old one or the new one."""
     target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():  # a device or a pipe can only be written to, and stays what it is
+        target.write_bytes(content)
+        return
     part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:

@@ -17,7 +17,7 @@ import numpy as np
 
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.header import header_names
-from rankopt.data.svmlight.lines import Parsed, parse_lines, query_name
+from rankopt.data.svmlight.lines import LARGEST_INDEX, Parsed, parse_lines, query_name
 from rankopt.data.values import Features, sealed
 from rankopt.errors import DataError, OptionError
 
@@ -109,6 +109,8 @@ def _parsed(text: bytes, file: str, missing: float | None, unjudged: Any, first_
 
 def _width(greatest: int, names: list[str] | None, n_features: int | None, file: str) -> int:
     """The number d of features, by the caller's word, the header or the greatest index."""
+    if n_features is not None and not 1 <= n_features <= LARGEST_INDEX:
+        raise DataError(f"n_features = {n_features} is no number of features; give one from 1 to {LARGEST_INDEX}.")
     d = n_features if n_features is not None else len(names) if names is not None else greatest
     if names is not None and len(names) != d:
         raise DataError(f"{file}: the header names {len(names)} features but n_features is {d}; leave n_features out.")
