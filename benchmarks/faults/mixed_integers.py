@@ -3,9 +3,9 @@
     python benchmarks/faults/mixed_integers.py --tries 500 --seed 0
 
 Each is solved by "highs", "cvxpy", "cvxpy:HIGHS", "cvxpy:SCIPY" and, where all is whole, "cp_sat", and compared with
-the best over all choices of the whole variables (a linear program in the real ones for each). A try survives if every way
-finds this value, or says infeasible where no choice is feasible. HiGHS 1.14.0 left to presolve loses 2 in a hundred of
-the mixed ones.
+the best over all choices of the whole variables (a linear program in the real ones for each). A try survives if every
+way finds this value, or says infeasible where no choice is feasible. HiGHS 1.14.0 left to presolve loses 2 in a hundred
+of the mixed ones.
 """
 
 from itertools import product
