@@ -8,25 +8,19 @@
     ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
     └── OptionError (ValueError)      an option has a value that cannot work
 
-Other errors of problems and solvers live in `formulations.errors`. One interruption and one warning are ours:
+Other errors of problems and solvers live in `formulations.errors`. One interruption and two warnings are ours:
 
     Interrupted (KeyboardInterrupt)   a fit was interrupted after a step; the ranker holds the best weights so far
+    ForgottenQueries (UserWarning)    many rows were taken for one query, since nothing says which belong together
     OptimumAtStart (UserWarning)      training found nothing better than its start w₀
 """
 
 from formulations.errors import SolverFailed
 
 __all__ = [
-    "DataError",
-    "EngineError",
-    "Interrupted",
-    "MasterFailed",
-    "MeasureError",
-    "ModelError",
-    "OptimumAtStart",
-    "OptionError",
-    "RankoptError",
-]
+    "DataError", "EngineError", "ForgottenQueries", "Interrupted", "MasterFailed", "MeasureError", "ModelError",
+    "OptimumAtStart", "OptionError", "RankoptError",
+]  # fmt: skip
 
 
 class RankoptError(Exception):
@@ -62,6 +56,10 @@ class Interrupted(KeyboardInterrupt):
 
     Any other KeyboardInterrupt out of `fit` came before there was anything to keep, and left the ranker as it was.
     """
+
+
+class ForgottenQueries(UserWarning):
+    """A ranker was fitted on many rows as one query, because neither qid nor group came with them."""
 
 
 class OptimumAtStart(UserWarning):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
+from formulations.errors import InvalidProblem
 from formulations.integrality.evidence import Proof, Undecided, Witness
 from formulations.integrality.proving import prove
 from formulations.integrality.search import searched
@@ -32,9 +34,9 @@ def verify_integrality(
     effort   how long to search for a witness where the quick proofs fail, in multiples of the usual
 
     Always decided: at most two entries a column, or a row; at most ten rows or columns. `confirm` checks the answer.
-    Raises `InvalidProblem` for what is no matrix of finite numbers, and for limits of a problem that are not whole;
-    `Infeasible` for a set without a ranking, which has no vertices at all, naming constraints that cannot hold
-    together (its matrix can still be asked about: `program.matrix`).
+    Raises `InvalidProblem` for what is no matrix of finite numbers, for limits of a problem that are not whole, and for
+    a seed or an effort below 0; `Infeasible` for a set without a ranking, which has no vertices at all, naming
+    constraints that cannot hold together (its matrix can still be asked about: `program.matrix`).
 
     At most one document of each site in two positions; then at most one of each of three overlapping groups:
 
@@ -53,6 +55,10 @@ def verify_integrality(
       columns: column 0, column 2, column 4
       no fractional vertex of the problem itself is known
     """
+    asked: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("effort", effort, 0))
+    for name, value, least in asked:
+        if not isinstance(value, Integral) or value < least:
+            raise InvalidProblem(f"{name} = {value!r} cannot lead the search; give a whole number, {least} or more")
     nonempty = getattr(problem, "check_nonempty", None)
     if callable(nonempty):
         nonempty()

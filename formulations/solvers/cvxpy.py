@@ -18,6 +18,7 @@ from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.linear_program import LinearProgram, row_sides
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.scaling import row_units, unit
+from formulations.solvers.highs_presolve import presolve
 from formulations.solvers.solver import Answer
 
 __all__ = ["Cvxpy"]
@@ -149,7 +150,10 @@ class Cvxpy:
         try:
             with warnings.catch_warnings():  # what cvxpy warns of stands in the status
                 warnings.simplefilter("ignore")
+                options.update(self._presolve(statement))
                 statement.solve(solver=self.backend or None, warm_start=warm, **options)
+        except UnknownSolver:
+            raise
         except (cvxpy.error.SolverError, ArithmeticError, ValueError, TypeError, AttributeError) as error:
             if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
@@ -162,6 +166,23 @@ class Cvxpy:
             raise Unbounded(f"{self.spec!r} found the objective unbounded ({status})")
         if status not in (*cvxpy.settings.SOLUTION_PRESENT, cvxpy.USER_LIMIT):
             raise SolverFailed(f"{self.spec!r} returned no point ({status})")
+
+    def _presolve(self, statement: Any) -> dict[str, Any]:
+        """What HiGHS needs for whole and real variables together, whether it was asked for or is cvxpy's choice."""
+        import cvxpy
+
+        if self.backend not in ("", cvxpy.HIGHS) or not statement.is_mixed_integer():
+            return {}
+        data, chain, _ = statement.get_problem_data(self.backend or None)
+        if chain.solver.name() != cvxpy.HIGHS:
+            return {}
+        needed = presolve(len(data["bool_vars_idx"]) + len(data["int_vars_idx"]), data["c"].size)
+        if any(self.options.get(name, value) != value for name, value in needed.items()):
+            raise UnknownSolver(
+                f"{self.spec!r} cannot presolve a program with whole and real variables because HiGHS then calls "
+                "points optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
+            )
+        return needed
 
 
 def _counted(statement: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolv
 from formulations.forms.form import Form, Solution
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.scaling import row_units, unit
+from formulations.solvers.highs_presolve import presolve
 from formulations.solvers.solver import Answer
 
 __all__ = ["Highs"]
@@ -31,7 +32,8 @@ class Highs:
     method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not.
 
     The dual of a program with integers is that of its relaxation: a bound that can be recomputed, which the bound of a
-    search tree cannot. The latter is told in `details["told_bound"]`.
+    search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are solved
+    without presolve, see `highs_presolve`.
     """
 
     time_limit: float | None = None
@@ -106,6 +108,7 @@ class _Run:
         if problem.integer is not None and not relaxed:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
+            self._set(**presolve(int(problem.integer.sum()), problem.integer.size))
         self._check(self.highs.passModel(program), "passModel")
 
     def _set(self, **options: Any) -> None:

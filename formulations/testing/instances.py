@@ -4,6 +4,7 @@ than documents, forbidden cells, duplicate and zero planes. The same ones every 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -45,6 +46,7 @@ def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
         for name, problem in _matchings():
             yield name, restated(problem, LinearProgram), brute_force(problem)
         yield "rows of all kinds", _rows_of_all_kinds(), -3.0
+        yield "whole and real", _whole_and_real(), 9.0
     elif form is GroupedSimplexQP:
         yield from _masters()
     elif form is QuadraticProgram:
@@ -162,6 +164,12 @@ def _rows_of_all_kinds() -> LinearProgram:
         [1.0, 2.0, -1.0], [[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 2.0]],
         [3.0, -1.0, -np.inf], [3.0, 2.0, -2.0], [0.0, -np.inf, 0.0], [np.inf, np.inf, 4.0], maximises=False,
     )  # fmt: skip
+
+
+def _whole_and_real() -> LinearProgram:
+    """min 2x + 3z, x + z >= 9/2, z whole: (9/2, 0) is best; where HiGHS 1.14.0 presolves it says (0, 5)."""
+    real = _program([2.0, 3.0], [[1.0, 1.0]], [4.5], [np.inf], [0.0, 0.0], [10.0, 10.0], maximises=False)
+    return replace(real, integer=np.array([False, True]))
 
 
 def _corner() -> QuadraticProgram:

@@ -10,6 +10,7 @@ import click
 
 from rankopt.commands.output import as_json, json_option
 from rankopt.commands.reading import queries_at
+from rankopt.commands.target import Target
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
@@ -31,7 +32,7 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
 @click.option("--short", type=click.Choice(["error", "cut"]), default="error", show_default=True,
               help="What to do where the documents leave no room for k.")  # fmt: skip
-@click.option("--output", default="-", show_default=True, type=click.Path(dir_okay=False, allow_dash=True))
+@click.option("--output", default="-", show_default=True, type=Target(dash=True))
 @json_option
 def rank(
     model: str,
@@ -104,14 +105,14 @@ def _stated(queries: Queries, k: int, quotas: dict[str, tuple[str, ...]], short:
             option = f"--{word.replace('_', '-')}"
             found = QUOTA.fullmatch(text)
             if found is None:
-                raise click.UsageError(f"{option} {text}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, @P for the first P")
+                raise click.UsageError(f"{option} {text!r}: write N:ATTRIBUTE or N:ATTRIBUTE=VALUE, @P for the first P")
             name, value, first = found["attribute"], found["value"], found["first"]
             given: dict[str, Any] = (
                 {"by": name} if value is None else {"documents": {name: _typed(queries, name, value)}}
             )
             if first is not None:
                 if not 1 <= int(first) <= k:
-                    raise click.UsageError(f"{option} {text}: @{first} is beyond --k {k}")
+                    raise click.UsageError(f"{option} {text!r}: @{first} is beyond --k {k}")
                 given["positions"] = range(int(first))
             admissible = getattr(admissible, word)(int(found["count"]), **given)
     return admissible

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankopt.commands.output import as_json, json_option, waiting
+from rankopt.commands.target import Target
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -16,10 +17,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True))
-@click.option("--output", type=click.Path(), help="The folder to write; it must not exist yet.")
+@click.option("--output", type=Target(folder=True), help="The folder to write; it must not exist yet.")
 @click.option("--float32", is_flag=True, help="Keep features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Keep only the features that are written.")
-@click.option("--features", type=int, help="How many features there are [those of the first block].")
+@click.option("--features", type=click.IntRange(1), help="How many features there are [those of the first block].")
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
 @click.option("--verify", is_flag=True, help="Write nothing: compare folders, given as FILEs, with their digests.")
 @json_option

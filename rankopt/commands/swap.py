@@ -13,6 +13,7 @@ import click
 from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
 from rankopt.commands.reading import queries_at
 from rankopt.commands.swap_table import show, summary
+from rankopt.commands.target import Target
 from rankopt.losses import BOUNDS
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
     help="Gigabytes that a solver may take.",
 )  # fmt: skip
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
-@click.option("--output", type=click.Path(dir_okay=False), help="Where rows are written, one JSON object a line.")
+@click.option("--output", type=Target(), help="Where rows are written, one JSON object a line.")
 @click.option("--resume", is_flag=True, help="Go on with --output; its rows stay, also those of limits.")
 @report_option
 @json_option

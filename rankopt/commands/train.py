@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from rankopt.commands.output import json_option
+from rankopt.commands.target import Target
 from rankopt.commands.training_run import MARGIN, Training
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
@@ -18,7 +19,7 @@ from rankopt.optimize import METHODS
 
 @click.command()
 @click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
-@click.option("--model", required=True, type=click.Path(dir_okay=False), help="Where the model is written.")
+@click.option("--model", required=True, type=Target(), help="Where the model is written.")
 @click.option("--validate", type=click.Path(exists=True), help="Data on which λ is chosen.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
@@ -48,7 +49,7 @@ from rankopt.optimize import METHODS
 )  # fmt: skip
 @click.option("--jobs", "n_jobs", type=int, help="Threads or workers [one a core].")
 @click.option(
-    "--checkpoint", type=click.Path(file_okay=False),
+    "--checkpoint", type=Target(folder=True, made=True),
     help="A folder that keeps where training stands: `rankopt resume` goes on from there.",
 )  # fmt: skip
 @click.option(
@@ -79,6 +80,9 @@ def train(
     if options["loss"] is not None:
         _only_of_the_loss()
         options = {name: value for name, value in options.items() if name not in MARGIN}
+    given = click.get_current_context().get_parameter_source("every") is ParameterSource.COMMANDLINE
+    if checkpoint is None and given:
+        raise click.UsageError("--checkpoint-every is about --checkpoint DIR; give both, or neither")
     if len(lam) > 1 and validate is None:
         raise click.UsageError("several --lam need --validate FILE to choose on")
     whole = None if validate is None else os.path.abspath(validate)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--effort", default=1, show_default=True, type=click.IntRange(1), help="How long to look for a witness.")
-@click.option("--seed", default=0, show_default=True, help="Of that search.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of that search.")
 @report_option
 @json_option
 def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -> None:

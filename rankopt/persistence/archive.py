@@ -63,6 +63,9 @@ def write_whole(path: str | PathLike[str], content: bytes, links: bool = True) -
     links: where `path` is a link the file that it names is replaced, else the link itself.
     """
     target = Path(os.path.realpath(path)) if links else Path(path)
+    if target.exists() and not (target.is_file() or target.is_symlink()):  # a device or a pipe stays what it is
+        target.write_bytes(content)
+        return
     part = target.with_name(f".{target.name[:100]}.{secrets.token_hex(4)}.part")
     try:
         with open(part, "xb") as file:

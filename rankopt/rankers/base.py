@@ -29,6 +29,7 @@ from rankopt.rankers.inputs import (
     read_features,
     read_queries,
     read_row,
+    warn_of_one_query,
 )  # fmt: skip
 from rankopt.rankers.rank_mixin import Shown
 from rankopt.rankers.weights import query_weights, weights_of_rows
@@ -48,8 +49,9 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
     * a column `qid` of the data frame, which is never a feature
     * a `Queries`, which brings its grades along
 
-    None of them means that all rows are one query. `qid` and the like are requested from scikit-learn's metadata
-    routing by the class, so `sklearn.set_config(enable_metadata_routing=True)` is all that a Pipeline needs.
+    None of them means that all rows are one query; `fit` warns of more than 300 (`rankopt.errors.ForgottenQueries`).
+    `qid` and the like are requested from scikit-learn's metadata routing by the class, so
+    `sklearn.set_config(enable_metadata_routing=True)` is all that a Pipeline needs.
 
     Fitted: `coef_` (d,) in the units of the given features, `n_queries_`, `n_features_in_`, and `feature_names_in_`
     where the data named its features.
@@ -95,10 +97,13 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
         both by rows), or a mapping from name to (N,) values.
         eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
-        named by `eval_qid` or `eval_group` as above. Raises DataError for data that cannot be used. A fit that fails
-        leaves the ranker as it was.
+        named by `eval_qid` or `eval_group` as above. A list of one such is taken too, `eval_set=[(X, y)]` with
+        `eval_group=[sizes]`, as LightGBM, XGBoost and PyTerrier pass it; of several data sets it would not be clear
+        which is chosen on (XGBoost takes the last, LightGBM heeds all). Raises DataError for data that cannot be used.
+        A fit that fails leaves the ranker as it was.
         """
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+        warn_of_one_query(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
         evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)

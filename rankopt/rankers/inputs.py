@@ -1,5 +1,6 @@
 """What a caller may pass to a ranker, read into one `Queries`."""
 
+import warnings
 from collections.abc import Hashable, Iterable
 from typing import Any, Protocol
 
@@ -9,11 +10,14 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from rankopt.data.queries import Queries
 from rankopt.data.values import as_csr, is_sparse, lent
-from rankopt.errors import DataError
+from rankopt.errors import DataError, ForgottenQueries
 from rankopt.rankers.row_attributes import row_attributes
 
 QID_COLUMN = "qid"
 """The column of a data frame that names the query of each row; it is never a feature."""
+
+FEW = 300
+"""Rows that one query may have before a fit without query ids warns."""
 
 
 class Fitted(Protocol):
@@ -104,6 +108,19 @@ def read_queries(
     return Queries.from_arrays(lent(features), relevance, qid=ids, group=sizes, attributes=columns, feature_names=names)
 
 
+def warn_of_one_query(X: Any, rows: int, qid: Any, group: Any, stacklevel: int = 3) -> None:
+    """Warn the caller of a `fit` on more rows than `FEW` where nothing says which of them belong together."""
+    if isinstance(X, Queries) or qid is not None or group is not None or without_qid_column(X)[1] is not None:
+        return
+    if rows > FEW:
+        warnings.warn(
+            f"all {rows} rows are taken for one query because nothing says which belong together; pass qid= (an id a "
+            f"row) or group= (sizes of consecutive queries), or group=[{rows}] if they are one",
+            ForgottenQueries,
+            stacklevel=stacklevel,
+        )
+
+
 def check_queries_named(ranker: Fitted, X: Any, qid: Any, group: Any) -> None:
     """Raise DataError where a ranker was fitted on several queries and nothing says which rows belong together."""
     _, column = without_qid_column(X)
@@ -125,23 +142,43 @@ def documents_of(queries: Queries) -> NDArray[Any]:
 
 
 def read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | None:
-    """The data that a ranker chooses on: `(X, y)` or `Queries`, with `ways` (qid, group, attributes) as in fit."""
+    """The data that a ranker chooses on: `(X, y)` or `Queries`, with `ways` (qid, group, attributes) as in fit; or a
+    list of one such, with lists of one."""
     if eval_set is None:
         if any(value is not None for value in ways.values()):
             names = ", ".join(f"eval_{name}" for name in ways)
             raise DataError(f"{names} belong to eval_set, which is missing; pass eval_set=(X, y).")
         return None
+    if isinstance(eval_set, list):
+        eval_set, ways = _only(eval_set, ways)
     if isinstance(eval_set, Queries):
         return read_queries(ranker, eval_set, None, **ways, reset=False)
     if not (isinstance(eval_set, tuple) and len(eval_set) == 2):
         raise DataError(
             f"eval_set cannot be a {type(eval_set).__name__} because one data set is chosen on; "
-            "pass eval_set=(X, y) or a Queries."
+            "pass eval_set=(X, y), [(X, y)] or a Queries."
         )
     _, column = without_qid_column(eval_set[0])
     if ranker.n_queries_ > 1 and ways["qid"] is None and ways["group"] is None and column is None:
         raise DataError("eval_set has no query ids, but the training data has several queries; pass eval_qid=.")
     return read_queries(ranker, *eval_set, **ways, reset=False)
+
+
+def _only(eval_set: list[Any], ways: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The one data set of a list and its ways, lists too, as LightGBM and XGBoost take them."""
+    if len(eval_set) != 1:
+        raise DataError(
+            f"eval_set cannot be a list of {len(eval_set)} because one data set is chosen on; "
+            "pass that one, eval_set=[(X, y)], and `score` the others."
+        )
+    for name, value in ways.items():
+        alone = isinstance(value, list | tuple) and len(value) == 1 and hasattr(value[0], "__len__")
+        if value is not None and not alone:
+            raise DataError(
+                f"eval_{name} is no list of one entry because eval_set is a list; pass eval_{name}=[{name}], "
+                "or eval_set=(X, y)."
+            )
+    return eval_set[0], {name: None if value is None else value[0] for name, value in ways.items()}
 
 
 def read_row(ranker: Fitted, document: Any, name: str) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
 from rankopt.optimize.path import follow
-from rankopt.rankers.inputs import read_evaluation, read_queries
+from rankopt.rankers.inputs import read_evaluation, read_queries, warn_of_one_query
 from rankopt.rankers.progress import shown
 from rankopt.rankers.weights import query_weights
 
@@ -100,6 +100,7 @@ class Pathed:
             raise OptionError("a path keeps no checkpoint; fit each λ by itself, or set checkpoint=None")
         ranker = clone(self).set_params(lam=wanted[0], C=None)
         queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+        warn_of_one_query(X, queries.n_documents, qid, group)
         weights = query_weights(queries, query_weight)
         ranker.n_queries_ = len(queries)
         evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)

@@ -27,5 +27,5 @@ def save(page: str, path: str | PathLike[str]) -> Path:
     """Write a page; its folder is made where it is missing."""
     file = Path(path)
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(page, encoding="utf-8")
+    file.write_text(page, encoding="utf-8", errors="replace")  # names of files may hold what is no text
     return file

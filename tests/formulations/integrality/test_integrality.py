@@ -353,3 +353,9 @@ def test_long_odd_cycles_are_refuted_and_confirmed(size, turned):
     assert len(str(answer).splitlines()) < 50
     even = csr_array((np.where(np.arange(2 * size) == 5, -1, 1), places), shape=(size, size))
     assert isinstance(verify_integrality(csr_array(even.T) if turned else even), Proof)
+
+
+@pytest.mark.parametrize("options", [{"seed": -1}, {"seed": np.nan}, {"seed": "0"}, {"effort": -1}, {"effort": 0.5}])
+def test_what_cannot_lead_the_search_is_refused(options):
+    with pytest.raises(InvalidProblem, match="give a whole number, 0 or more"):
+        verify_integrality(np.eye(2), **options)

@@ -108,6 +108,8 @@ def test_written_files_read_back_as_the_same_program(tmp_path, suffix, problem):
     names = [reader.getColName(j)[1] for j in range(reader.getNumCol())]
     assert len(set(names)) == len(names)
     assert all(text.isascii() and text.isprintable() and " " not in text for text in names)
+    if program.integer is not None:
+        reader.setOptionValue("presolve", "off")  # wrong on whole and real variables together: highs_presolve
     reader.run()
     if program.scale > 1e-3:  # with costs of 1e-9 HiGHS is content with any point: our solver rescales them
         assert reader.getObjectiveValue() == pytest.approx(solve(problem, "highs").value, rel=1e-9)

@@ -158,7 +158,8 @@ def test_trec_eval_agrees():
     rows = list(zip(map(str, query), documents, strict=True))
     qrels = [ir_measures.Qrel(q, d, int(y)) for (q, d), y in zip(rows, relevance, strict=True)]
     run = [ir_measures.ScoredDoc(q, d, s) for (q, d), s in zip(rows, scores.tolist(), strict=True)]
-    theirs = [ir_measures.parse_measure(name) for name in ("nDCG", "nDCG@5", "P@3", "P(rel=2)@10", "AP", "AP@4", "RR")]
+    nDCG, P, AP = ir_measures.nDCG, ir_measures.P, ir_measures.AP
+    theirs = [nDCG, nDCG @ 5, P @ 3, P(rel=2) @ 10, AP, AP @ 4, ir_measures.RR]
     found = evaluate(
         relevance, scores, [str(m) for m in theirs], offsets=offsets, convention="trec", document_ids=documents
     )

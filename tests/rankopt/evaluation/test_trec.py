@@ -66,17 +66,18 @@ def test_files_give_the_value_of_the_arrays_and_of_trec_eval(tmp_path):
     scores = 1e6 + np.round(random.normal(size=400), 1) * 1e-3  # single precision would tie most of them
     write_run(tmp_path / "run.gz", queries, scores)
     write_qrels(tmp_path / "qrels", queries)
-    names = ["nDCG@5", "AP", "P@5", "RR"]
+    measures = [ir_measures.nDCG @ 5, ir_measures.AP, ir_measures.P @ 5, ir_measures.RR]
+    names = [str(measure) for measure in measures]
     plain = evaluate(queries, scores, names, convention=replace(conventions["trec"], float32=False))
     files = evaluate(*judge(read_qrels(tmp_path / "qrels"), read_run(tmp_path / "run.gz")), names, convention="trec")
     run = gzip.decompress((tmp_path / "run.gz").read_bytes()).decode()
     theirs = ir_measures.calc_aggregate(
-        [ir_measures.parse_measure(name) for name in names],
+        measures,
         ir_measures.read_trec_qrels((tmp_path / "qrels").read_text()),
         ir_measures.read_trec_run(run),
     )
-    for name in names:
-        assert files.mean(name) == pytest.approx(theirs[ir_measures.parse_measure(name)])
+    for name, measure in zip(names, measures, strict=True):
+        assert files.mean(name) == pytest.approx(theirs[measure])
         assert files[name].tolist() == plain[name].tolist()
 
 
