@@ -53,8 +53,8 @@ class ActiveSet:
         return None
 
     def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
-        from formulations.active_set.guess import guessed
         from formulations.active_set.start import climbed
+        from formulations.solvers.daqp import guessed
 
         planes, hot = problem.values.size, None
         compiled = planes > FEW if self.compiled is None else self.compiled

@@ -15,6 +15,7 @@ import tempfile
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -22,6 +23,9 @@ from rankopt.engines import signs
 from rankopt.errors import EngineError
 
 __all__ = ["LocalCluster", "serve"]
+
+STARTS = 3
+"""Times that a cluster is started, at most."""
 
 
 class LocalCluster:
@@ -47,6 +51,16 @@ class LocalCluster:
             raise EngineError("the Dask cluster could not be started, see above; use engine='processes'")
 
 
+def _begun(start: Callable[[], Any]) -> Any:
+    """A cluster that has come up: Dask gives up where a worker is killed while it starts, so it is started again."""
+    for _ in range(STARTS - 1):
+        try:
+            return start()
+        except RuntimeError:
+            continue
+    return start()
+
+
 def serve(workers: int, folder: str, silent: float = signs.SILENT) -> None:
     """Run the cluster, print its address, and end it when nobody holds the other end of standard input any more.
 
@@ -61,18 +75,11 @@ def serve(workers: int, folder: str, silent: float = signs.SILENT) -> None:
     # Dask would give up workers that do not beat, were they only slow; who watches here looks at their clocks, too.
     settings = {"distributed.scheduler.worker-ttl": None, "temporary-directory": folder}
     # memory_limit: features are mapped, so that resident memory is no sign of need.
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=":0",
-            memory_limit=0,
-            silence_logs=logging.CRITICAL,
-            local_directory=folder,
-        ) as cluster,
-    ):
+    options = {
+        "n_workers": workers, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0", "memory_limit": 0,
+        "silence_logs": logging.CRITICAL, "local_directory": folder,
+    }  # fmt: skip
+    with dask.config.set(settings), _begun(lambda: distributed.LocalCluster(**options)) as cluster:
         threading.Thread(target=_watch, args=(cluster, silent), daemon=True).start()
         print(cluster.scheduler_address, flush=True)
         sys.stdin.buffer.read()

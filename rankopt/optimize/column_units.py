@@ -1,7 +1,7 @@
 """Units for columns whose squares would leave double precision: powers of two, which cost no digit.
 
 >>> column_units(np.array([[1.0, 3e200], [2.0, 0.0]]))
-array([1.00000000e+000, 2.33...e-201])
+array([1.00000000e+000, 3.26605044e-201])
 >>> column_units(np.array([[1.0, 3e20], [2.0, 0.0]])) is None
 True
 """

@@ -84,13 +84,13 @@ def train(
     if not passed:
         raise KeyboardInterrupt("interrupted before the first step was done")
     judged, chosen, stop = None, passed[-1], now.stop
-    if seen is not None:
-        try:
-            ratings = seen.of(passed)
+    if seen is not None and (stop is Stop.INTERRUPTED or seen.rated(passed)):
+        ratings = seen.known[: len(passed)]
+        if len(ratings) == len(passed):  # else the judge was interrupted
             best = max(range(len(passed)), key=ratings.__getitem__)  # the first of equals: the least trained
             chosen, judged = passed[best], ratings[best]
-        except KeyboardInterrupt:
-            stop = Stop.INTERRUPTED
+    elif seen is not None:
+        stop = Stop.INTERRUPTED
     at_start = bool(np.array_equal(chosen.w, objective.w0))
     regulariser, primal = objective.regulariser(chosen.w), chosen.primal
     try:
@@ -112,10 +112,14 @@ class Ratings:
     judge: Judge
     known: list[float] = field(default_factory=list)
 
-    def of(self, passed: Sequence[Passed]) -> list[float]:
-        """The rating of each; points that were rated are the first of those that come later."""
-        self.known += [self.judge(point.w) for point in passed[len(self.known) :]]
-        return self.known[: len(passed)]
+    def rated(self, passed: Sequence[Passed]) -> bool:
+        """Rate those that are not rated yet; points that are, are the first of those that come later. Whether the judge
+        was left to do so."""
+        try:
+            self.known += [self.judge(point.w) for point in passed[len(self.known) :]]
+        except KeyboardInterrupt:
+            return False
+        return True
 
 
 def _followed(
@@ -146,10 +150,11 @@ def _followed(
                 now, failure = now.with_best(Stop.TIME if late else Stop.MASTER), str(error)
                 break
             after = now.after(state, tol, every=seen is not None)
-            if seen is not None:
-                seen.of(after.passed)
+            undisturbed = seen is None or seen.rated(after.passed)
             clock.record(state)
             now = after if after.stop is not None else after.watched(patience)
+            if not undisturbed:
+                raise KeyboardInterrupt  # of the judge, once the step is done
             reason = clock.asked(state)  # the step is done, whatever a callback does
             now = now if now.stop is not None else replace(now, stop=reason)
             if keep is not None and now.stop is None:

@@ -12,7 +12,7 @@ import pytest
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.commands.target import Target
 from rankopt.data import Queries, write_svmlight
-from rankopt.errors import DataError
+from rankopt.errors import OptionError
 from rankopt.persistence.archive import write_whole
 
 GOOD = {
@@ -25,6 +25,7 @@ GOOD = {
     "verify": ["s.toml"],
     "swap": ["t.txt", "--argmax", "exact", "--master", "none", "--method", "none", "--no-live", "--output", "new"],
     "demo": [],
+    "warm": [],
     "doctor": [],
 }
 """Arguments that each command takes; one of them is spoilt at a time."""
@@ -126,12 +127,16 @@ def ended(arguments):
     return end.value.code
 
 
+ASIDE = ("Usage: ", "Try '", "the model is written to ")
+"""How lines begin that stand beside the one that says what is wrong."""
+
+
 def check_refused(arguments, capfd):
     capfd.readouterr()
     code = ended(arguments)
     said = capfd.readouterr().err
     assert code in range(1, 7), f"{arguments} ended with {code}: {said}"
-    lines = [line for line in said.splitlines() if line and not line.startswith(("Usage: ", "Try '"))]
+    lines = [line for line in said.splitlines() if line and not line.startswith(ASIDE)]
     assert len(lines) == 1, f"{arguments}: {said}"
     kind, _, message = lines[0].partition(": ")
     assert kind.isidentifier(), said
@@ -195,5 +200,5 @@ def test_too_many_features_are_a_typed_error(folder):
     from rankopt.data import read_svmlight
 
     for count in (0, -1, 10**20):
-        with pytest.raises(DataError, match=r"n_features = .* give one from 1 to"):
+        with pytest.raises(OptionError, match=r"n_features cannot be .*; it is a whole number from 1 to"):
             read_svmlight("t.txt", n_features=count)

@@ -99,7 +99,7 @@ def test_several_runs_are_compared_in_pairs(files):
         (["train", "{train}", "--model", "{out}", "--measure", "nDGC@10"], 5, "nDCG"),
         (["train", "{train}", "--model", "{out}", "--argmax", "gurobi"], 5, "known are"),
         (["train", "{broken}", "--model", "{out}"], 3, "line 2"),
-        (["train", "{train}", "--model", "{missing}/m"], 2, "does not exist"),
+        (["train", "{train}", "--model", "{missing}/m"], 2, "there is no folder"),
         (["predict", "{train}", "{train}", "--output", "-"], 4, "ModelError"),
         (["predict", "{train}", "{train}", "--output", "-", "--json"], 2, "standard output"),
         (["evaluate", "{train}", "--scores", "{short}", "--scores", "{short}"], 2, "twice"),

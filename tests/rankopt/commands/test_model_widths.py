@@ -40,4 +40,4 @@ def test_a_file_with_more_features_than_the_model_is_refused(tmp_path):
     write_svmlight(made(7), data)
     run = CliRunner().invoke(rankopt, ["predict", model, data, "--output", str(tmp_path / "scores")])
     assert isinstance(run.exception, DataError)
-    assert "feature 7 but n_features says there are 5" in str(run.exception)
+    assert "feature 6 but n_features says there are 5" in str(run.exception)

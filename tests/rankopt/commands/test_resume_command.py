@@ -122,7 +122,7 @@ def test_limits_of_a_command_may_be_raised(files, tmp_path):
         (["resume", "{empty}"], 5, "rankopt train --checkpoint"),
         (["resume", "{empty}/missing"], 2, "does not exist"),
         (["train", "{train}", "--model", "{model}", "--lam", "0.5", "--checkpoint", "{other}"], 5, "another training"),
-        (["train", "{train}", "--model", "{model}", "--checkpoint", "{train}/x"], 5, "another folder"),
+        (["train", "{train}", "--model", "{model}", "--checkpoint", "{train}/x"], 2, "choose another path"),
     ],
 )
 def test_folders_that_do_not_fit_are_errors_with_codes(command, code, words, files, tmp_path):

@@ -143,4 +143,7 @@ def test_an_interrupted_judge_leaves_the_last_weights(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         ranker.fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
     assert not hasattr(ranker, "eval_score_")
-    np.testing.assert_array_equal(ranker.coef_, ranker_of("nonconvex", lam=0.1).fit(X, y, qid=qid).coef_)
+    assert ranker.n_iter_ == 1
+    with pytest.warns(ConvergenceWarning):
+        once = ranker_of("nonconvex", lam=0.1, max_iter=1).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(ranker.coef_, once.coef_)

@@ -92,6 +92,14 @@ class Tiring(ActiveSet):
         return super().solve(problem)
 
 
+@dataclass(frozen=True)
+class Interrupting(ActiveSet):
+    """Somebody presses Ctrl-C while the first master program is solved."""
+
+    def solve(self, problem, start=None):
+        raise KeyboardInterrupt
+
+
 TIRED = []
 
 
@@ -127,7 +135,7 @@ FAULTS = {
         NEW,
         {"eval_set": (OLD[0], OLD[1]), "eval_qid": OLD[2]},
     ),
-    "interrupted before the first step": (KeyboardInterrupt, {"callbacks": [interrupted_at(1)]}, NEW, {}),
+    "interrupted before the first step": (KeyboardInterrupt, {"master": Interrupting()}, NEW, {}),
     "a callback at the third step": (ZeroDivisionError, {"callbacks": [raising_at(3)]}, NEW, {}),
     "a solver at the fourth step": (SolverFailed, {"master": Tiring(), "lam": 1e-4}, NEW, {}),
 }

@@ -96,7 +96,7 @@ def test_wide_sparse_data_is_solved_as_the_same_data_made_dense():
 def test_least_squares_that_did_not_settle_warns():
     nearly_dependent = diags_array([np.ones(599), -2 * np.ones(600), np.ones(599)], offsets=[-1, 0, 1]).tocsr()
     with pytest.warns(ConvergenceWarning, match="did not settle"):
-        RegressionRanker(target="grade").fit(nearly_dependent, np.arange(600) % 7 % 3)
+        RegressionRanker(target="grade").fit(nearly_dependent, np.arange(600) % 7 % 3, group=[600])
 
 
 def test_single_precision_features_give_double_precision_weights(rows):
