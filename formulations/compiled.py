@@ -14,13 +14,13 @@ from functools import cached_property, lru_cache, update_wrapper
 from hashlib import blake2b
 from itertools import count
 from pathlib import Path
-from threading import RLock
 from types import FunctionType, ModuleType
 from typing import Any, Generic, ParamSpec, TypeVar
 
 import numba as nb
 import numpy as np
 from numba.core.bytecode import FunctionIdentity
+from numba.core.compiler_lock import global_compiler_lock
 
 from formulations.kernel_cache import KernelCache
 
@@ -43,8 +43,6 @@ KERNELS: list[Kernel[Any, Any]] = []
 
 Given = ParamSpec("Given")
 Told = TypeVar("Told")
-
-_COMPILING = RLock()
 
 PAYS = 1 << 24
 """Numbers that NumPy may go over, in one process, before compiling a kernel that does the same costs less."""
@@ -146,7 +144,7 @@ class Kernel(Generic[Given, Told]):
     @lru_cache  # noqa: B019  kernels live as long as their module
     def code(self, signature: Any) -> Any:
         """The compiled form for a signature, from disk or compiled now."""
-        with _COMPILING:
+        with global_compiler_lock:
             dispatcher = nb.njit(nogil=True, fastmath=self._fastmath, no_cfunc_wrapper=True)(self.function)
             dispatcher._cache = KernelCache(self.function, self.content)
             dispatcher.compile(signature)

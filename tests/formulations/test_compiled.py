@@ -219,7 +219,7 @@ def test_kept_code_is_not_used_when_a_kernel_that_it_calls_has_changed(tmp_path)
             "from caller import outer; value = outer(20)\n"
             "hits = outer.code(outer.signatures[0]).stats.cache_hits; print(value, sum(hits.values()))"
         )
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONDONTWRITEBYTECODE": "1"}
         run = subprocess.run(
             [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True, env=environment
         )
