@@ -20,6 +20,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import numba as nb
 import numpy as np
 from numba.core.bytecode import FunctionIdentity
+from numba.core.caching import NullCache
 from numba.core.compiler_lock import global_compiler_lock
 
 from formulations.kernel_cache import KernelCache
@@ -131,8 +132,7 @@ class Kernel(Generic[Given, Told]):
     @property
     def _numba_type_(self) -> Any:
         """What numba asks for where another kernel calls this one."""
-        (signature,) = self.signatures
-        return nb.types.Dispatcher(self.code(signature))
+        return nb.types.Dispatcher(self._inner)
 
     def _signature_of(self, types: tuple[Any, ...]) -> Any:
         for signature in self.signatures:
@@ -143,10 +143,20 @@ class Kernel(Generic[Given, Told]):
 
     @lru_cache  # noqa: B019  kernels live as long as their module
     def code(self, signature: Any) -> Any:
-        """The compiled form for a signature, from disk or compiled now."""
+        """The compiled form for a signature that Python calls, from disk or compiled now."""
+        return self._compiled(signature, KernelCache(self.function, self.content))
+
+    @cached_property
+    def _inner(self) -> Any:
+        """What other kernels take in: without the way in from Python, which costs as much again, and kept with them."""
+        (signature,) = self.signatures
+        return self._compiled(signature, NullCache(), no_cpython_wrapper=True)
+
+    def _compiled(self, signature: Any, cache: Any, **options: Any) -> Any:
         with global_compiler_lock:
-            dispatcher = nb.njit(nogil=True, fastmath=self._fastmath, no_cfunc_wrapper=True)(self.function)
-            dispatcher._cache = KernelCache(self.function, self.content)
+            options = {"nogil": True, "no_cfunc_wrapper": True, **options}
+            dispatcher = nb.njit(fastmath=self._fastmath, **options)(self.function)
+            dispatcher._cache = cache
             dispatcher.compile(signature)
             dispatcher.disable_compile()
         return dispatcher

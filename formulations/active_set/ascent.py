@@ -4,7 +4,7 @@ import numba as nb
 import numpy as np
 
 from formulations.active_set.cholesky import inner
-from formulations.active_set.pivots import admit, newton, opened
+from formulations.active_set.pivots import admit, newton
 from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, Working, _combined, combined
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, compiled
@@ -67,7 +67,13 @@ def settle(program: MarginDual, working: Working, small: float, flat: float, rou
     """The best point for the open planes, or for those of them that keep weight there; at most so many whole steps."""
     quiet = 0
     for _ in range(4 * working.weights.size + 100):
-        opened(program, working, flat)
+        for _ in range(20 + 10 * working.rows.shape[0]):  # all planes that wait are opened
+            if working.counts[1] == 0:
+                break
+            working.counts[1] -= 1
+            plane = working.waiting[working.counts[1]]
+            if working.weights[plane] > 0.0:
+                admit(program, working, plane, flat)
         gained = newton(program, working)
         if gained < 0.0:
             quiet = 0

@@ -9,7 +9,7 @@ from formulations.active_set.cholesky import drop, inner, join, project, refresh
 from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, Working, difference, group_of, height
 from formulations.compiled import compiled
 
-__all__ = ["admit", "newton", "opened"]
+__all__ = ["admit", "newton"]
 
 REFRESHED = 30
 """Changes of the factor after which it is made anew."""
@@ -142,18 +142,6 @@ def admit(program: MarginDual, working: Working, plane: int, flat: float) -> Non
             working.v[j] += sign * reach * working.fresh[j]
         if sign < 0.0 and working.weights[plane] == 0.0:
             return
-
-
-@compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64))
-def opened(program: MarginDual, working: Working, flat: float) -> None:
-    """Open all planes that wait."""
-    for _ in range(20 + 10 * working.rows.shape[0]):
-        if working.counts[1] == 0:
-            break
-        working.counts[1] -= 1
-        plane = working.waiting[working.counts[1]]
-        if working.weights[plane] > 0.0:
-            admit(program, working, plane, flat)
 
 
 @compiled(nb.float64(MARGIN_DUAL, WORKING))

@@ -23,6 +23,14 @@ TINY, DROPPED = 2.0**-900, 2.0**-1040
 """Below TINY a product drops digits that no double holds; DROPPED is more than they are worth."""
 
 
+@compiled(nb.float64(READ_FLOATS))
+def _tallest(values: Floats) -> float:
+    found = 0.0
+    for value in values:
+        found = max(found, abs(value))
+    return found
+
+
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
 def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats, prices: Floats) -> None:
     """The least prices >= 0 with prices[j] >= prices[i] + profit[i, j] - profit[i, i] for all positions i, documents j.
@@ -31,10 +39,10 @@ def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats,
     prices still. An idle document's price is put back to 0.
     """
     positions, documents = decay.size, scores.size
-    largest = np.abs(decay).max() * np.abs(scores).max() + np.abs(discount).max() * np.abs(gain).max()
-    noise = 4.0 * EPSILON * largest
-    prices[:] = 0.0
-    waits = np.ones(documents, np.bool_)
+    noise = 4.0 * EPSILON * (_tallest(decay) * _tallest(scores) + _tallest(discount) * _tallest(gain))
+    waits = np.empty(documents, np.bool_)
+    for j in range(documents):
+        prices[j], waits[j] = 0.0, True
     for count in range(positions + 1):
         looked = False
         for step in range(positions):
@@ -52,7 +60,8 @@ def settle_prices(scores: Floats, gain: Floats, discount: Floats, decay: Floats,
                 waits[j] |= higher
         if not looked:
             break
-    prices[positions:] = 0.0
+    for j in range(positions, documents):
+        prices[j] = 0.0
 
 
 @compiled(nb.types.UniTuple(nb.float64, 2)(nb.float64, nb.float64))
@@ -108,7 +117,7 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, pric
 
     Documents near the most of a position, as doubles see it, are weighed again in pairs of doubles.
     """
-    tallest = np.abs(scores).max(), np.abs(gain).max(), np.abs(prices).max()
+    tallest = _tallest(scores), _tallest(gain), _tallest(prices)
     count = scores.size
     lanes, row, most8 = count - count % 8, np.empty(count), np.empty(8)
     high, low, size, off = 0.0, 0.0, 0.0, 0.0
@@ -122,11 +131,14 @@ def bound_by(scores: Floats, gain: Floats, discount: Floats, decay: Floats, pric
         c, a = decay[i], discount[i]
         for j in range(count):
             row[j] = c * scores[j] - a * gain[j] - prices[j]
-        most8[:] = -np.inf
+        for k in range(8):
+            most8[k] = -np.inf
         for j in range(0, lanes, 8):
             for k in range(8):
                 most8[k] = row[j + k] if row[j + k] > most8[k] else most8[k]
-        most = most8.max()
+        most = -np.inf
+        for k in range(8):
+            most = max(most, most8[k])
         for j in range(lanes, count):
             most = max(most, row[j])
         reach = abs(c) * tallest[0] + abs(a) * tallest[1] + tallest[2]
