@@ -45,11 +45,15 @@ KERNELS: list[Kernel[Any, Any]] = []
 Given = ParamSpec("Given")
 Told = TypeVar("Told")
 
-PAYS = 1 << 24
-"""Numbers that NumPy may go over, in one process, before compiling a kernel that does the same costs less."""
+PAYS = 5e7
+"""Nanoseconds that NumPy may take in one process for what a kernel does, about, before the kernel is compiled: less
+than the compilation takes, so that larger data do not wait."""
 
-CALL = 1 << 13
-"""What a call of NumPy's functions costs, in numbers gone over."""
+ONCE = 3e6
+"""Nanoseconds from which a single call has the kernel compiled."""
+
+CALL = 2e4
+"""Nanoseconds that a call of NumPy's functions costs, whatever it goes over."""
 
 
 def compiled(
@@ -90,7 +94,7 @@ class Kernel(Generic[Given, Told]):
         first = signatures[0].args
         self._telling = [place for place in range(len(first)) if any(s.args[place] != first[place] for s in signatures)]
         self._of_types: dict[Any, Any] = {}
-        self._spared = 0
+        self._spared = 0.0
         KERNELS.append(self)
 
     def __call__(self, *arguments: Given.args, **_: Given.kwargs) -> Told:
@@ -102,14 +106,11 @@ class Kernel(Generic[Given, Told]):
         told: Told = code(*arguments)
         return told
 
-    def pays(self, numbers: int) -> bool:
-        """Whether compilation pays for going over so many numbers, after what was asked before: the kernel is compiled
-        then. For kernels that have a twin in NumPy which gives the same bits, so that none depends on the answer.
-
-        Work that is small in all is done without compiling anything, and never costs much more than twice the best.
-        """
-        self._spared += numbers + CALL
-        return self._spared > PAYS
+    def pays(self, nanoseconds: float) -> bool:
+        """Whether the kernel is better compiled than spared work that takes NumPy so long, about, after what it was
+        asked before. For kernels that have a twin in NumPy with the same bits, so that none depends on the answer."""
+        self._spared += nanoseconds + CALL
+        return self._spared > PAYS or nanoseconds > ONCE
 
     def ready(self) -> None:
         """Make the code of all signatures ready: from disk, or compiled now."""

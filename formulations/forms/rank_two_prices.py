@@ -288,7 +288,7 @@ def prices_of(scores: Floats, gain: Floats, discount: Floats, decay: Floats, ord
     idle[order] = False
     rows, prices = np.append(order, np.flatnonzero(idle)), np.empty(scores.size)
     one = (scores[rows], gain[rows], discount, decay)
-    if settle_prices.pays(PASSES * discount.size * scores.size):
+    if settle_prices.pays(PASSES * discount.size * (5000 + 3 * scores.size)):
         settled = np.empty(scores.size)
         settle_prices(*one, settled)
     else:

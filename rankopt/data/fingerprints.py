@@ -92,12 +92,12 @@ def fingerprints(features: Features) -> Hashes:
     parts = -(-rows // PART)
     if is_sparse(features):
         entries = (features.data, features.indices, features.indptr)
-        if not _of_entries.pays(features.nnz):
+        if not _of_entries.pays(15 * features.nnz):
             return _entries_in_numpy(*entries, salt)
         share(parts, lambda p: _of_entries(*entries, salt, p * PART, min(rows, (p + 1) * PART), found))
     else:
         table = np.asarray(features)
-        if not _of_table.pays(table.size):
+        if not _of_table.pays(15 * table.size):
             return np.asarray((_values_in_numpy(table) * salt).sum(axis=1, dtype=np.uint64))
         share(parts, lambda p: _of_table(table, salt, p * PART, min(rows, (p + 1) * PART), found))
     return found

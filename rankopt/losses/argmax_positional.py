@@ -89,7 +89,7 @@ class PositionalArgmax:
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
         given = (problem.scores, problem.gain, problem.discount, problem.decay, self.kind, self.offsets, answer.order)
-        if _placed.pays(scores.size):
+        if _placed.pays(200 * scores.size):
             share_ranges(self.offsets, QUERY_ROWS, lambda first, last: _placed(*given, first, last, slope, earned))
         else:
             query = query_of_row(self.offsets)
@@ -117,7 +117,7 @@ class PositionalArgmax:
 
         problem, weights = self.problem, np.empty(scores.size)
         given = (scores, problem.gain, problem.discount, problem.decay, self.offsets)
-        if not best_by_score.pays(scores.size):
+        if not best_by_score.pays(200 * scores.size):
             return best_by_score_in_numpy(*given)
         share_ranges(self.offsets, QUERY_ROWS, lambda first, last: best_by_score(*given, first, last, weights))
         return weights
@@ -128,7 +128,7 @@ class PositionalArgmax:
 
         weights = np.empty(scores.size)
         given = (scores, self.problem.decay, self.offsets)
-        if not by_score.pays(scores.size):
+        if not by_score.pays(100 * scores.size):
             return by_score_in_numpy(*given)
         share_ranges(self.offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
         return weights

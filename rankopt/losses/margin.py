@@ -59,7 +59,7 @@ class MarginLoss:
         height, value = self.argmax.best - found.earned, np.empty(found.value.size)
         offsets, width = self.argmax.offsets, scores.size // max(scores.shape[0], 1)
         flat = (found.slope.ravel(), reference.ravel(), scores.ravel(), offsets, width)
-        if _above.pays(scores.size):
+        if _above.pays(30 * scores.size):
             share_ranges(offsets, QUERY_ROWS, lambda first, last: _above(*flat, first, last, value))
         else:
             query = np.repeat(query_of_row(offsets), width)

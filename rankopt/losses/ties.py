@@ -48,7 +48,7 @@ def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
 def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints) -> Floats:
     """`slope` (N,), documents of one query, equal score and equal kind having the mean of theirs; changed in place."""
     given = (np.ascontiguousarray(scores), kind, offsets)
-    if not share_range.pays(slope.size):
+    if not share_range.pays(150 * slope.size):
         query = query_of_row(offsets)
         slope[:] = mean_of_alike(slope, np.lexsort((scores, kind, query)), query, kind, scores)
         return slope

@@ -113,7 +113,7 @@ def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
         from rankopt.scorers.dense_products import dense_sums, dense_sums_in_numpy
 
         table = np.ascontiguousarray(features)
-        if not dense_sums.pays(rows.size * table.shape[1]):
+        if not dense_sums.pays(3 * rows.size * table.shape[1]):
             return dense_sums_in_numpy(table, rows, r, bounds)
         share(count, lambda p: dense_sums(table, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
     return sums
@@ -129,7 +129,7 @@ def pair_sums(features: Any, rows: Ints, r: Floats, other: Floats, bounds: Ints)
     check_slopes(other, rows.size)
     check_bounds(bounds, rows.size)
     table, parts = np.ascontiguousarray(features), bounds.size - 1
-    if not dense_pair_sums.pays(2 * rows.size * table.shape[1]):
+    if not dense_pair_sums.pays(6 * rows.size * table.shape[1]):
         return dense_sums_in_numpy(table, rows, r, bounds), dense_sums_in_numpy(table, rows, other, bounds)
     sums, others = np.empty((parts, table.shape[1])), np.empty((parts, table.shape[1]))
     some = _parts_at_once(rows, parts)
