@@ -94,11 +94,13 @@ class Kernel(Generic[Given, Told]):
         first = signatures[0].args
         self._telling = [place for place in range(len(first)) if any(s.args[place] != first[place] for s in signatures)]
         self._of_types: dict[Any, Any] = {}
+        self._codes: dict[Any, Any] = {}
         self._spared = 0.0
         KERNELS.append(self)
 
     def __call__(self, *arguments: Given.args, **_: Given.kwargs) -> Told:
-        types = tuple([arguments[place].dtype for place in self._telling])  # type: ignore[attr-defined]
+        given: tuple[Any, ...] = arguments
+        types = tuple([given[place].dtype for place in self._telling])
         try:
             code = self._of_types[types]
         except KeyError:
@@ -142,10 +144,12 @@ class Kernel(Generic[Given, Told]):
                 return signature
         raise TypeError(f"no kernel {self.__name__!r} takes arrays of {', '.join(map(str, types))}")
 
-    @lru_cache  # noqa: B019  kernels live as long as their module
     def code(self, signature: Any) -> Any:
         """The compiled form for a signature that Python calls, from disk or compiled now."""
-        return self._compiled(signature, KernelCache(self.function, self.content))
+        with global_compiler_lock:
+            if signature not in self._codes:
+                self._codes[signature] = self._compiled(signature, KernelCache(self.function, self.content))
+        return self._codes[signature]
 
     @cached_property
     def _inner(self) -> Any:

@@ -25,7 +25,7 @@ class AllOrNothing:
         super().__init_subclass__(**options)
         own = vars(cls).get("fit")
         if isfunction(own):
-            cls.fit = _wholly(own)  # type: ignore[attr-defined]
+            type.__setattr__(cls, "fit", _wholly(own))
 
 
 def _wholly(fit: Callable[..., Any]) -> Callable[..., Any]:

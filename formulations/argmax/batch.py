@@ -13,7 +13,7 @@ import numba as nb
 import numpy as np
 
 from formulations.argmax.by_assignment import assign_queries
-from formulations.argmax.chains import sort_chain
+from formulations.argmax.chains import sort_chains
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
 from formulations.argmax.query import (
     ANY,
@@ -149,11 +149,8 @@ def merge_range(
             continue
         else:
             first = first_chain[q]
-            for g in range(chains):
-                from_, to = chain_start[first + g] - top, chain_start[first + g + 1] - top
-                start[g], size[g] = from_, min(to - from_, last + 1)
-                part = slice(from_, to)
-                sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
+            begins = chain_start[first : first + chains + 1]
+            sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
             two = chains == 2
             limit = min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
             widest = best_labels(

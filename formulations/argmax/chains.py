@@ -2,10 +2,10 @@
 
 import numba as nb
 
-from formulations.arrays import Floats, Shorts
-from formulations.compiled import FLOATS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
+from formulations.arrays import Floats, Ints, Shorts
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
 
-__all__ = ["sort_chain"]
+__all__ = ["sort_chain", "sort_chains"]
 
 RUN = 16
 """Length of the runs that insertion sort makes before merging begins."""
@@ -73,3 +73,27 @@ def sort_chain(
                 left += 1
                 place += 1
         width *= 2
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS, INTS, INTS))
+def sort_chains(
+    scores: Floats,
+    members: Shorts,
+    begins: Ints,
+    top: int,
+    last: int,
+    height: Floats,
+    document: Shorts,
+    other: Floats,
+    spare: Shorts,
+    start: Ints,
+    size: Ints,
+) -> None:
+    """`sort_chain` of every chain of a query whose first row is `top`: chain g begins at row begins[g] and ends where
+    the next one begins. start, size: where it stands among the members, and how many of it can be needed for `last`
+    positions and the one behind them."""
+    for g in range(begins.size - 1):
+        from_, to = begins[g] - top, begins[g + 1] - top
+        start[g], size[g] = from_, min(to - from_, last + 1)
+        part = slice(from_, to)
+        sort_chain(scores, members[part], last + 1, height[part], document[part], other[part], spare[part])

@@ -6,7 +6,7 @@ import numba as nb
 import numpy as np
 
 from formulations.argmax.beam_search import AUGMENTED, GIVEN_UP, LEFT, PROVED, priced_labels, searched_labels
-from formulations.argmax.chains import sort_chain
+from formulations.argmax.chains import sort_chains
 from formulations.argmax.dense import assign
 from formulations.argmax.order_ideals import CHAINS
 from formulations.argmax.query import (
@@ -134,11 +134,8 @@ def price_range(
             continue
         s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
         members, result, first = by_gain[top:bottom], order[top:bottom], first_chain[q]
-        for g in range(chains):
-            from_, to = chain_start[first + g] - top, chain_start[first + g + 1] - top
-            start[g], size[g] = from_, min(to - from_, last + 1)
-            part = slice(from_, to)
-            sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
+        begins = chain_start[first : first + chains + 1]
+        sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
         widest = priced_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
@@ -206,11 +203,8 @@ def search_range(
             continue
         s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
         members, result, first = by_gain[top:bottom], order[top:bottom], first_chain[q]
-        for g in range(chains):
-            from_, to = chain_start[first + g] - top, chain_start[first + g + 1] - top
-            start[g], size[g] = from_, min(to - from_, last + 1)
-            part = slice(from_, to)
-            sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
+        begins = chain_start[first : first + chains + 1]
+        sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
         widest = searched_labels(
             height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
             price, most, nothing, hull, next_key, next_value, next_from, key, states,
@@ -261,6 +255,7 @@ def assign_range(
     height, other, own, worth_of = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
     chosen, ranked, done = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.bool_)
+    start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
     for q in range(begin, end):
         if way[q] != OPEN:
             continue
@@ -272,12 +267,10 @@ def assign_range(
             left = assign(s, b, a, c, last, _tied(c, last, chains), result)
             way[q] = ASSIGNMENT
         else:
-            held = 0
-            for chain in range(first_chain[q], first_chain[q + 1]):
-                from_, to = chain_start[chain] - top, chain_start[chain + 1] - top
-                part = slice(from_, to)
-                sort_chain(s, members[part], last + 1, height[part], document[part], other[part], spare[part])
-                for i in range(from_, from_ + min(to - from_, last + 1)):
+            held, begins = 0, chain_start[first_chain[q] : first_chain[q + 1] + 1]
+            sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
+            for g in range(chains):
+                for i in range(start[g], start[g] + size[g]):
                     x = document[i]
                     chosen[held], own[held], worth_of[held] = x, s[x], b[x]
                     held += 1

@@ -8,8 +8,9 @@ import codecs
 import gzip
 import zlib
 from collections.abc import Iterator
+from io import BufferedIOBase
 from os import PathLike, fspath
-from typing import IO, cast
+from typing import cast
 
 from rankopt.errors import DataError
 
@@ -117,10 +118,10 @@ def _chunks(file: str) -> Iterator[bytes]:
             while chunk := plain.read(BLOCK):
                 yield chunk
             return
-        with cast(IO[bytes], gzip.GzipFile(fileobj=plain, mode="rb")) as packed:
+        with cast(BufferedIOBase, gzip.GzipFile(fileobj=plain, mode="rb")) as packed:
             while True:
                 try:
-                    chunk = packed.read1(BLOCK)  # type: ignore[attr-defined]
+                    chunk = packed.read1(BLOCK)
                 except (EOFError, OSError, zlib.error) as error:
                     raise _Damage(str(error)) from None
                 if not chunk:
