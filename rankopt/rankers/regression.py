@@ -33,12 +33,16 @@ class RegressionRanker(LinearRanker):
     target: `"gain"`, the gain b(y)_j of `measure` (for nDCG divided by the best DCG of the query), or `"grade"`, the
     relevance y_j itself as in [ORM, section 6.1]; measures without gains (AP, ERR) leave only the latter.
     measure: what `score` means, and the gains; a measure of `rankopt.measures` or its notation.
+    normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank".
     """
 
-    def __init__(self, alpha: float = 0.0, *, target: str = "gain", measure: Any = "nDCG@10") -> None:
+    def __init__(
+        self, alpha: float = 0.0, *, target: str = "gain", measure: Any = "nDCG@10", normalize: str | None = None
+    ) -> None:
         self.alpha = alpha
         self.target = target
         self.measure = measure
+        self.normalize = normalize
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if evaluation is not None:
