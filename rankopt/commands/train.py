@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from rankopt.commands.output import json_option
 from rankopt.commands.target import Target
 from rankopt.commands.training_run import MARGIN, Training
+from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
 from rankopt.optimize import METHODS
@@ -33,6 +34,10 @@ from rankopt.optimize import METHODS
 @click.option(
     "--decay", default="power(0.5)", show_default=True, help="linear, power(0.5), log, loglog, discount; @k cuts."
 )
+@click.option(
+    "--normalize", type=click.Choice(NORMALISATIONS),
+    help="Make features comparable within each query; the model keeps it, and every command applies it.",
+)  # fmt: skip
 @click.option("--w0", type=click.Choice(["zeros", "regression"]), help="What the regulariser pulls to.")
 @click.option(
     "--lam", type=float, multiple=True, help="Weight of the regulariser [0.1]; repeat it to choose on --validate."

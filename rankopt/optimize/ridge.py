@@ -2,7 +2,8 @@
 
 With A the rows less the mean of their query, r the targets likewise (both times the roots of the weights),
 AᵀA = Σ_i e_i v_i v_iᵀ and c_i = v_iᵀ Aᵀ r, all ridges α have w(α) = Σ_i c_i / (e_i + α) v_i, and queries that were left
-out, with products AᵀA = G, Aᵀr = b there, err by ‖r‖² - 2 bᵀw + wᵀG w: one pass over the data serves them all; so it does ridges α σ_j² w_j², with the features in units of their deviations σ_j.
+out, with products AᵀA = G, Aᵀr = b there, err by ‖r‖² - 2 bᵀw + wᵀG w: one pass over the data serves them all, and
+ridges α σ_j² too, with the features in units of their deviations σ_j.
 
 Whole queries are left out, not rows. Generalised cross-validation, which leaves out rows, takes the documents of a
 query for independent and chooses ridges that are too small (benchmarks/accuracy.md).

@@ -25,14 +25,17 @@ from rankopt.persistence.values import NOTATION
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import (
     check_queries_named,
+    in_one,
     read_evaluation,
     read_features,
     read_queries,
     read_row,
+    read_rows,
     warn_of_one_query,
 )  # fmt: skip
 from rankopt.rankers.rank_mixin import Shown
 from rankopt.rankers.weights import query_weights, weights_of_rows
+from rankopt.rankers.within_query import check_normalize, normalised_among
 from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
@@ -53,13 +56,22 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
     `qid` and the like are requested from scikit-learn's metadata routing by the class, so
     `sklearn.set_config(enable_metadata_routing=True)` is all that a Pipeline needs.
 
+    `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalisation`) makes each feature comparable
+    within its query: in `fit`, on eval_set, and wherever the ranker scores; `predict` then needs the queries of its
+    rows, `explain` the documents of the query.
+
     Fitted: `coef_` (d,) in the units of the given features, `n_queries_`, `n_features_in_`, and `feature_names_in_`
     where the data named its features.
     """
 
-    # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set is not among them on purpose: the
-    # earlier steps of a Pipeline would not transform it, and scikit-learn's error is better than a silent mismatch.
-    __metadata_request__fit: ClassVar = {"qid": True, "group": True, "query_weight": True, "attributes": True}
+    # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set and eval_X are not among them on
+    # purpose: the earlier steps of a Pipeline transform what `transform_input` names and nothing else, and
+    # scikit-learn's error is better than a silent mismatch.
+    __metadata_request__fit: ClassVar = {
+        "qid": True, "group": True, "query_weight": True, "attributes": True,
+        "eval_y": True, "eval_qid": True, "eval_group": True, "eval_attributes": True,
+    }  # fmt: skip
+    __metadata_request__predict: ClassVar = {"qid": True, "group": True}
     # Pipeline.score passes sample_weight to its last step whenever routing is on. Constraints name no rows.
     __metadata_request__score: ClassVar = {
         "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
@@ -72,6 +84,7 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
     """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
 
     measure: Any
+    normalize: Any = None
     coef_: Floats
     n_queries_: int
     n_features_in_: int
@@ -90,6 +103,8 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         eval_qid: Any = None,
         eval_group: Any = None,
         eval_attributes: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
     ) -> Self:
         """Learn `coef_` from the features X and the grades y (N,) of the documents.
 
@@ -99,13 +114,16 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
         named by `eval_qid` or `eval_group` as above. A list of one such is taken too, `eval_set=[(X, y)]` with
         `eval_group=[sizes]`, as LightGBM, XGBoost and PyTerrier pass it; of several data sets it would not be clear
-        which is chosen on (XGBoost takes the last, LightGBM heeds all). Raises DataError for data that cannot be used.
+        which is chosen on (XGBoost takes the last, LightGBM heeds all).
+        eval_X, eval_y: the same apart, `eval_set=(eval_X, eval_y)`, as LightGBM 4.7 takes them too: what a Pipeline
+        with `transform_input=["eval_X"]` can transform. Raises DataError for data that cannot be used.
         A fit that fails leaves the ranker as it was.
         """
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
         warn_of_one_query(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
+        eval_set = in_one(eval_set, eval_X, eval_y)
         evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
         self._fit(queries, weights, evaluation)
         return self
@@ -114,11 +132,16 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         """Set `coef_` from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
 
-    def predict(self, X: Any) -> Floats:
-        """The scores (N,) of the documents in the caller's order of rows; the query of a row does not matter."""
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+        """The scores (N,) of the documents in the caller's order of rows.
+
+        The query of a row, named as in `fit`, matters to a ranker with `normalize` alone. Raises DataError where that
+        was fitted on several queries and nothing says which rows belong together.
+        """
         check_is_fitted(self, "coef_")
-        scores = linear_scores(read_features(self, X, reset=False), self.coef_)
-        return X.to_caller(scores) if isinstance(X, Queries) else scores
+        features, to_caller = read_rows(self, X, qid=qid, group=group)
+        scores: Floats = to_caller(linear_scores(features, self.coef_))
+        return scores
 
     def score(
         self,
@@ -148,14 +171,19 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         scores = self._deployment(queries, constraints).places(linear_scores(queries.features, self.coef_))
         return evaluate(queries, scores, self.measure).mean(weights=weights)
 
-    def explain(self, x: Any, y: Any) -> Explanation:
-        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first."""
-        check_is_fitted(self, "coef_")
-        return self._explained(x, y, self.coef_)
+    def explain(self, x: Any, y: Any, *, among: Any = None) -> Explanation:
+        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first.
 
-    def _explained(self, x: Any, y: Any, coef: Floats) -> Explanation:
+        among: all documents (n, d) of their query, by which a ranker with `normalize` normalises x and y; the others
+        need none.
+        """
+        check_is_fitted(self, "coef_")
+        return self._explained(x, y, self.coef_, among)
+
+    def _explained(self, x: Any, y: Any, coef: Floats, among: Any = None) -> Explanation:
         names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
         rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
+        rows = normalised_among(self, rows, among, lambda X: read_features(self, X, reset=False))
         return Explanation.of(tuple(str(name) for name in names), coef, *rows)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -174,6 +202,7 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
 
     def _check_params(self) -> None:
         """Raise an error for parameters that a fitted ranker could not be used with."""
+        check_normalize(self.normalize)
         measure = getattr(self, "measure", "nDCG")
         if isinstance(measure, str) and len(measure) > NOTATION:
             raise OptionError(f"the notation of a measure has {len(measure)} characters")
@@ -187,7 +216,7 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.normalize in (None, "sum")
         return tags
 
 

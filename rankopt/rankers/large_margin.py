@@ -80,6 +80,8 @@ class LargeMarginRanker(OptimizedRanker):
             admissible order, ties falling by the score at w0, or the mean of those that exchange documents which
             nothing tells apart; argmax="exact" means the cheapest exact way for the set.
             Where the set's program is not integral, the proven gap may stay open.
+        normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank". Where raw
+            scales differ from query to query, it is worth more than any other option.
 
     Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best on it of what the run passed through (`eval_score_`), and the
@@ -112,6 +114,7 @@ class LargeMarginRanker(OptimizedRanker):
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
+        normalize: str | None = None,
     ) -> None:
         self.measure = measure
         self.bound = bound
@@ -134,6 +137,7 @@ class LargeMarginRanker(OptimizedRanker):
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.constraints = constraints
+        self.normalize = normalize
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
         measure = parse(self.measure)

@@ -17,7 +17,7 @@ from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
 from rankopt.rankers.explanation import Explanation
-from rankopt.rankers.inputs import documents_of, read_features, read_queries
+from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.regression import least_squares
 from rankopt.rankers.slots import benefit, matching_solver, reached, slot_weights
@@ -53,7 +53,7 @@ class MatchingRanker(OptimizedRanker):
             convex bound and regression for the others.
         argmax: the solver of the matchings, "auto" or any of `formulations.solvers`.
         method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
-            verbose: as in `LargeMarginRanker`.
+            verbose, normalize: as in `LargeMarginRanker`.
 
     `score` is the mean part of the best benefit that the matchings by score earn, over the queries where a document
     belongs in some slot.
@@ -88,6 +88,7 @@ class MatchingRanker(OptimizedRanker):
         callbacks: Sequence[Callable[..., bool | None]] = (),
         checkpoint: Any = None,
         verbose: int = 0,
+        normalize: str | None = None,
     ) -> None:
         self.slots = slots
         self.slot_weight = slot_weight
@@ -107,6 +108,7 @@ class MatchingRanker(OptimizedRanker):
         self.callbacks = callbacks
         self.checkpoint = checkpoint
         self.verbose = verbose
+        self.normalize = normalize
 
     def _before(self, queries: Queries) -> None:
         self.slot_weight_ = slot_weights(self.slots, self.slot_weight, queries)
@@ -150,11 +152,12 @@ class MatchingRanker(OptimizedRanker):
 
         return judged
 
-    def predict(self, X: Any) -> Floats:
-        """The scores (N, k) of the documents for the slots, in the caller's order of rows."""
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+        """The scores (N, k) of the documents for the slots, in the caller's order of rows; qid and group as there."""
         check_is_fitted(self, "coef_")
-        scores = slot_scores(read_features(self, X, reset=False), self.coef_)
-        return X.to_caller(scores) if isinstance(X, Queries) else scores
+        features, to_caller = read_rows(self, X, qid=qid, group=group)
+        scores: Floats = to_caller(slot_scores(features, self.coef_))
+        return scores
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         self._admissible(constraints)
@@ -186,12 +189,12 @@ class MatchingRanker(OptimizedRanker):
             ranked[queries.query_ids[q]] = own[np.where(placed == EMPTY, own.size - 1, placed)][:k]
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
 
-    def explain(self, x: Any, y: Any, slot: int = 1) -> Explanation:
+    def explain(self, x: Any, y: Any, slot: int = 1, *, among: Any = None) -> Explanation:
         """Why document x (d,) scores above document y (d,) for a slot, counted from 1: the terms, largest first."""
         check_is_fitted(self, "coef_")
         if not 1 <= slot <= self.coef_.shape[0]:
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
-        return self._explained(x, y, self.coef_[slot - 1])
+        return self._explained(x, y, self.coef_[slot - 1], among)
 
     def _matchings(self, queries: Queries, coef: Floats) -> list[NDArray[np.int64]]:
         """The matching with the largest score of each query: the document in each slot, counted within the query."""

@@ -17,7 +17,7 @@ from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
 from rankopt.optimize.path import follow
-from rankopt.rankers.inputs import read_evaluation, read_queries, warn_of_one_query
+from rankopt.rankers.inputs import in_one, read_evaluation, read_queries, warn_of_one_query
 from rankopt.rankers.progress import shown
 from rankopt.rankers.weights import query_weights
 
@@ -79,6 +79,8 @@ class Pathed:
         eval_qid: Any = None,
         eval_group: Any = None,
         eval_attributes: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
         each: Callable[[Any], None] | None = None,
     ) -> Path:
         """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate.
@@ -103,6 +105,7 @@ class Pathed:
         warn_of_one_query(X, queries.n_documents, qid, group)
         weights = query_weights(queries, query_weight)
         ranker.n_queries_ = len(queries)
+        eval_set = in_one(eval_set, eval_X, eval_y)
         evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
         ranker._before(queries)
         objective = ranker.objective(queries, weights)

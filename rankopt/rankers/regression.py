@@ -43,8 +43,10 @@ class RegressionRanker(LinearRanker):
     intercept: `"query"`, a β for each query, so that only differences inside queries are fitted, as a ranking asks; or
         `"all"`, one β as in [ORM].
     measure: what `score` means, and the gains; a measure of `rankopt.measures` or its notation.
+    normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank".
 
-    Fitted besides what all rankers have: `alpha_`, the ridge of each feature (d,); with an eval_set that chose it `eval_score_`.
+    Fitted besides what all rankers have: `alpha_` (d,), the ridge of each feature; with an eval_set that chose it
+    `eval_score_`.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "alpha_", "eval_score_")
@@ -53,12 +55,19 @@ class RegressionRanker(LinearRanker):
     eval_score_: float
 
     def __init__(
-        self, alpha: float | str = "auto", *, target: str = "grade", intercept: str = "query", measure: Any = "nDCG@10"
+        self,
+        alpha: float | str = "auto",
+        *,
+        target: str = "grade",
+        intercept: str = "query",
+        measure: Any = "nDCG@10",
+        normalize: str | None = None,
     ) -> None:
         self.alpha = alpha
         self.target = target
         self.intercept = intercept
         self.measure = measure
+        self.normalize = normalize
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         chosen = isinstance(self.alpha, str)

@@ -109,7 +109,11 @@ def test_a_long_explanation_prints_the_largest_terms_and_the_sum_of_the_rest():
 
 def test_options_survive_cloning():
     ranker = RegressionRanker(0.25, target="grade", measure="nDCG@3")
-    assert clone(ranker).get_params() == ranker.get_params() == {"alpha": 0.25, "target": "grade", "measure": "nDCG@3"}
+    assert (
+        clone(ranker).get_params()
+        == ranker.get_params()
+        == {"alpha": 0.25, "target": "grade", "measure": "nDCG@3", "normalize": None}
+    )
 
 
 def test_the_table_names_every_ranker():
