@@ -101,7 +101,7 @@ class LargeMarginRanker(OptimizedRanker):
         method: Any = "bundle",
         argmax: Any = "exact",
         master: Any = "auto",
-        lam: float | None = 0.1,
+        lam: float | str | None = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -191,7 +191,7 @@ class LargeMarginRanker(OptimizedRanker):
         return bound_named(self.bound)
 
     def _start(self) -> Any:
-        return ("zeros" if self._bound().convex else "regression") if self.w0 is None else self.w0
+        return ("zeros" if self._bound().convex else "ridge") if self.w0 is None else self.w0
 
     def _argmax(self) -> Solver:
         solver = named("exact") if self.argmax == "auto" else self._solver()

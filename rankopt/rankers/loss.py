@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 from rankopt.losses import loss_named
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.risk.sharding import shards
+from rankopt.risk.sharding import shards_of_grades
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from rankopt.risk.shard import Shard
 
 __all__ = ["LossRanker"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class LossRanker(OptimizedRanker):
@@ -48,7 +52,7 @@ class LossRanker(OptimizedRanker):
         w0: Any = "zeros",
         method: Any = "bundle",
         master: Any = "auto",
-        lam: float | None = 1e-2,
+        lam: float | str | None = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -87,18 +91,15 @@ class LossRanker(OptimizedRanker):
         factory = loss_named(self.loss)
         parse(self.measure)  # a slip in what it is judged by is an error before training
 
-        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            grades, starts = queries.graded, queries.offsets[:-1]
-            useful = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
-            queries = queries.learnable(useful, "have different grades")
-            loss = factory(queries.graded, queries.offsets)
+        def made(relevance: Floats, offsets: Ints) -> Loss:
+            loss = factory(relevance, offsets)
             if not hasattr(loss, "majorant"):
                 raise OptionError(
                     f"loss = {self.loss!r} made a {type(loss).__name__}, which is no Loss; see check_loss"
                 )
-            return queries, loss
+            return loss
 
-        return shards(queries, build)
+        return shards_of_grades(queries, made)
 
     def _start(self) -> Any:
         return self.w0

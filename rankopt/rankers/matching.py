@@ -19,7 +19,7 @@ from rankopt.losses.margin import MarginLoss
 from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.regression import least_squares
+from rankopt.rankers.slot_starts import SLOT_STARTS
 from rankopt.rankers.slots import benefit, matching_solver, reached, slot_weights
 from rankopt.risk.shard import Shard
 from rankopt.risk.sharding import shards
@@ -63,6 +63,8 @@ class MatchingRanker(OptimizedRanker):
 
     _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "slot_weight_")
 
+    _starts: ClassVar[dict[str, Callable[..., Floats]]] = SLOT_STARTS
+
     _cures: ClassVar[str] = "try a smaller lam or bound='nonconvex'"
 
     slot_weight_: Floats
@@ -77,7 +79,7 @@ class MatchingRanker(OptimizedRanker):
         method: Any = "bundle",
         argmax: Any = "auto",
         master: Any = "auto",
-        lam: float | None = 1e-2,
+        lam: float | str | None = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -128,12 +130,6 @@ class MatchingRanker(OptimizedRanker):
 
     def _start(self) -> Any:
         return ("zeros" if bound_named(self.bound).convex else "regression") if self.w0 is None else self.w0
-
-    def _regression(self, queries: Arrangement) -> Floats:
-        weights = np.repeat(queries.weights, np.diff(queries.offsets))
-        belongs = benefit(queries, slot_weights(self.slots, self.slot_weight, queries)) > 0
-        targets = belongs.T.astype(np.float64)
-        return np.stack([least_squares(queries.features, own, weights, 0.0, queries.rows) for own in targets])
 
     def _shape(self, queries: Arrangement) -> tuple[int, ...]:
         return (slot_weights(self.slots, self.slot_weight, queries).size, queries.n_features)

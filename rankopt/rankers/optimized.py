@@ -36,7 +36,8 @@ from rankopt.rankers.in_range import in_range
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
 from rankopt.rankers.progress import shown
-from rankopt.rankers.regression import least_squares
+from rankopt.rankers.scale import natural_lam
+from rankopt.rankers.starts import STARTS, start_named
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import linear_scores
@@ -64,6 +65,9 @@ class OptimizedRanker(Pathed, LinearRanker):
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
+    _starts: ClassVar[dict[str, Callable[..., Floats]]] = STARTS
+    """What w0 may be by name."""
+
     _cures: ClassVar[str] = "try a smaller lam"
     """What helps where the optimum is at w₀."""
 
@@ -72,7 +76,7 @@ class OptimizedRanker(Pathed, LinearRanker):
     method: Any
     master: Any
     engine: Any
-    lam: float | None
+    lam: float | str | None
     C: float | None
     tol: float
     max_iter: int
@@ -105,9 +109,8 @@ class OptimizedRanker(Pathed, LinearRanker):
             admissible.check(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
-        return Objective(
-            risk, self._lam(risk.weights.size), self._w0(arranged), self._master(), is_small(arranged.offsets)
-        )
+        lam = self._lam(arranged, risk.weights.size)
+        return Objective(risk, lam, self._w0(arranged), self._master(), is_small(arranged.offsets))
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:
@@ -192,22 +195,21 @@ class OptimizedRanker(Pathed, LinearRanker):
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
         return solver
 
-    def _lam(self, queries: int) -> float:
+    def _lam(self, queries: Arrangement, count: int) -> float:
+        """λ of so many queries with something to order."""
         if (self.lam is None) == (self.C is None):
             raise OptionError("exactly one of lam and C says how strong the regulariser is; set the other to None")
+        if isinstance(self.lam, str):
+            return natural_lam(queries, count)
         given = self.lam if self.C is None else self.C
         if given is None or not (np.isfinite(given) and given > 0):
             raise OptionError(f"lam = {self.lam}, C = {self.C}: the regulariser needs a positive finite weight")
-        return float(given) if self.C is None else 1.0 / (float(given) * queries)
+        return float(given) if self.C is None else 1.0 / (float(given) * count)
 
     def _w0(self, queries: Arrangement) -> Floats:
         start, shape = self._start(), self._shape(queries)
-        if isinstance(start, str) and start == "zeros":
-            return np.zeros(shape).ravel()
-        if isinstance(start, str) and start == "regression":
-            return self._regression(queries).ravel()
         if isinstance(start, str):
-            raise OptionError(f"w0 = {start!r} is unknown; use 'zeros', 'regression' or an array")
+            return np.asarray(start_named(start, self._starts)(self, queries)).ravel()
         w0 = as_numbers("w0", start)
         if w0.shape != shape or not np.isfinite(w0).all():
             size = " × ".join(map(str, shape))
@@ -218,15 +220,12 @@ class OptimizedRanker(Pathed, LinearRanker):
         """The shape of coef_."""
         return (queries.n_features,)
 
-    def _regression(self, queries: Arrangement) -> Floats:
-        """Least squares on the gains."""
-        weights = np.repeat(queries.weights, np.diff(queries.offsets))
-        return least_squares(queries.features, self._gains(queries), weights, 0.0, queries.rows)
-
     def _gains(self, queries: Arrangement) -> Floats:
         measure = parse(self.measure)
         if not isinstance(measure, Positional):
-            raise OptionError(f"w0 = 'regression' needs gains, and {measure} has none; use 'zeros' or an array")
+            raise OptionError(
+                f"w0 = 'regression' needs gains, and {measure} has none; use 'ridge', 'ranksvm', 'zeros' or an array"
+            )
         return np.asarray(measure.gain(np.asarray(queries.relevance), queries.offsets))
 
     def _check_loaded(self) -> None:

@@ -29,7 +29,7 @@ class PairwiseRanker(LossRanker):
         w0: Any = "zeros",
         method: Any = "bundle",
         master: Any = "auto",
-        lam: float | None = 1e-2,
+        lam: float | str | None = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
