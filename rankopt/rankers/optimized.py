@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.small import is_small
 from formulations.solvers import accepting, named
 from formulations.solvers.solver import Solver, suits
@@ -35,8 +34,10 @@ from rankopt.rankers.ending import tell
 from rankopt.rankers.in_range import in_range
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
+from rankopt.rankers.penalty import check_penalty, penalised
 from rankopt.rankers.progress import shown
 from rankopt.rankers.regression import least_squares
+from rankopt.rankers.selection import Selecting
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import linear_scores
@@ -53,7 +54,7 @@ SLOPES = "slopes of equal documents"
 """A part of what a checkpoint is of: references under a set, and of slots, changed when these slopes were shared."""
 
 
-class OptimizedRanker(Pathed, LinearRanker):
+class OptimizedRanker(Pathed, Selecting, LinearRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
 
     A subclass has the parameters read here and says in `_shards` which loss it minimises.
@@ -105,9 +106,8 @@ class OptimizedRanker(Pathed, LinearRanker):
             admissible.check(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
-        return Objective(
-            risk, self._lam(risk.weights.size), self._w0(arranged), self._master(), is_small(arranged.offsets)
-        )
+        lam, w0, small = self._lam(risk.weights.size), self._w0(arranged), is_small(arranged.offsets)
+        return penalised(self._penalty(), risk, lam, w0, self._master(), small)
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:
@@ -123,7 +123,7 @@ class OptimizedRanker(Pathed, LinearRanker):
         """The run and what it minimised."""
         objective = self.objective(queries, weights)
         method = method_named(self.method, getattr(self, "random_state", None))
-        start = objective.w0
+        start = objective.start
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == self._coef_shape():
             start = self.coef_.ravel()
         kept = self._checkpoint()
@@ -181,14 +181,19 @@ class OptimizedRanker(Pathed, LinearRanker):
             del self.eval_score_
         tell(outcome, self._cures)
 
+    def _penalty(self) -> str:
+        """Which norm the regulariser is of."""
+        return str(getattr(self, "penalty", "l2"))
+
     def _master(self) -> Solver | str:
+        form = check_penalty(self._penalty(), method_named(self.method))
         if isinstance(self.master, str) and self.master == "auto":
             return "auto"
         solver = named(self.master) if isinstance(self.master, str) else self.master
         if not isinstance(solver, Solver):
             raise OptionError(f"master = {self.master!r} is no solver; give a name or a solver of formulations.solvers")
-        if not suits(solver, GroupedSimplexQP):
-            known = ", ".join(accepting(GroupedSimplexQP))
+        if not suits(solver, form):
+            known = ", ".join(accepting(form))
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
         return solver
 

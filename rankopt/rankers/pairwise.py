@@ -42,9 +42,11 @@ class PairwiseRanker(LossRanker):
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
+        penalty: str = "l2",
     ) -> None:
         super().__init__(
             "pairwise", measure, w0=w0, method=method, master=master, lam=lam, C=C, tol=tol, max_iter=max_iter,
             time_limit=time_limit, engine=engine, n_jobs=n_jobs, random_state=random_state, warm_start=warm_start,
             callbacks=callbacks, checkpoint=checkpoint, verbose=verbose, constraints=constraints,
+            penalty=penalty,
         )  # fmt: skip
