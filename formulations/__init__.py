@@ -7,6 +7,7 @@
     ranking_set        ConstrainedRanking  its statement says: verify       by its structure: matching, flow, highs, ...
     marginal_ranking   LinearProgram       (a lottery, by `decompose`)      highs, cvxpy:...
     margin_dual        GroupedSimplexQP    (its variables are real)         active_set, qpsolvers:..., cvxpy:...
+    sparse_margin_dual LinearProgram       (its variables are real)         highs, cvxpy:...
 
 A function of the gallery goes from data to a problem and cannot solve it; `solve` takes the solver as an argument, and
 `certify` believes neither. `accepting(problem)` lists the installed solvers of a problem.
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from formulations.problems.matching import matching as matching
     from formulations.problems.ranking import ranking as ranking
     from formulations.problems.ranking_set import ranking_set as ranking_set
+    from formulations.problems.sparse_margin_dual import sparse_margin_dual as sparse_margin_dual
     from formulations.problems.statement_file import read_statement as read_statement
     from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
     from formulations.sets.ranking_set import RankingSet as RankingSet
@@ -88,6 +90,7 @@ GALLERY = {
     "matching": "formulations.problems.matching:matching",
     "ranking": "formulations.problems.ranking:ranking",
     "ranking_set": "formulations.problems.ranking_set:ranking_set",
+    "sparse_margin_dual": "formulations.problems.sparse_margin_dual:sparse_margin_dual",
 }
 """Every problem, `name: "module:function"`."""
 

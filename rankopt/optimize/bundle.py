@@ -51,4 +51,4 @@ class Bundle:
     def aimed(self, state: State, objective: Objective) -> State:
         """The state with the model minimised, and where to look next."""
         state, least = solved(state, objective, self.keep_idle)
-        return replace(state, trial=state.w + self.damping * (least - state.w))
+        return replace(state, trial=objective.between(state.w, least, self.damping))

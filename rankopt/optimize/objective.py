@@ -65,6 +65,15 @@ class Objective:
     small: bool = False
     ends: float | None = None
 
+    @property
+    def start(self) -> Floats:
+        """Where training starts, if nothing else is said."""
+        return self.w0
+
+    def between(self, w: Floats, least: Floats, part: float) -> Floats:
+        """The point that lies a part of the way from w to where the model is least."""
+        return w + part * (least - w)
+
     def regulariser(self, w: Floats) -> float:
         return float(self.lam / 2.0 * np.sum((w - self.w0) ** 2))
 

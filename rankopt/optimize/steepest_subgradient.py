@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,8 @@ class SteepestSubgradient:
     certify_every: int = 5
     groups: int = 256
     keep_idle: int = 5
+
+    quadratic: ClassVar[bool] = True  # steps are those of the squared norm
 
     def __post_init__(self) -> None:
         check_part(False, armijo=self.armijo)

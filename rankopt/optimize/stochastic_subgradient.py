@@ -62,6 +62,7 @@ class StochasticSubgradient:
     seed: int = 0
 
     patience: ClassVar[float] = np.inf  # chance may help at any time
+    quadratic: ClassVar[bool] = True  # steps are those of the squared norm
 
     def __post_init__(self) -> None:
         check_whole(1, batch=self.batch)

@@ -82,6 +82,11 @@ class LargeMarginRanker(OptimizedRanker):
             Where the set's program is not integral, the proven gap may stay open.
         normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank". Where raw
             scales differ from query to query, it is worth more than any other option.
+        penalty: "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], which leaves features out: most
+            weights are exactly 0 (`selected_`, `get_support()`). It pulls to 0, so w0 says only where training starts
+            (of the nonconvex bounds: which critical point is found), and `w0_` is 0. Features should have one scale.
+            Its master is a linear program ("auto" is HiGHS; any solver of such does), its λ another: `path(lams=20)`
+            begins where nothing is left in. Methods: "bundle" and "cutting_planes".
 
     Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best on it of what the run passed through (`eval_score_`), and the
@@ -115,6 +120,7 @@ class LargeMarginRanker(OptimizedRanker):
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: str | None = None,
+        penalty: str = "l2",
     ) -> None:
         self.measure = measure
         self.bound = bound
@@ -138,6 +144,7 @@ class LargeMarginRanker(OptimizedRanker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+        self.penalty = penalty
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
         measure = parse(self.measure)

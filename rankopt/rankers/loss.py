@@ -38,7 +38,7 @@ class LossRanker(OptimizedRanker):
         w0: "zeros" (default), "regression" (least squares on the gains of the measure), or an array (d,).
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, random_state, warm_start, callbacks,
-            checkpoint, verbose, normalize: as in `LargeMarginRanker`.
+            checkpoint, verbose, normalize, penalty: as in `LargeMarginRanker`.
 
     Fitted: `coef_`, `certificate_` (global where the loss is convex, else stationary), `history_`, `n_iter_`, `w0_`,
     `lam_`; with eval_set `eval_score_`.
@@ -66,6 +66,7 @@ class LossRanker(OptimizedRanker):
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: str | None = None,
+        penalty: str = "l2",
     ) -> None:
         self.loss = loss
         self.measure = measure
@@ -86,6 +87,7 @@ class LossRanker(OptimizedRanker):
         self.verbose = verbose
         self.constraints = constraints
         self.normalize = normalize
+        self.penalty = penalty
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
         factory = loss_named(self.loss)

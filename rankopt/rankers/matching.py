@@ -139,14 +139,13 @@ class MatchingRanker(OptimizedRanker):
         self.coef_ = self.coef_.reshape(self.slot_weight_.size, -1)
         self.w0_ = self.w0_.reshape(self.coef_.shape)
 
-    def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
-        worth = benefit(evaluation, self.slot_weight_)
+    def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
+        worth = benefit(queries, self.slot_weight_)
 
-        def judged(w: Floats) -> float:
-            placed = self._matchings(evaluation, w.reshape(self.slot_weight_.size, -1))
-            return float(np.nanmean(reached(evaluation, worth, placed)))
+        def values(w: Floats) -> Floats:
+            return reached(queries, worth, self._matchings(queries, w.reshape(self.slot_weight_.size, -1)))
 
-        return judged
+        return values
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
         """The scores (N, k) of the documents for the slots, in the caller's order of rows; qid and group as there."""

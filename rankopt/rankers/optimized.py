@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.small import is_small
 from formulations.solvers import accepting, named
 from formulations.solvers.solver import Solver, suits
@@ -28,15 +28,19 @@ from rankopt.optimize.history import History, Step
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.run import Standing
+from rankopt.optimize.sparse_objective import largest
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity
 from rankopt.rankers.base import LinearRanker
-from rankopt.rankers.ending import tell
+from rankopt.rankers.cross_validation import chosen_factor
+from rankopt.rankers.ending import tell, tell_below
 from rankopt.rankers.in_range import in_range
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
+from rankopt.rankers.penalty import check_penalty, penalised
 from rankopt.rankers.progress import shown
 from rankopt.rankers.scale import natural_lam
+from rankopt.rankers.selection import Selecting
 from rankopt.rankers.starts import STARTS, start_named
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
@@ -50,11 +54,14 @@ __all__ = ["OptimizedRanker"]
 Floats = NDArray[np.float64]
 
 
+LEFT_IN = 0.03
+"""What lam="scale" is under penalty="l1", as part of the λ at which no feature is left in."""
+
 SLOPES = "slopes of equal documents"
 """A part of what a checkpoint is of: references under a set, and of slots, changed when these slopes were shared."""
 
 
-class OptimizedRanker(Pathed, LinearRanker):
+class OptimizedRanker(Pathed, Selecting, LinearRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
 
     A subclass has the parameters read here and says in `_shards` which loss it minimises.
@@ -109,8 +116,13 @@ class OptimizedRanker(Pathed, LinearRanker):
             admissible.check(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
-        lam = self._lam(arranged, risk.weights.size)
-        return Objective(risk, lam, self._w0(arranged), self._master(), is_small(arranged.offsets))
+        lam, w0, small = self._lam(arranged, risk.weights.size), self._w0(arranged), is_small(arranged.offsets)
+        objective = penalised(self._penalty(), risk, lam, w0, self._master(), small)
+        if isinstance(self.lam, str) and self._penalty() == "l1":
+            objective = replace(objective, lam=LEFT_IN * largest(objective) or 1.0)
+        if self.lam == "auto":
+            objective = replace(objective, lam=objective.lam * chosen_factor(self, queries, weights))
+        return objective
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:
@@ -119,6 +131,7 @@ class OptimizedRanker(Pathed, LinearRanker):
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
+        tell_below(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the best weights so far")
 
@@ -126,7 +139,7 @@ class OptimizedRanker(Pathed, LinearRanker):
         """The run and what it minimised."""
         objective = self.objective(queries, weights)
         method = method_named(self.method, getattr(self, "random_state", None))
-        start = objective.w0
+        start = objective.start
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == self._coef_shape():
             start = self.coef_.ravel()
         kept = self._checkpoint()
@@ -184,14 +197,19 @@ class OptimizedRanker(Pathed, LinearRanker):
             del self.eval_score_
         tell(outcome, self._cures)
 
+    def _penalty(self) -> str:
+        """Which norm the regulariser is of."""
+        return str(getattr(self, "penalty", "l2"))
+
     def _master(self) -> Solver | str:
+        form = check_penalty(self._penalty(), method_named(self.method))
         if isinstance(self.master, str) and self.master == "auto":
             return "auto"
         solver = named(self.master) if isinstance(self.master, str) else self.master
         if not isinstance(solver, Solver):
             raise OptionError(f"master = {self.master!r} is no solver; give a name or a solver of formulations.solvers")
-        if not suits(solver, GroupedSimplexQP):
-            known = ", ".join(accepting(GroupedSimplexQP))
+        if not suits(solver, form):
+            known = ", ".join(accepting(form))
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
         return solver
 
@@ -246,12 +264,17 @@ class OptimizedRanker(Pathed, LinearRanker):
 
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         """The measure on the evaluation queries, as `score` computes it."""
+        values = self._values(evaluation)
+        return lambda w: float(np.nanmean(values(w)))
+
+    def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
+        """The measure (m,) of each query, or the mean of several, NaN where it is not defined, as a function of w."""
         from rankopt.evaluation.evaluation import evaluate
 
-        deployment = self._deployment(evaluation)
+        deployment, wanted = self._deployment(queries), [self.measure] if measures is None else list(measures)
 
-        def judged(w: Floats) -> float:
-            scores = deployment.places(linear_scores(evaluation.features, w))
-            return evaluate(evaluation, scores, self.measure).mean()
+        def values(w: Floats) -> Floats:
+            scores = deployment.places(linear_scores(queries.features, w))
+            return np.asarray(evaluate(queries, scores, wanted).values.mean(axis=0))
 
-        return judged
+        return values

@@ -43,10 +43,12 @@ class PairwiseRanker(LossRanker):
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: str | None = None,
+        penalty: str = "l2",
     ) -> None:
         super().__init__(
             "pairwise", measure, w0=w0, method=method, master=master, lam=lam, C=C, tol=tol, max_iter=max_iter,
             time_limit=time_limit, engine=engine, n_jobs=n_jobs, random_state=random_state, warm_start=warm_start,
             callbacks=callbacks, checkpoint=checkpoint, verbose=verbose, constraints=constraints,
             normalize=normalize,
+            penalty=penalty,
         )  # fmt: skip

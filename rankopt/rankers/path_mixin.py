@@ -1,11 +1,12 @@
-"""A ranker for each λ of a path, at the price of a few fits."""
+"""A ranker for each λ of a path, each decay and each bound, at the price of a few fits."""
 # mypy: allow-subclassing-any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,19 +18,22 @@ from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
 from rankopt.optimize.path import follow
+from rankopt.optimize.sparse_objective import SparseObjective, largest
 from rankopt.rankers.inputs import in_one, read_evaluation, read_queries, warn_of_one_query
 from rankopt.rankers.progress import shown
 from rankopt.rankers.weights import query_weights
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
+    from rankopt.optimize.objective import Objective
 
 __all__ = ["Path", "Pathed"]
 
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """models: a fitted ranker for each λ, the largest first. interrupted: whether some of the path was not gone."""
+    """models: the fitted rankers, decay by decay, for each decay bound by bound, and for each of these the largest λ
+    first. interrupted: whether some of the path was not gone."""
 
     models: tuple[Any, ...]
     interrupted: bool = False
@@ -47,7 +51,7 @@ class Path:
 
     @property
     def best(self) -> Any:
-        """The model with the best `eval_score_`, of equals that with the largest λ."""
+        """The model with the best `eval_score_`, of equals the first."""
         if not all(hasattr(model, "eval_score_") for model in self.models):
             raise OptionError("a path has no best model because nothing judged it; give path an eval_set")
         return max(self.models, key=lambda model: model.eval_score_)
@@ -70,7 +74,9 @@ class Pathed:
         X: Any,
         y: Any = None,
         *,
-        lams: Iterable[float],
+        lams: Iterable[float] | int | None = None,
+        decays: Iterable[Any] | None = None,
+        bounds: Iterable[Any] | None = None,
         qid: Any = None,
         group: Any = None,
         query_weight: Any = None,
@@ -83,35 +89,53 @@ class Pathed:
         eval_y: Any = None,
         each: Callable[[Any], None] | None = None,
     ) -> Path:
-        """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate.
+        """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and so
+        for each of `decays` and `bounds`, where they are given (else this ranker's own alone).
 
         The data are read once, and each λ begins where the one before ended, with all planes found so far: ten take
         as many passes as one to three of the dearest fits (benchmarks/loops.md). Where those planes prove enough, a λ
-        takes no step: `n_iter_` is 0. A path keeps no checkpoint; fits of each λ by itself do. Under a nonconvex bound
-        the weights may be another critical point than that of a fit of its own, which begins at w₀. Limits hold for
-        each λ; Ctrl-C ends the path with what it has. `each` is called with every model when it is fitted, the rest is
-        as in `fit`.
+        takes no step: `n_iter_` is 0. Each decay and bound begins anew: the planes of another decay do not hold, those
+        of another bound do, and saved no passes on MQ2008. A path keeps no checkpoint; fits of each λ by itself do.
+        Under a nonconvex bound the weights may be another critical point than that of a fit of its own, which begins at
+        w₀. Limits hold for each model; Ctrl-C ends the path with what it has. `each` is called with every model when it
+        is fitted, the rest is as in `fit`.
+        lams: None is this ranker's own λ. Under penalty="l1" a number n asks for n of them, evenly in ratio, from one
+        where no feature is left in down to a thousandth of it.
         The ranker itself stays as it is.
         """
-        if not hasattr(lams, "__iter__"):
-            raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
-        wanted = sorted({_positive(lam) for lam in lams}, reverse=True)
-        if not wanted:
-            raise OptionError("lams is empty; give the λ of a path, such as [1, 0.1, 0.01]")
+        choices = _choices(self, decays, bounds)
+        wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
         if getattr(self, "checkpoint", None) is not None:
             raise OptionError("a path keeps no checkpoint; fit each λ by itself, or set checkpoint=None")
-        ranker = clone(self).set_params(lam=wanted[0], C=None)
+        ranker: Any = clone(self)
         queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
         warn_of_one_query(X, queries.n_documents, qid, group)
         weights = query_weights(queries, query_weight)
         ranker.n_queries_ = len(queries)
         eval_set = in_one(eval_set, eval_X, eval_y)
         evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
-        ranker._before(queries)
-        objective = ranker.objective(queries, weights)
+        models: list[Any] = []
+        for choice in choices:
+            one = copy(ranker).set_params(**choice) if wanted is None else _at(ranker, wanted[0], choice)
+            one._before(queries)
+            objective = one.objective(queries, weights)
+            values: Sequence[float] = (objective.lam,) if wanted is None else wanted
+            values = _spread(objective, lams) if _is_count(lams) else values
+            first = len(models)
+            for model in self._along(one, objective, values, evaluation):
+                models.append(model)
+                if each is not None:
+                    each(model)
+            if len(models) - first < len(values) or models[-1].certificate_.stop is Stop.INTERRUPTED:
+                return Path(tuple(models), True)
+        return Path(tuple(models))
+
+    def _along(
+        self, ranker: Any, objective: Objective, lams: Sequence[float], evaluation: Queries | None
+    ) -> Iterator[Any]:
+        """A model for each λ."""
         judge = None if evaluation is None else ranker._judge(evaluation)
         method = method_named(self.method, getattr(self, "random_state", None))
-        models: list[Any] = []
         engine = objective.risk.engine
         with ended(engine, engine is not self.engine), shown(self.verbose) as progress:
             objective.prepare()
@@ -119,17 +143,59 @@ class Pathed:
             def clock() -> Clock:
                 return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
 
-            runs = follow(objective, method, objective.w0, wanted, self.tol, clock, judge)
-            for lam, outcome in zip(wanted, runs, strict=False):  # an interrupted path is shorter
-                models.append(copy(ranker).set_params(lam=lam))
-                models[-1]._keep(outcome, replace(objective, lam=lam))
-                if each is not None:
-                    each(models[-1])
-        interrupted = len(models) < len(wanted) or models[-1].certificate_.stop is Stop.INTERRUPTED
-        return Path(tuple(models), interrupted)
+            runs = follow(objective, method, objective.start, lams, self.tol, clock, judge)
+            for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
+                model = _at(ranker, lam)
+                model._keep(outcome, replace(objective, lam=lam))
+                yield model
 
     def _before(self, queries: Queries) -> None:
         """What a subclass has to know of the data first."""
+
+
+def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:
+    return copy(ranker).set_params(lam=lam, C=None, **(choice or {}))
+
+
+def _choices(ranker: Any, decays: Iterable[Any] | None, bounds: Iterable[Any] | None) -> list[dict[str, Any]]:
+    """The parameters of each combination, decay by decay."""
+    asked = {"decay": decays, "bound": bounds}
+    for name, values in asked.items():
+        if values is not None and name not in ranker.get_params(deep=False):
+            raise OptionError(
+                f"{name}s cannot be chosen here because {type(ranker).__name__} has no {name}; leave it out"
+            )
+        if isinstance(values, str) or (values is not None and not hasattr(values, "__iter__")):
+            raise OptionError(f"{name}s = {values!r} is no sequence; give a list of them, such as [{values!r}]")
+    given = {name: list(values) for name, values in asked.items() if values is not None}
+    for name, values in given.items():
+        if not values:
+            raise OptionError(f"{name}s is empty; give one {name} or more, or leave it out")
+    return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+
+
+def _is_count(lams: Any) -> bool:
+    return isinstance(lams, int | np.integer) and not isinstance(lams, bool)
+
+
+def _spread(objective: Objective, count: Any) -> tuple[float, ...]:
+    """So many λ, from the one that leaves nothing in down to a thousandth of it."""
+    if not isinstance(objective, SparseObjective):
+        raise OptionError(f"lams = {count} counts λ under penalty='l1' alone; give the λ of a path, such as [1, 0.1]")
+    most = largest(objective)
+    if count < 1 or not most > 0:
+        raise OptionError(f"lams = {count} with a largest λ of {most:g} makes no path; give the λ themselves")
+    return tuple((most * np.logspace(0.0, -3.0, count)).tolist())
+
+
+def _wanted(lams: Any) -> list[float]:
+    """The λ of a path, the largest first."""
+    if not hasattr(lams, "__iter__"):
+        raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
+    wanted = sorted({_positive(lam) for lam in lams}, reverse=True)
+    if not wanted:
+        raise OptionError("lams is empty; give the λ of a path, such as [1, 0.1, 0.01]")
+    return wanted
 
 
 def _positive(lam: Any) -> float:

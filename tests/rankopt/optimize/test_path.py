@@ -156,3 +156,39 @@ def test_a_path_to_where_double_precision_ends_keeps_what_it_has():
         path = LargeMarginRanker(max_iter=30).path(sample, lams=[1e300, 1e-300])
     assert len(path) == 2
     assert all(np.isfinite(model.coef_).all() and np.isfinite(model.certificate_.primal) for model in path)
+
+
+def test_decays_and_bounds_are_gone_through_and_one_is_chosen():
+    X, y, qid = made(queries=30, features=6)
+    ranker = LargeMarginRanker("nDCG@5", random_state=0)
+    decays, bounds = ["linear", "log@5"], ["tie-aware", "nonconvex"]
+    told = []
+    path = ranker.path(
+        X, y, qid=qid, lams=[0.05, 0.2], decays=decays, bounds=bounds, eval_set=(X, y), eval_qid=qid, each=told.append
+    )
+    assert list(path) == told
+    triples = [(model.decay, model.bound, model.lam_) for model in path]
+    assert triples == [(decay, bound, lam) for decay in decays for bound in bounds for lam in (0.2, 0.05)]
+    assert path.best.eval_score_ == max(model.eval_score_ for model in path)
+    for model in ranker.path(X, y, qid=qid, lams=[0.05], decays=decays, bounds=bounds):
+        assert model.certificate_.relative_gap <= model.tol
+    assert (ranker.decay, ranker.bound) == ("power(0.5)", "nonconvex")
+    alone = ranker.path(X, y, qid=qid, decays=["log@5"])
+    assert [(model.decay, model.lam_) for model in alone] == [("log@5", 0.1)]
+    fit = LargeMarginRanker("nDCG@5", decay="log@5", random_state=0).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(alone[0].coef_, fit.coef_)
+
+
+@pytest.mark.parametrize(
+    ("ranker", "options", "words"),
+    [
+        (PairwiseRanker(), {"decays": ["log"]}, "no decay"),
+        (LargeMarginRanker(), {"decays": "log"}, "no sequence"),
+        (LargeMarginRanker(), {"bounds": []}, "bounds is empty"),
+        (LargeMarginRanker(), {"bounds": ["loose"]}, "unknown"),
+    ],
+)
+def test_choices_that_cannot_be_made(ranker, options, words):
+    X, y, qid = made()
+    with pytest.raises(OptionError, match=words):
+        ranker.path(X, y, qid=qid, lams=[0.1], **options)

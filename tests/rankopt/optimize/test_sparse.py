@@ -1,0 +1,215 @@
+"""The 1-norm: the optimum by brute force, optimality conditions, true bounds, solvers that agree, features left out."""
+
+from itertools import pairwise, permutations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from problems.training import made, objective_at
+from scipy.optimize import linprog
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.feature_selection import SelectFromModel
+
+from formulations import LinearProgram
+from formulations.solvers import accepting
+from rankopt.constraints.admissible import Admissible
+from rankopt.data import Queries
+from rankopt.errors import OptimumAtStart, OptionError
+from rankopt.optimize.sparse_objective import largest
+from rankopt.rankers import LargeMarginRanker, LossRanker, PairwiseRanker, load_model
+
+DOUBTFUL = {"cp_sat", "cvxpy:DAQP", "cvxpy:OSQP", "cvxpy:PDLP", "cvxpy:SCS"}
+"""For whole numbers, for strictly convex programs, and first-order methods: no linear programs to six digits."""
+
+LAMS = (0.3, 0.05, 0.01)
+
+
+def convex(**options):
+    return LargeMarginRanker("nDCG@3", bound="convex", decay="linear", penalty="l1", **options)
+
+
+def pieces(ranker, queries):
+    """For each query all its planes (heights, slopes in w) with their weight: one an order."""
+    (shard,) = ranker.objective(queries).risk.shards
+    problem, best = shard.loss.argmax.problem, shard.loss.argmax.best
+    rows = np.vstack([shard.scorer.pull((np.eye(problem.gain.size)[j],), np.array([0, problem.gain.size]))[0][0]
+                      for j in range(problem.gain.size)])  # fmt: skip
+    for q, (low, high) in enumerate(pairwise(problem.offsets.tolist())):
+        heights, slopes = [], []
+        for order in permutations(range(high - low)):
+            placed = np.empty(high - low)
+            placed[list(order)] = problem.decay[low:high]
+            heights.append(best[q] - problem.discount[low:high] @ problem.gain[low:high][list(order)])
+            slopes.append((placed - shard.loss.fixed[low:high]) @ rows[low:high])
+        yield shard.weights[q], np.array(heights), np.array(slopes)
+
+
+def brute(ranker, queries):
+    """min of J over all orders of all queries."""
+    w, total = cp.Variable(queries.n_features), 0
+    for weight, heights, slopes in pieces(ranker, queries):
+        total += weight * cp.max(heights + slopes @ w)
+    return cp.Problem(cp.Minimize(ranker.lam * cp.norm1(w) + total)).solve(solver=cp.CLARABEL)
+
+
+def tiny(seed=0):
+    X, y, qid = made(seed, queries=5, documents=4, features=3)
+    return Queries.from_arrays(X, y, qid=qid)
+
+
+@pytest.mark.parametrize("lam", LAMS)
+@pytest.mark.parametrize("method", ["bundle", "cutting_planes"])
+def test_the_optimum_is_that_of_all_orders_and_the_gap_is_true(lam, method):
+    for seed in range(3):
+        queries = tiny(seed)
+        ranker = convex(lam=lam, tol=1e-7, method=method).fit(queries)
+        proved, optimum = ranker.certificate_, brute(ranker, queries)
+        assert proved.kind == "global"
+        assert proved.primal == pytest.approx(optimum, rel=1e-6)
+        assert proved.bound <= optimum + 1e-8
+        loose = convex(lam=lam, tol=0.3, method=method).fit(queries).certificate_
+        assert loose.bound <= optimum + 1e-8 <= loose.primal + 2e-8
+
+
+@pytest.mark.parametrize("lam", LAMS)
+def test_zero_is_a_subgradient(lam):
+    """Some mean of the planes that touch at w is -λ sign(w_j) where w_j is not 0, and within λ elsewhere."""
+    queries = tiny(1)
+    ranker = convex(lam=lam, tol=1e-9).fit(queries)
+    w, d = ranker.coef_, queries.n_features
+    columns, owner = [], []
+    for q, (weight, heights, slopes) in enumerate(pieces(ranker, queries)):
+        values = heights + slopes @ w
+        touching = values >= values.max() - 1e-7
+        columns += list(weight * slopes[touching])
+        owner += [q] * int(touching.sum())
+    g, members = np.array(columns).T, np.eye(max(owner) + 1)[owner].T
+    # least ε with |Σ α g + λ sign(w)| <= ε where w is not 0, |Σ α g| <= λ + ε elsewhere
+    target, room = -lam * np.sign(w), np.where(w == 0, lam, 0.0)
+    rows = np.vstack([np.hstack([g, -np.ones((d, 1))]), np.hstack([-g, -np.ones((d, 1))])])
+    limits = np.concatenate([target + room, room - target])
+    sums = np.hstack([members, np.zeros((len(members), 1))])
+    least = linprog(np.append(np.zeros(len(owner)), 1.0), rows, limits, sums, np.ones(len(members)))
+    assert least.fun <= 1e-6
+
+
+def test_all_solvers_of_linear_programs_agree():
+    X, y, qid = made(queries=10, features=5)
+    specs = set(accepting(LinearProgram)) - DOUBTFUL
+    assert {"highs", "cvxpy:CLARABEL"} <= specs
+    proved = {
+        spec: PairwiseRanker(penalty="l1", lam=0.05, tol=1e-6, master=spec).fit(X, y, qid=qid).certificate_
+        for spec in ("auto", *sorted(specs))
+    }
+    for spec, one in proved.items():
+        assert one.relative_gap <= 1e-6, spec
+        assert one.primal == pytest.approx(proved["auto"].primal, rel=2e-6), spec
+
+
+@pytest.mark.parametrize("make", [convex, lambda **options: PairwiseRanker(penalty="l1", **options)])
+def test_nothing_is_left_in_from_the_largest_lam_on(make):
+    X, y, qid = made(queries=20, features=6)
+    queries = Queries.from_arrays(X, y, qid=qid)
+    most = largest(make(lam=1.0).objective(queries))
+    with pytest.warns(OptimumAtStart):
+        ranker = make(lam=most).fit(queries)
+    assert not ranker.coef_.any()
+    assert ranker.selected_.size == 0
+    assert ranker.certificate_.at_start
+
+
+def test_the_pairwise_hinge_has_one_subgradient_at_0_so_below_the_largest_lam_something_is_in():
+    X, y, qid = made(queries=20, features=6)
+    queries = Queries.from_arrays(X, y, qid=qid)
+    most = largest(PairwiseRanker(penalty="l1", lam=1.0).objective(queries))
+    assert PairwiseRanker(penalty="l1", lam=0.95 * most, tol=1e-6).fit(queries).get_support().any()
+
+
+def test_irrelevant_features_stay_out_and_the_others_have_names():
+    rng = np.random.default_rng(3)
+    X, y, qid = made(queries=40, features=3, noise=0.3)
+    queries = Queries.from_arrays(
+        np.hstack([rng.normal(size=(len(X), 5)), X]), y, qid=qid, feature_names=[*"abcde", "first", "none", "last"]
+    )
+    for bound in ("convex", "nonconvex"):
+        ranker = LargeMarginRanker("nDCG@5", bound=bound, penalty="l1", lam=0.3).fit(queries)
+        assert set(ranker.selected_) == {"first", "last"}, bound
+        assert ranker.get_support(indices=True).tolist() == [5, 7]
+        assert np.array_equal(ranker.get_support(), ranker.coef_ != 0)
+        assert np.abs(ranker.coef_[[5, 7]]).argmax() == [5, 7].index(5 if ranker.selected_[0] == "first" else 7)
+    kept = SelectFromModel(ranker, prefit=True).get_support()
+    assert kept.tolist() == ranker.get_support().tolist()
+    with pytest.raises(NotFittedError):
+        PairwiseRanker(penalty="l1").get_support()
+    unnamed = PairwiseRanker(lam=0.03, penalty="l1").fit(X, y, qid=qid)
+    assert set(unnamed.selected_) == {"x0", "x2"}
+
+
+def test_a_start_is_no_centre():
+    """Of a nonconvex bound w0 says where training starts; the penalty pulls to 0 from wherever that is."""
+    X, y, qid = made(queries=20, features=4)
+    for w0 in ("zeros", "regression", np.array([1.0, 0.0, 0.0, -2.0])):
+        ranker = LargeMarginRanker("nDCG@5", penalty="l1", lam=0.02, w0=w0).fit(X, y, qid=qid)
+        assert not ranker.w0_.any()
+        proved = ranker.certificate_
+        assert proved.kind == "stationary"
+        assert proved.relative_gap <= ranker.tol
+        assert proved.primal == pytest.approx(objective_at(ranker, X, y, qid, ranker.coef_), rel=1e-12)
+        risk = ranker.objective(Queries.from_arrays(X, y, qid=qid)).risk.at(ranker.coef_).value
+        assert proved.primal == pytest.approx(0.02 * np.abs(ranker.coef_).sum() + risk, rel=1e-12)
+    one, other = (
+        PairwiseRanker(penalty="l1", lam=0.02, w0=w0, tol=1e-6).fit(X, y, qid=qid) for w0 in ("zeros", [3.0] * 4)
+    )
+    assert one.certificate_.primal == pytest.approx(other.certificate_.primal, rel=2e-6)
+
+
+def test_a_path_begins_with_nothing_and_lets_features_in():
+    X, y, qid = made(queries=30, features=6)
+    ranker = PairwiseRanker(penalty="l1", tol=1e-4)
+    with pytest.warns(OptimumAtStart):
+        path = ranker.path(X, y, qid=qid, lams=8)
+    assert len(path) == 8
+    assert path.lams[0] / path.lams[-1] == pytest.approx(1000.0)
+    counts = [model.get_support().sum() for model in path]
+    assert counts[0] == 0
+    assert counts[-1] == 6
+    for model in path:
+        assert model.certificate_.relative_gap <= 1e-4
+        alone = clone(model).fit(X, y, qid=qid) if model.coef_.any() else model
+        assert model.certificate_.primal == pytest.approx(alone.certificate_.primal, rel=2e-4)
+    with pytest.raises(OptionError, match="penalty='l1'"):
+        PairwiseRanker().path(X, y, qid=qid, lams=8)
+
+
+def test_engines_give_the_same_bits_and_a_checkpoint_goes_on(tmp_path):
+    X, y, qid = made(queries=20, features=5)
+    options = {"penalty": "l1", "lam": 0.01}
+    one, other = (LargeMarginRanker("nDCG@5", engine=engine, **options) for engine in ("serial", "threads"))
+    assert np.array_equal(one.fit(X, y, qid=qid).coef_, other.fit(X, y, qid=qid).coef_)
+    kept = LargeMarginRanker("nDCG@5", checkpoint=str(tmp_path / "kept"), **options)
+    kept.set_params(callbacks=[lambda step, state: step.step >= 2]).fit(X, y, qid=qid)
+    assert kept.n_iter_ == 2 < one.n_iter_
+    assert np.array_equal(kept.set_params(callbacks=()).fit(X, y, qid=qid).coef_, one.coef_)
+    one.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").penalty == "l1"
+
+
+def test_constraints_and_an_eval_set_go_with_it():
+    X, y, qid = made(queries=20, features=4)
+    site = np.arange(len(y)) % 3
+    rule = Admissible(3, short="cut").at_most(1, by="site")
+    ranker = LargeMarginRanker("nDCG@3", penalty="l1", lam=0.01, constraints=rule)
+    ranker.fit(X, y, qid=qid, attributes={"site": site}, eval_set=(X, y), eval_qid=qid, eval_attributes={"site": site})
+    assert 0.0 < ranker.eval_score_ <= 1.0
+
+
+def test_what_cannot_be_says_so():
+    X, y, qid = made()
+    for method in ("block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient"):
+        with pytest.raises(OptionError, match="'bundle' or 'cutting_planes'"):
+            PairwiseRanker(penalty="l1", method=method).fit(X, y, qid=qid)
+    with pytest.raises(OptionError, match="known are 'l2', 'l1'"):
+        LossRanker(penalty="elastic").fit(X, y, qid=qid)
+    with pytest.raises(OptionError, match="active_set"):
+        PairwiseRanker(penalty="l1", master="active_set").fit(X, y, qid=qid)
