@@ -45,7 +45,7 @@ def tell(outcome: Training, cures_at_start: str) -> None:
 
 def tell_below(values: Callable[[Floats], Floats], w: Floats, start: Floats) -> None:
     """Warn where the training queries are ordered worse by w than by the start, by more than two standard errors of
-    the mean difference: a bound that fell while its measure did too. values: from w to the measure (m,) of each query."""
+    the mean difference: the bound fell, and the measure with it. values: from w to the measure (m,) of each query."""
     if np.array_equal(w, start) or not start.any():
         return
     before, after = values(start), values(w)
