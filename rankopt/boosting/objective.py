@@ -106,13 +106,13 @@ class BoostingObjective:
         if spread == 0.0 or self.noise == 0.0:
             return np.zeros(scores.size)
         salt = self.seed.to_bytes(16, "little")
-        digest = blake2b(np.ascontiguousarray(scores), digest_size=16, salt=salt).digest()
+        digest = blake2b(scores.tobytes(), digest_size=16, salt=salt).digest()
         return spread * np.random.default_rng(int.from_bytes(digest, "little")).standard_normal(scores.size)
 
     def _graded(self, rows: Rows) -> GradedLoss:
         """The loss of these grades; made once for each data set."""
-        digest = blake2b(rows.relevance, digest_size=16)
-        digest.update(rows.offsets)
+        digest = blake2b(rows.relevance.tobytes(), digest_size=16)
+        digest.update(rows.offsets.tobytes())
         key = digest.digest()
         if key not in self._known:
             while len(self._known) >= KEPT:

@@ -23,7 +23,7 @@ FORGOTTEN = (
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """scores, relevance: (N,) of documents grouped by query, cut by offsets (m + 1,). weights: (N,), or None: 1 each."""
+    """scores, relevance: (N,), documents query by query, cut by offsets (m + 1,). weights: (N,), or None: 1 each."""
 
     scores: Floats
     relevance: Floats

@@ -30,9 +30,9 @@ from rankopt.optimize.objective import Objective
 from rankopt.optimize.run import Standing
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity
-from rankopt.rankers.base import LinearRanker
 from rankopt.rankers.ending import tell
 from rankopt.rankers.in_range import in_range
+from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
 from rankopt.rankers.progress import shown
