@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.boosting.packages import lightgbm
+from rankopt.boosting.packages import lightgbm, table
 from rankopt.boosting.tree_text import check_text
 from rankopt.errors import ModelError
 
@@ -39,7 +39,7 @@ class Forest:
         """The mean (N,) over the members; threads: 0 leaves their number to LightGBM."""
         total = np.zeros(features.shape[0])
         for booster in self.boosters if total.size else ():
-            total += booster.predict(features, num_threads=threads)
+            total += booster.predict(table(features), num_threads=threads)
         return total / len(self.texts)
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankopt.boosting.metric import BoostingMetric
 from rankopt.boosting.objective import BoostingObjective
-from rankopt.boosting.packages import lightgbm
+from rankopt.boosting.packages import lightgbm, table
 from rankopt.boosting.tree_text import text_of
 from rankopt.data.values import taken
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
 __all__ = ["Growth", "Told", "grown"]
+
+OF_DATA = {"verbosity": -1, "feature_pre_filter": False}
+"""Features that no tree can split by now stay: that none is left is an error of LightGBM's."""
 
 Told = Callable[[int, float | None], None]
 """What is told of each round: its number from 1, and the measure on the eval_set if there is one."""
@@ -70,11 +73,11 @@ def grown(
     if np.ptp(train.weights) == 0:
         weights = None
     data = package.Dataset(
-        taken(train.features, train.rows),
+        table(taken(train.features, train.rows)),
         train.graded,
         group=sizes,
         weight=weights,
-        params={"verbosity": -1, "feature_pre_filter": False},  # which may leave none, and that is an error there
+        params=OF_DATA,
     )
     data.construct()
     if not any(data.feature_num_bin(feature) for feature in range(train.n_features)):
@@ -82,7 +85,10 @@ def grown(
     held = []
     callbacks = [] if told is None else [_telling(told)]
     if evaluation is not None:
-        held = [data.create_valid(evaluation.features, evaluation.relevance, group=np.diff(evaluation.offsets))]
+        sizes = np.diff(evaluation.offsets)
+        held = [
+            data.create_valid(table(evaluation.features), evaluation.relevance, group=sizes, params=OF_DATA).construct()
+        ]
         callbacks.append(package.early_stopping(growth.patience, verbose=False))
     booster = package.train(
         growth.parameters(objective),

@@ -1,11 +1,11 @@
-"""The packages of the extra `boosting`, loaded where they are used."""
+"""LightGBM, of the extra `boosting`, loaded where it is used, and features as it takes them."""
 
 from importlib import import_module
 from typing import Any
 
 from rankopt.errors import OptionError
 
-__all__ = ["lightgbm"]
+__all__ = ["lightgbm", "table"]
 
 
 def lightgbm() -> Any:
@@ -17,3 +17,12 @@ def lightgbm() -> Any:
             f"BoostedRanker cannot grow or use trees because lightgbm cannot be loaded ({error}); "
             "pip install 'rankopt[boosting]'"
         ) from error
+
+
+def table(features: Any) -> Any:
+    """The features as an array or a sparse matrix: LightGBM knows no sparse arrays. Nothing is copied."""
+    if not hasattr(features, "tocsr"):
+        return features
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(features)

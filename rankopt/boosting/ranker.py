@@ -28,6 +28,9 @@ __all__ = ["BoostedRanker"]
 
 Floats = NDArray[np.float64]
 
+ROUNDS, JUDGED = 100, 1000
+"""Trees where nobody says how many, and where an eval_set says when to end."""
+
 
 class BoostedRanker(Ranker):
     """Adds up trees f_1, f_2, ..., each a step down Σ_q v_q loss_q(s), loss_q an upper bound of the regret of `measure`
@@ -39,7 +42,8 @@ class BoostedRanker(Ranker):
     Args:
         measure: a positional measure of `rankopt.measures`, or its notation.
         bound, decay: as in `LargeMarginRanker`; the convex bound is of little use here.
-        n_estimators: trees, one a round; with eval_set as many as were best for `measure` there.
+        n_estimators: trees, one a round; None is 100, or with eval_set as many as are best for `measure` there, 1,000
+            at most.
         learning_rate: what a leaf may move a score by at most, in units of the margin.
         num_leaves, min_child_samples, colsample_bytree: of a tree, as LightGBM calls them: its leaves, the documents
             that one holds at least, and the part of the features that it sees.
@@ -70,7 +74,7 @@ class BoostedRanker(Ranker):
         *,
         bound: str | Bound = "nonconvex",
         decay: Any = "log",
-        n_estimators: int = 100,
+        n_estimators: int | None = None,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
         min_child_samples: int = 20,
@@ -111,8 +115,8 @@ class BoostedRanker(Ranker):
         ]
         measure = objectives[0].loss.positional
         arranged = told_apart(canonical(queries, weights), measure)
-        growth, metric = self._growth(), boosting_metric(measure)
-        with told(self.verbose, self.n_members, self.n_estimators, repr(measure)) as progress:
+        growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
+        with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:
             members = [
                 grown(arranged, objective, growth, evaluation, metric, progress(member))
                 for member, objective in enumerate(objectives, 1)
@@ -125,9 +129,10 @@ class BoostedRanker(Ranker):
         if evaluation is not None:
             self.eval_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
 
-    def _growth(self) -> Growth:
+    def _growth(self, judged: bool) -> Growth:
+        rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else self.n_estimators
         return Growth(
-            self.n_estimators, self.learning_rate, self.num_leaves, self.min_child_samples, self.colsample_bytree,
+            rounds, self.learning_rate, self.num_leaves, self.min_child_samples, self.colsample_bytree,
             self.early_stopping, self._threads(),
         )  # fmt: skip
 

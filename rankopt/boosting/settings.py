@@ -25,6 +25,8 @@ def check_settings(*, n_jobs: Any, **options: Any) -> None:
     used."""
     for name, least in WHOLE.items():
         value = number(options[name])
+        if name == "n_estimators" and options[name] is None:
+            continue
         if not (least <= value <= LARGEST and value.is_integer()):
             raise OptionError(f"{name} = {options[name]!r} is no such number; give a whole number, {least} or more")
     for name, most in PARTS.items():
