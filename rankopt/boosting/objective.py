@@ -22,6 +22,9 @@ Floats = NDArray[np.float64]
 IDLE = 1e-6
 """The Hessian of documents of queries that have nothing to order: they weigh next to nothing in a leaf."""
 
+ROUNDING = 1e-12
+"""Slopes below this are differences of equal numbers that were added up in another order."""
+
 KEPT = 8
 """Data sets whose gains and position weights are kept: cross-validation trains on several in turn."""
 
@@ -92,10 +95,12 @@ class BoostingObjective:
         counted = np.repeat(graded.counted, np.diff(graded.offsets))
         scores = self.scale * rows.scores
         slope = graded.at(scores + self.noise * self._drawn(scores, graded.offsets, counted)).slope
-        size = np.abs(slope)
-        mean = size[counted].mean() if slope.any() else 1.0
-        gradient, hessian = slope / mean, np.where(counted, size / mean + self.damping, IDLE)
-        return (gradient, hessian) if rows.weights is None else (gradient * rows.weights, hessian * rows.weights)
+        slope[np.abs(slope) < ROUNDING] = 0.0
+        weights = np.ones(slope.size) if rows.weights is None else rows.weights
+        total = float(weights @ np.abs(slope))
+        mean = total / float(weights[counted].sum()) if total > 0 else 1.0
+        gradient, hessian = slope / mean, np.where(counted, np.abs(slope) / mean + self.damping, IDLE)
+        return gradient * weights, hessian * weights
 
     def _drawn(self, scores: Floats, offsets: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:
         """Normal numbers with the deviation that the scores have inside the queries that count."""

@@ -28,6 +28,7 @@ PLAIN = {"num_cat": "0", "is_linear": "0"}
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 WHOLE = re.compile(r"-?\d{1,10}")
+LARGEST = 1e300
 END = "end of trees"
 DECISIONS = frozenset("02468") | {"10"}
 """Numeric splits, whichever way a missing value would go."""
@@ -80,9 +81,9 @@ def _check_tree(block: str, number: int, features: int) -> None:
     for name, values in numbers.items():
         length = leaves - 1 if name in OF_SPLITS else leaves
         absent = leaves == 1 and not values and name != "leaf_value"
-        if not absent and (len(values) != length or not all(map(NUMBER.fullmatch, values))):
+        if not absent and (len(values) != length or not all(map(_is_number, values))):
             raise ModelError(f"{name} of tree {number} is not {length} finite numbers.")
-    if not NUMBER.fullmatch(tree.get("shrinkage", "")):
+    if not _is_number(tree.get("shrinkage", "")):
         raise ModelError(f"shrinkage of tree {number} is no number.")
     if leaves > 1:
         _check_shape(number, leaves, features, numbers)
@@ -103,6 +104,11 @@ def _check_shape(number: int, leaves: int, features: int, numbers: dict[str, lis
         raise ModelError(f"the splits of tree {number} are no tree.")
     if ((feature < 0) | (feature >= features)).any():
         raise ModelError(f"tree {number} splits by a feature that the model does not have.")
+
+
+def _is_number(word: str) -> bool:
+    """Whether it is one as LightGBM writes it, and sums of it stay finite."""
+    return NUMBER.fullmatch(word) is not None and abs(float(word)) < LARGEST
 
 
 def _fields(lines: list[str]) -> dict[str, str]:

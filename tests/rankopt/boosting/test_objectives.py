@@ -79,7 +79,7 @@ def test_lightgbm_learns_with_it_by_both_doors():
     watched = next(iter(ranker.evals_result_.values()))["nDCG@3"]
     queries = Queries.from_arrays(X, y, qid=qid)
     weight = np.linspace(1, 2, 14)
-    assert evaluate(queries, ranker.predict(X), "nDCG@3").mean() > 0.9
+    assert evaluate(queries, ranker.predict(X), "nDCG@3").mean() > 0.85
     assert len(watched) == 15
     data = lightgbm.Dataset(X, y, group=sizes, weight=weights)
     found = {}
