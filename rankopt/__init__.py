@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "constraints", "risk", "engines", "optimize", "persistence",
-    "rankers", "experiments", "report", "commands",
+    "rankers", "boosting", "experiments", "report", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors` and `all_or_nothing`, above them `testing`
 and `cli`."""

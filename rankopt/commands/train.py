@@ -12,6 +12,7 @@ from click.core import ParameterSource
 from rankopt.commands.output import json_option
 from rankopt.commands.target import Target
 from rankopt.commands.training_run import MARGIN, Training
+from rankopt.commands.training_trees import train_trees
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
@@ -30,6 +31,10 @@ from rankopt.optimize import METHODS
 @click.option(
     "--loss", type=click.Choice([*LOSSES]),
     help="Train this loss instead: validation judges by --measure; --bound, --decay and --argmax are not for it.",
+)  # fmt: skip
+@click.option(
+    "--trees", is_flag=True,
+    help="Grow trees on the bound in place of a linear ranker; with --validate as many as are best there.",
 )  # fmt: skip
 @click.option(
     "--decay", default="power(0.5)", show_default=True, help="linear, power(0.5), log, loglog, discount; @k cuts."
@@ -70,6 +75,7 @@ def train(
     unjudged: float | None,
     checkpoint: str | None,
     every: float,
+    trees: bool,
     json_: bool,
     **options: Any,
 ) -> None:
@@ -82,6 +88,9 @@ def train(
     what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
     --checkpoint, a run that was interrupted or killed goes on to the same weights.
     """
+    if trees:
+        train_trees(click.get_current_context())
+        return
     if options["loss"] is not None:
         _only_of_the_loss()
         options = {name: value for name, value in options.items() if name not in MARGIN}

@@ -53,14 +53,18 @@ class ScoreLoss:
     decay: Any = "power(0.5)"
 
     def __post_init__(self) -> None:
+        _ = self.positional, bound_named(self.bound), parse_decay(self.decay)  # each refuses what it does not know
+
+    @property
+    def positional(self) -> Positional:
+        """The measure, parsed."""
         measure = parse(self.measure)
         if not isinstance(measure, Positional):
             raise OptionError(
                 f"measure {measure} has no bound of the scores because it is no inner product of position weights and "
                 "gains; take nDCG@k, P@k or another positional measure and evaluate with it"
             )
-        bound_named(self.bound)
-        parse_decay(self.decay)
+        return measure
 
     def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
         """The loss of documents with the grades `relevance` (N,), finite and >= 0.
@@ -86,8 +90,7 @@ class ScoreLoss:
         return self._graded(grades, np.arange(grades.size), bounds, tuple(range(bounds.size - 1)))
 
     def _graded(self, grades: Floats, rows: Ints, offsets: Ints, ids: tuple[Hashable, ...]) -> GradedLoss:
-        measure = parse(self.measure)
-        assert isinstance(measure, Positional)
+        measure = self.positional
         filled = np.flatnonzero(np.diff(offsets))
         inner = np.append(offsets[:-1][filled], offsets[-1])
         counted = np.zeros(offsets.size - 1, dtype=bool)

@@ -1,8 +1,8 @@
-"""What all linear rankers share: data in, scores out, orders, reasons, files.
+"""What all rankers share: data in, scores out, orders, files. A ranking of a query's documents is their order by
+decreasing score.
 
-    score(x) = coefᵀ x        a ranking of a query's documents is their order by decreasing score
-
-A ranker of its own is a subclass with `__init__` (its options, as scikit-learn wants them) and `_fit`.
+A ranker of its own is a subclass with `__init__` (its options, as scikit-learn wants them), `_fit` and `_scores`; where
+scores are linear `rankopt.rankers.linear` has the latter.
 """
 # mypy: allow-subclassing-any
 # (scikit-learn carries no types: its base class is `Any` to a type checker)
@@ -22,27 +22,23 @@ from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.persistence.values import NOTATION
-from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import (
     check_queries_named,
     in_one,
     read_evaluation,
-    read_features,
     read_queries,
-    read_row,
     read_rows,
     warn_of_one_query,
 )  # fmt: skip
 from rankopt.rankers.rank_mixin import Shown
 from rankopt.rankers.weights import query_weights, weights_of_rows
-from rankopt.rankers.within_query import check_normalize, normalised_among
-from rankopt.scorers.linear import linear_scores
+from rankopt.rankers.within_query import check_normalize
 
 Floats = NDArray[np.float64]
 
 
-class LinearRanker(Shown, AllOrNothing, BaseEstimator):
-    """Scores documents by `coefᵀ x`; a subclass says in `_fit` how coef is learned.
+class Ranker(Shown, AllOrNothing, BaseEstimator):
+    """Scores documents one by one; a subclass says in `_fit` how that is learned and in `_scores` what it came to.
 
     Everywhere X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. Which rows belong to one query
     is said in one way out of four, in any order of the rows:
@@ -60,8 +56,7 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
     within its query: in `fit`, on eval_set, and wherever the ranker scores; `predict` then needs the queries of its
     rows, `explain` the documents of the query.
 
-    Fitted: `coef_` (d,) in the units of the given features, `n_queries_`, `n_features_in_`, and `feature_names_in_`
-    where the data named its features.
+    Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` where the data named its features.
     """
 
     # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set and eval_X are not among them on
@@ -77,7 +72,7 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
     }  # fmt: skip
 
-    _saved: ClassVar[tuple[str, ...]] = ("coef_", "n_queries_", "n_features_in_", "feature_names_in_")
+    _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_")
     """Fitted attributes that a saved model holds, where they exist. A subclass adds its own."""
 
     _of_the_run: ClassVar[tuple[str, ...]] = ()
@@ -85,7 +80,6 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
 
     measure: Any
     normalize: Any = None
-    coef_: Floats
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -106,7 +100,7 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         eval_X: Any = None,
         eval_y: Any = None,
     ) -> Self:
-        """Learn `coef_` from the features X and the grades y (N,) of the documents.
+        """Learn from the features X and the grades y (N,) of the documents.
 
         query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance.
         attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
@@ -129,7 +123,7 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        """Set `coef_` from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
+        """Learn from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
 
     def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
@@ -138,9 +132,9 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         The query of a row, named as in `fit`, matters to a ranker with `normalize` alone. Raises DataError where that
         was fitted on several queries and nothing says which rows belong together.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         features, to_caller = read_rows(self, X, qid=qid, group=group)
-        scores: Floats = to_caller(linear_scores(features, self.coef_))
+        scores: Floats = to_caller(self._scores(features))
         return scores
 
     def score(
@@ -161,30 +155,15 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         sample_weight: one weight a row, equal inside a query. Raises DataError when the ranker was fitted on several
         queries and nothing says which rows belong together.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         check_queries_named(self, X, qid, group)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         return self._mean(queries, weights_of_rows(queries, sample_weight), constraints)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
-        scores = self._deployment(queries, constraints).places(linear_scores(queries.features, self.coef_))
+        scores = self._deployment(queries, constraints).places(self._scores(queries.features))
         return evaluate(queries, scores, self.measure).mean(weights=weights)
-
-    def explain(self, x: Any, y: Any, *, among: Any = None) -> Explanation:
-        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first.
-
-        among: all documents (n, d) of their query, by which a ranker with `normalize` normalises x and y; the others
-        need none.
-        """
-        check_is_fitted(self, "coef_")
-        return self._explained(x, y, self.coef_, among)
-
-    def _explained(self, x: Any, y: Any, coef: Floats, among: Any = None) -> Explanation:
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
-        rows = normalised_among(self, rows, among, lambda X: read_features(self, X, reset=False))
-        return Explanation.of(tuple(str(name) for name in names), coef, *rows)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
@@ -194,7 +173,8 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
 
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
-        check_weights(self)
+        check_counts(self)
+        self._check_learned()
         try:
             self._check_params()
         except (RankoptError, TypeError, ValueError, OverflowError) as error:
@@ -209,8 +189,8 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         parse(measure)
         self._admissible()
 
-    def _coef_shape(self) -> tuple[int, ...]:
-        return (self.n_features_in_,)
+    def _check_learned(self) -> None:
+        """Raise ModelError where what `_scores` uses is not what `fit` leaves."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -220,20 +200,14 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         return tags
 
 
-def check_weights(ranker: "LinearRanker") -> None:
-    """Raise ModelError where weights, counts and names are missing, of another type or shape, or not finite."""
-    for name in ("coef_", "n_features_in_", "n_queries_"):
+def check_counts(ranker: Ranker) -> None:
+    """Raise ModelError where counts and names are missing, or of another type or shape."""
+    for name in ("n_features_in_", "n_queries_"):
         if not hasattr(ranker, name):
             raise ModelError(f"{name} is missing.")
-    for name in ("n_features_in_", "n_queries_"):
         if type(getattr(ranker, name)) is not int:
             raise ModelError(f"{name} is not a whole number.")
-    coef, d, shape = ranker.coef_, ranker.n_features_in_, ranker._coef_shape()
-    if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == shape):
-        size = " × ".join(map(str, shape))
-        raise ModelError(f"coef_ is not an array of {size} float64 numbers as n_features_in_ says.")
-    if not np.isfinite(coef).all():
-        raise ModelError("coef_ has a value that is not finite.")
-    names = getattr(ranker, "feature_names_in_", np.empty(d, dtype=object))
+    d = ranker.n_features_in_
+    names = getattr(ranker, "feature_names_in_", np.empty(max(d, 0), dtype=object))
     if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
         raise ModelError(f"feature_names_in_ does not name {d} features.")

@@ -31,10 +31,10 @@ from rankopt.optimize.run import Standing
 from rankopt.optimize.sparse_objective import largest
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity
-from rankopt.rankers.base import LinearRanker
 from rankopt.rankers.cross_validation import chosen_factor
 from rankopt.rankers.ending import tell, tell_below
 from rankopt.rankers.in_range import in_range
+from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
 from rankopt.rankers.penalty import check_penalty, penalised

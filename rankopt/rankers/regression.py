@@ -15,7 +15,7 @@ from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.ridge import Ridges
-from rankopt.rankers.base import LinearRanker
+from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import number
 from rankopt.scorers.linear import linear_scores
 
