@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -24,13 +23,10 @@ from rankopt.measures.positional import Positional
 from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.concave_convex import Training, train
-from rankopt.optimize.history import History, Step
+from rankopt.optimize.history import History
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.run import Standing
 from rankopt.optimize.sparse_objective import largest
-from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.persistence.identity import identity
 from rankopt.rankers.cross_validation import chosen_factor
 from rankopt.rankers.ending import tell, tell_below
 from rankopt.rankers.in_range import in_range
@@ -39,6 +35,7 @@ from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
 from rankopt.rankers.penalty import check_penalty, penalised
 from rankopt.rankers.progress import shown
+from rankopt.rankers.resumed import Resumed
 from rankopt.rankers.scale import natural_lam
 from rankopt.rankers.selection import Selecting
 from rankopt.rankers.starts import STARTS, start_named
@@ -57,11 +54,8 @@ Floats = NDArray[np.float64]
 LEFT_IN = 0.03
 """What lam="scale" is under penalty="l1", as part of the λ at which no feature is left in."""
 
-SLOPES = "slopes of equal documents"
-"""A part of what a checkpoint is of: references under a set, and of slots, changed when these slopes were shared."""
 
-
-class OptimizedRanker(Pathed, Selecting, LinearRanker):
+class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
 
     A subclass has the parameters read here and says in `_shards` which loss it minimises.
@@ -156,34 +150,6 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
             judge = None if evaluation is None else self._judge(evaluation)
             keep = None if kept is None else kept.keep
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
-
-    def _checkpoint(self) -> Checkpoint | None:
-        """What keeps the run, if anything does."""
-        return self.checkpoint if isinstance(self.checkpoint, Checkpoint | None) else Checkpoint(self.checkpoint)
-
-    def _begun(
-        self, kept: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
-    ) -> tuple[Standing | None, Sequence[Step]]:
-        """Where an earlier run of the same problem stands, and its steps."""
-        if kept is None:
-            return None, ()
-        admissible = self._admissible()
-        names = () if admissible is None else admissible.attributes
-        matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
-        of_run = identity(type(self).__name__, matters, queries, names, weights, start, judged)
-        defaults = self._defaults()
-        if self._planes_stayed():
-            defaults.add(SLOPES)
-        return kept.opened({**of_run, SLOPES: "shared"}, defaults)
-
-    def _planes_stayed(self) -> bool:
-        """Whether planes of before equal documents shared their slopes still lie below the loss."""
-        return True
-
-    def _defaults(self) -> set[str]:
-        """The parameters that have their default."""
-        given = signature(type(self)).parameters.values()
-        return {one.name for one in given if repr(getattr(self, one.name)) == repr(one.default)}
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         self.coef_ = outcome.w
