@@ -104,14 +104,19 @@ METHODS = {
 }
 
 
-def tested(learn, split: Split, seed: int) -> float:
-    """nDCG@10 of a learner on the test part of a split, after it chose inside the training part."""
+def chosen_inside(learn, split: Split, seed: int) -> np.ndarray:
+    """Scores of the test part of a split by a learner that chose inside the training part."""
     chosen = []
     for leaves in LEAVES:
         found = [learn(part.train, part.test, part.test, leaves, ROUNDS, seed) for part in folds(split.train, 3, seed)]
         chosen.append((mean(one.judged for one in found), leaves, int(median(one.rounds for one in found))))
     _, leaves, rounds = max(chosen)
-    return ndcg(split.test, learn(split.train, split.test, None, leaves, max(rounds, 1), seed).scores)
+    return learn(split.train, split.test, None, leaves, max(rounds, 1), seed).scores
+
+
+def tested(learn, split: Split, seed: int) -> float:
+    """nDCG@10 there."""
+    return ndcg(split.test, chosen_inside(learn, split, seed))
 
 
 def ndcg(queries: Queries, scores: np.ndarray) -> float:
