@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.errors import BelowStart, OptimumAtStart
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
+from rankopt.optimize.run import NOTHING
 
 __all__ = ["tell", "tell_below"]
 
@@ -27,7 +28,7 @@ CURES = {
 def tell(outcome: Training, cures_at_start: str) -> None:
     """Warn of how the run ended, if there is something to warn of; called by a method that `fit` calls."""
     proved = outcome.certificate
-    if proved.at_start and proved.stop is Stop.GAP and outcome.judged is None:
+    if proved.at_start and proved.stop is Stop.GAP and outcome.judged is None and proved.primal > NOTHING:
         warnings.warn(
             f"the optimum is at w0, so the ranker orders as w0 does: {cures_at_start}",
             OptimumAtStart,
