@@ -14,6 +14,7 @@ import numpy as np
 
 from formulations.argmax.by_assignment import assign_queries
 from formulations.argmax.chains import sort_chains
+from formulations.argmax.first_places import best_first_places, places_of
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
 from formulations.argmax.query import (
     ANY,
@@ -53,6 +54,9 @@ FEW_STATES = 2
 WIDTH = 64
 """Most of them at one position."""
 
+PLACED, SLOTS = 1 << 12, 1 << 15
+"""Most states of `first_places`, and vectors of counts at one position."""
+
 
 def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Floats, Floats, Bytes]:
     """The document (counted within its query) at each position; value, bound and way (of `WAYS`) of each query.
@@ -89,6 +93,12 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
         if (ways == OPEN).any():
             run(assign_range)
     return order, value, bound, ways
+
+
+@compiled(nb.int64(nb.int64, nb.int64))
+def _states_of_places(room: int, n: int) -> int:
+    """Most states of `first_places` for a query of n documents: as many as cost less than an assignment."""
+    return room if room > 0 else min(PLACED, n * n)
 
 
 @compiled(nb.void(*BATCH))
@@ -130,6 +140,15 @@ def merge_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
+    near = 0
+    for q in range(begin, end):
+        if first_chain[q + 1] - first_chain[q] <= CHAINS and places_of(low[offsets[q] :], high[offsets[q] :], stop[q]):
+            near = max(near, offsets[q + 1] - offsets[q])
+    places = _states_of_places(room, near)
+    slot = np.full(min(SLOTS, 16 * near * near), -1, np.int32)
+    placed_key, placed_value, tail = np.empty(places, np.int64), np.empty(places), np.empty(places)
+    lowest, where = np.empty(places, np.int32), np.empty(places, np.int32)
+    placed_origin, placed_chain = np.empty(places, np.int32), np.empty(places, np.int8)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
@@ -151,13 +170,20 @@ def merge_range(
             first = first_chain[q]
             begins = chain_start[first : first + chains + 1]
             sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-            two = chains == 2
-            limit = min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
-            widest = best_labels(
-                height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-                nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
-                key if two else key[: WIDTH * chains], states, origin[:limit], chain, label,
-            )  # fmt: skip
+            two, turn, widest = chains == 2, places_of(low[top:bottom], high[top:bottom], last), -1
+            if turn:
+                widest = best_first_places(
+                    height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+                    turn, slot[: 16 * n * n], placed_key, placed_value, tail, lowest, where,
+                    placed_origin[: _states_of_places(room, n)], placed_chain, label,
+                )  # fmt: skip
+            if widest < 0:
+                limit = min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
+                widest = best_labels(
+                    height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+                    nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
+                    key if two else key[: WIDTH * chains], states, origin[:limit], chain, label,
+                )  # fmt: skip
             if widest < 0:
                 way[q] = OPEN
                 continue
