@@ -5,24 +5,20 @@ all steps are parallel from position `turn` on (see `cones`) the rest is sorted 
 same before. Then a document needs its dominators before it, counts of how many of each gain are placed are the ideals
 of one order, and there are at most C(turn + G, G) of them for G gains, however long the list is.
 
-What the rest earns follows from who stands before: with t of them above it in the sort, the document at rank r would
-stand at turn + r - t. To take it out costs what it earns there, and brings what follows up by one. That is a table over
-documents and t whose entries for the documents taken, each with its own t, sum to the cost of all; the document that
-is last of them in the sort dominates none, so each state adds one entry to that of the state without it.
+What the rest earns follows from who stands before (see `tails`): the sum of one entry of a table for each of them. The
+one that is last of them in the sort dominates none, so each state adds one entry to the sum of the state without it.
 """
 
 import numba as nb
 import numpy as np
 
+from formulations.argmax.tails import NEEDS, sort_rest, tail_costs
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
 
-__all__ = ["best_first_places", "places_of", "sort_rest"]
+__all__ = ["best_first_places", "places_of"]
 
 MOST_PLACES = 32
-
-NEEDS = nb.types.Array(nb.int64, 2, "C")
-COSTS = nb.types.Array(nb.float64, 3, "C")
 
 
 @compiled(nb.int64(READ_SHORTS, READ_SHORTS, nb.int64))
@@ -36,48 +32,6 @@ def places_of(low: Shorts, high: Shorts, stop: int) -> int:
     if turn and turn < stop and low[turn] != low[0] and low[turn] != high[0]:
         return 0
     return turn
-
-
-@compiled(
-    nb.int64(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, nb.int64, nb.int64, BYTES)
-)
-def sort_rest(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    decay: Floats,
-    step: int,
-    placed: Ints,
-    wanted: Ints,
-    first: int,
-    last: int,
-    label: Bytes,
-) -> int:
-    """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; how many
-    of each chain are `placed` goes on. Ends, and returns the position, where all are placed that are `wanted`."""
-    chains, left = worth.size, 0
-    dc, da = decay[step] - decay[step + 1], discount[step] - discount[step + 1]
-    key = np.full(chains, -np.inf)
-    for g in range(chains):
-        left += placed[g] < wanted[g]
-        if placed[g] < size[g]:
-            key[g] = dc * height[start[g] + placed[g]] - da * worth[g]
-    p = first
-    while p < last and left:
-        best, most = 0, key[0]
-        for g in range(1, chains):
-            if key[g] > most:
-                best, most = g, key[g]
-        label[p] = best
-        p += 1
-        placed[best] += 1
-        left -= placed[best] == wanted[best]
-        key[best] = -np.inf
-        if placed[best] < size[best]:
-            key[best] = dc * height[start[best] + placed[best]] - da * worth[best]
-    return p
 
 
 @compiled(
@@ -138,54 +92,6 @@ def _dominators(
 
 
 @compiled(
-    nb.void(
-        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, INTS, NEEDS, COSTS,
-    )
-)  # fmt: skip
-def _tail_costs(
-    height: Floats,
-    worth: Floats,
-    start: Ints,
-    size: Ints,
-    discount: Floats,
-    decay: Floats,
-    step: int,
-    turn: int,
-    stop: int,
-    most: Ints,
-    rank: Ints,
-    cost: Floats,
-) -> None:
-    """rank[g, i] in the sort of all by the key of `step`, cost[g, i, turn - 1 - t] of taking that document out of it
-    where t before it are taken; up to a number that is the same for all ways to take `turn` of them."""
-    chains, total = worth.size, 0
-    for g in range(chains):
-        total += size[g]
-    listed, ranked = np.zeros(chains, np.int64), np.empty(total, np.int8)
-    # Documents behind the last one that can be taken come up by as much whoever is.
-    end = sort_rest(height, worth, start, size, discount, decay, step, listed, most, 0, total, ranked)
-    weight, share, base = discount, 0.0, 1.0
-    if decay[step] > decay[step + 1]:
-        weight, share = decay, 1.0
-        base = (discount[step] - discount[step + 1]) / (decay[step] - decay[step + 1])
-    above = np.zeros(end + turn + 1)
-    for p in range(min(stop, above.size)):
-        above[p] = weight[p] - weight[stop]
-    raised = np.zeros(turn)
-    for r in range(end - 1, -1, -1):
-        g = ranked[r]
-        listed[g] -= 1
-        i = listed[g]
-        worthy = share * height[start[g] + i] - base * worth[g]
-        if i < most[g]:
-            rank[g, i] = r
-            for below in range(turn):
-                cost[g, i, below] = above[r + below + 1] * worthy - raised[below]
-        for below in range(turn):
-            raised[below] += (above[r + below] - above[r + below + 1]) * worthy
-
-
-@compiled(
     nb.int64(
         FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64, nb.int64,
         SHORTS, INTS, FLOATS, FLOATS, SHORTS, SHORTS, SHORTS, BYTES, BYTES,
@@ -241,7 +147,7 @@ def best_first_places(
     rank, cost = np.zeros((chains, turn), np.int64), np.empty((chains, turn, turn))
     tailed = turn < stop
     if tailed:
-        _tail_costs(height, worth, start, size, discount, decay, low[turn], turn, stop, most, rank, cost)
+        tail_costs(height, worth, start, size, discount, decay, low[turn], turn, stop, most, rank, cost)
     floor_c, floor_a = decay[stop], discount[stop]
     mask = (1 << (field - 1)) - 1
     key[0], value[0], tail[0], last[0], where[0], origin[0] = 0, 0.0, 0.0, -1, 0, -1

@@ -61,6 +61,11 @@ class Admissible:
         for rule in self.rules:
             if rule.positions and rule.positions[-1] >= k:
                 raise OptionError(f"positions name {rule.positions[-1]}, but k = {k} positions count from 0 to {k - 1}")
+            places = k if rule.positions is None else len(rule.positions)
+            if rule.asked > places:
+                raise OptionError(
+                    f"{rule.word} {rule.asked} documents cannot stand at {places} positions; ask for {places} at the most"
+                )
 
     def __getattr__(self, word: str) -> Callable[..., Admissible]:
         """A word of the language of sets that counts and has no method below."""
