@@ -95,6 +95,12 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
     return order, value, bound, ways
 
 
+@compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.boolean))
+def _states_of_merge(room: int, n: int, last: int, two: bool) -> int:
+    """Most states of a query that is merged here, of two gains or more."""
+    return min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
+
+
 @compiled(nb.int64(nb.int64, nb.int64))
 def _states_of_places(room: int, n: int) -> int:
     """Most states of `first_places` for a query of n documents: as many as cost less than an assignment."""
@@ -130,7 +136,7 @@ def merge_range(
         n = max(n, offsets[q + 1] - offsets[q])
         rows = max(rows, first_chain[q + 1] - first_chain[q])
     rows = min(rows, CHAINS)
-    largest = states_of(room, n)
+    largest = _states_of_merge(room, n, n, True)
     columns = min(COLUMNS, largest)
     height, other = np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -178,7 +184,7 @@ def merge_range(
                     placed_origin[: _states_of_places(room, n)], placed_chain, label,
                 )  # fmt: skip
             if widest < 0:
-                limit = min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
+                limit = _states_of_merge(room, n, last, two)
                 widest = best_labels(
                     height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
                     nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,

@@ -176,9 +176,9 @@ def read_rows(path: str | PathLike[str]) -> list[Row]:
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
     except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
+        place = error.object.count(b"\n", 0, error.start) + 1
         raise DataError(
-            f"{path}, line {line} is no text of an experiment: {error.reason}; save the file as UTF-8"
+            f"{path}, line {place} is no text of an experiment: {error.reason}; save the file as UTF-8"
         ) from None
     rows = []
     for number, line in enumerate(lines[:-1], 1):
