@@ -30,7 +30,7 @@ from formulations.argmax.query import (
     states_of,
 )
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import compiled
+from formulations.compiled import READ_SHORTS, compiled
 from formulations.threads import share_ranges
 
 if TYPE_CHECKING:
@@ -54,8 +54,11 @@ FEW_STATES = 2
 WIDTH = 64
 """Most of them at one position."""
 
-PLACED, SLOTS = 1 << 12, 1 << 15
+PLACED, SLOTS = 1 << 15, 1 << 15
 """Most states of `first_places`, and vectors of counts at one position."""
+
+SHORT, DEEP = 40, 15
+"""Documents up to which an assignment costs less than so many places and more."""
 
 
 def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Floats, Floats, Bytes]:
@@ -101,10 +104,17 @@ def _states_of_merge(room: int, n: int, last: int, two: bool) -> int:
     return min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
 
 
+@compiled(nb.int64(READ_SHORTS, READ_SHORTS, nb.int64))
+def _places(low: Shorts, high: Shorts, stop: int) -> int:
+    """As `places_of`, but 0 where an assignment of a short list costs less."""
+    turn = places_of(low, high, stop)
+    return 0 if low.size <= SHORT and turn > DEEP else turn
+
+
 @compiled(nb.int64(nb.int64, nb.int64))
 def _states_of_places(room: int, n: int) -> int:
     """Most states of `first_places` for a query of n documents: as many as cost less than an assignment."""
-    return room if room > 0 else min(PLACED, n * n)
+    return min(room if room > 0 else min(n, 40) * n, PLACED)
 
 
 @compiled(nb.void(*BATCH))
@@ -148,8 +158,9 @@ def merge_range(
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
     near = 0
     for q in range(begin, end):
-        if first_chain[q + 1] - first_chain[q] <= CHAINS and places_of(low[offsets[q] :], high[offsets[q] :], stop[q]):
-            near = max(near, offsets[q + 1] - offsets[q])
+        top, bottom = offsets[q], offsets[q + 1]
+        if first_chain[q + 1] - first_chain[q] <= CHAINS and _places(low[top:bottom], high[top:bottom], stop[q]):
+            near = max(near, bottom - top)
     places = _states_of_places(room, near)
     slot = np.full(min(SLOTS, 16 * near * near), -1, np.int32)
     placed_key, placed_value, tail = np.empty(places, np.int64), np.empty(places), np.empty(places)
@@ -176,7 +187,7 @@ def merge_range(
             first = first_chain[q]
             begins = chain_start[first : first + chains + 1]
             sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-            two, turn, widest = chains == 2, places_of(low[top:bottom], high[top:bottom], last), -1
+            two, turn, widest = chains == 2, _places(low[top:bottom], high[top:bottom], last), -1
             if turn:
                 widest = best_first_places(
                     height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
