@@ -4,11 +4,11 @@
 
 Drawn queries: grades equally frequent, normal scores of deviation .01, .1 and 1, gains 2^y - 1, nDCG cut at 5 or 10
 by a decay i^-0.5 that goes on. The first table: 200 queries of one length as one batch; `linear_sum_assignment` is
-given the full matrices (of 20 queries from 120 documents on), which are written beforehand, both ways round. The
+given the full matrices (of 10 queries of 120 documents), which are written beforehand, both ways round. The
 second: batches of 12 queries of 20 documents, call by call, other scores each time (`with_scores`, `solve_batch`), by
 code that is compiled and warm, by the way that small batches take, which compiles nothing, and by a loop over SciPy
 that writes its matrices. Values and bounds of ours are as training takes them. Each checkout runs in processes of its
-own, by turns, three rounds; processor time, one thread, the least of all. A cell of the first table is the geometric
+own, one after the other; processor time, one thread, the least of all. A cell of the first table is the geometric
 mean over the deviations of the scores.
 """
 
@@ -32,8 +32,8 @@ from formulations.threads import at_most
 from rankopt.losses.decay import parse_decay
 from rankopt.measures.notation import parse
 
-LENGTHS, GRADES, CUTS, SPREADS = (20, 60, 120, 300), (3, 5), (5, 10), (0.01, 0.1, 1.0)
-QUERIES, ROUNDS, BATCHES = 200, 3, 40
+LENGTHS, GRADES, CUTS, SPREADS = (20, 120), (3, 5), (5, 10), (0.01, 0.1, 1.0)
+QUERIES, ROUNDS, BATCHES = 200, 1, 40
 
 
 def drawn(random: np.random.Generator, queries: int, n: int, grades: int, cut: int, spread: float) -> RankTwoBatch:
@@ -76,7 +76,7 @@ def once(scipy: bool) -> dict[str, list[float]]:
                     found[f"{n} {grades} {cut} {spread}"] = [ours]
                     if not scipy:
                         continue
-                    few = profits(batch)[: QUERIES if n <= 60 else 20]
+                    few = profits(batch)[: QUERIES if n <= 60 else 10]
                     turned, share = [np.ascontiguousarray(matrix.T) for matrix in few], QUERIES / len(few)
                     value = solve_batch(batch, Exact(compiled=True)).value[: len(few)].sum()
                     assert abs(assigned(few) - value) <= 1e-9 * sum(float(np.abs(matrix).max()) for matrix in few)
