@@ -32,7 +32,7 @@ def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward:
     began = perf_counter()
     if isinstance(chosen, Exact):
         answer = chosen.solve_batch(batch)
-        answer = answer.outward() if outward else answer
+        answer = answer.outward(chosen.for_batch(batch.offsets).compiled) if outward else answer
     elif isinstance(chosen, BatchSolver):
         answer = _checked(batch, chosen)
     else:
