@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from rankopt.data.arrangement import rows_of
 from rankopt.errors import OptionError
-from rankopt.optimize.column_units import column_units
 from rankopt.optimize.least_squares import centred
 
 __all__ = ["FOLDS", "WIDEST", "Ridges"]
@@ -77,16 +76,12 @@ class Ridges:
     def of(cls, features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Ridges:
         """Read the data once. Arguments as in `least_squares`; queries of weight 0 belong to no fold.
 
-        Raises OptionError for more than WIDEST features, or magnitudes whose squares leave double precision.
+        Raises OptionError for more than WIDEST features. Squares of the features must be within double precision.
         """
         if features.shape[1] > WIDEST:
             raise OptionError(
                 f"a ridge cannot be chosen for {features.shape[1]:,} features because that takes all their products "
                 f"with each other (up to {WIDEST:,} features); give alpha a number, or w0='ranksvm'"
-            )
-        if column_units(features) is not None:
-            raise OptionError(
-                "a ridge cannot be chosen because squares of the features leave double precision; scale the features"
             )
         counted = np.flatnonzero(weights[offsets[:-1]] > 0)
         some = min(FOLDS, counted.size)

@@ -13,6 +13,7 @@ from rankopt.errors import OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
+from rankopt.optimize.column_units import column_units, in_units
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.ridge import Ridges
 from rankopt.rankers.linear import LinearRanker
@@ -79,26 +80,22 @@ class RegressionRanker(LinearRanker):
             raise OptionError(f"intercept = {self.intercept!r} is unknown; it is one of {', '.join(INTERCEPTS)}.")
         if hasattr(self, "eval_score_"):
             del self.eval_score_
+        parse(self.measure)  # a slip in what it is judged by is an error before training
         arranged = canonical(queries, weights)
-        targets = self._targets(arranged)
+        targets, rows = self._targets(arranged), row_weights(arranged)
         judge = None if evaluation is None else self._judge(evaluation)
-        self.alpha_ = (
-            self._chosen(arranged, targets, judge) if chosen else np.full(arranged.n_features, float(self.alpha))
-        )
+        features, units = in_range(arranged.features) if chosen else (arranged.features, np.ones(arranged.n_features))
+        if chosen:
+            ridges = Ridges.of(features, targets, rows, arranged.rows, arranged.offsets)
+            alpha = ridges.cross_validated() if judge is None else best_judged(ridges, units, judge)
+        else:
+            alpha = np.full(arranged.n_features, float(self.alpha))
         offsets = arranged.offsets if self.intercept == "query" else None
-        self.coef_ = least_squares(
-            arranged.features, targets, row_weights(arranged), self.alpha_, arranged.rows, offsets
-        )
+        self.coef_ = units * least_squares(features, targets, rows, alpha, arranged.rows, offsets)
+        with np.errstate(over="ignore"):
+            self.alpha_ = np.minimum(alpha / units / units, np.finfo(np.float64).max)
         if judge is not None:
             self.eval_score_ = judge(self.coef_)
-
-    def _chosen(self, queries: Arrangement, targets: Floats, judge: Callable[[Floats], float] | None) -> Floats:
-        """The ridge that orders the judge's queries best, of equals the largest; without one, the cross-validated."""
-        ridges = Ridges.of(queries.features, targets, row_weights(queries), queries.rows, queries.offsets)
-        if judge is None:
-            return ridges.cross_validated()
-        judged = np.array([judge(w) for w in ridges.weights])
-        return np.asarray(ridges.penalties[np.flatnonzero(judged == judged.max())[-1]])
 
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         return lambda w: evaluate(evaluation, linear_scores(evaluation.features, w), self.measure).mean()
@@ -120,8 +117,21 @@ def row_weights(queries: Arrangement) -> Floats:
     return np.repeat(queries.weights, np.diff(queries.offsets))
 
 
+def in_range(features: Any) -> tuple[Any, Floats]:
+    """The features with columns whose squares would leave double precision in units of their own, and the units."""
+    units = column_units(features)
+    return (features, np.ones(features.shape[1])) if units is None else (in_units(features, units), units)
+
+
+def best_judged(ridges: Ridges, units: Floats, judge: Callable[[Floats], float]) -> Floats:
+    """The ridge whose weights are judged best; of equals the largest of a kind."""
+    judged = np.array([judge(units * w) for w in ridges.weights])
+    return np.asarray(ridges.penalties[np.flatnonzero(judged == judged.max())[-1]])
+
+
 def cross_validated_ridge(queries: Arrangement) -> Floats:
     """The weights (d,) of `RegressionRanker()` on these queries."""
-    weights, grades = row_weights(queries), np.asarray(queries.graded, dtype=np.float64)
-    alpha = Ridges.of(queries.features, grades, weights, queries.rows, queries.offsets).cross_validated()
-    return least_squares(queries.features, grades, weights, alpha, queries.rows, queries.offsets)
+    (features, units), weights = in_range(queries.features), row_weights(queries)
+    grades = np.asarray(queries.graded, dtype=np.float64)
+    alpha = Ridges.of(features, grades, weights, queries.rows, queries.offsets).cross_validated()
+    return units * least_squares(features, grades, weights, alpha, queries.rows, queries.offsets)

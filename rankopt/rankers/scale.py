@@ -37,7 +37,8 @@ def natural_lam(queries: Arrangement, count: int) -> float:
 
     Raises InvalidProblem where squares of the features leave double precision.
     """
-    unit = spread(queries)
+    with np.errstate(over="ignore", invalid="ignore"):
+        unit = spread(queries)
     if not np.isfinite(unit):
         raise InvalidProblem("the squares of the features leave double precision")
     return STRENGTH * (unit if unit > 0 else 1.0) / count
