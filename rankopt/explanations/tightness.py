@@ -62,12 +62,14 @@ class Tightness:
     counts; `bounds` by name; `most`, what the worst ranking of all would lose; `looseness`, of the bound named
     `trained` (for rankers that train no bound of the regret the nonconvex one, the tightest). `growth`: how that bound
     would change with the logarithm of the scale of the scores. Regret and bounds are in the units of the measure.
+    `own`, `lam`: whether the ranker trained a bound of the regret, and under a λ.
     """
 
     measure: str
     decay: str
     trained: str
     own: bool
+    lam: bool
     query: tuple[Hashable, ...]
     documents: Ints
     regret: Floats
@@ -120,9 +122,9 @@ class Tightness:
             return f"The {best} bound is tighter here ({mean}): train with bound={best!r}."
         grows = float(self.growth.mean()) / float(self.bound.mean())
         if grows < -SLIGHT:
-            return "It would fall if the scores were further apart: try a smaller lam."
+            return "It would fall if the scores were further apart" + (": try a smaller lam." if self.lam else ".")
         if grows > SLIGHT:
-            return "It would fall if the scores were closer together: try a larger lam."
+            return "It would fall if the scores were closer together" + (": try a larger lam." if self.lam else ".")
         return "No other scale of the scores would lower it."
 
     def to_frame(self) -> Any:

@@ -70,6 +70,7 @@ class Explained(Shown):
             decay=judged.decay,
             trained=name,
             own=trained is not None,
+            lam=hasattr(self, "lam"),
             query=chosen.query_ids,
             documents=np.diff(chosen.offsets),
             regret=judged.regret,

@@ -225,6 +225,21 @@ def test_tables_print_sort_and_become_frames():
     assert_allclose(silent.bound, silent.most)
 
 
+def test_trees_have_tables_too():
+    pytest.importorskip("lightgbm", reason="the extra 'boosting' is not installed")
+    from rankopt.rankers import BoostedRanker
+
+    features, grades, qid = drawn(9, queries=30, largest=9)
+    ranker = BoostedRanker("nDCG@3", bound="tie-aware").fit(features, grades, qid=qid)
+    found = ranker.tightness(features, grades, qid=qid)
+    assert (found.trained, found.own, found.lam) == ("tie-aware", True, False)
+    told = ScoreLoss("nDCG@3", "tie-aware", ranker.decay).on(grades, qid=qid).at(ranker.predict(features))
+    assert_allclose(found.bound, told.value[told.counted], atol=1e-12)
+    assert (found.looseness >= -1e-12).all()
+    assert "lam" not in found.finding
+    assert not hasattr(ranker, "explain")
+
+
 def test_what_has_no_bound_is_refused():
     features, grades, qid = drawn(0)
     ranker = RegressionRanker(target="grade", measure="AP").fit(features, grades, qid=qid)
