@@ -76,7 +76,7 @@ def _bounds(found: Tightness) -> list[object]:
 
 
 def _worst(found: Tightness, count: int) -> list[object]:
-    columns = found.columns()
+    columns = {**found.columns(), "query": [*map(str, found.query)]}
     rows = [
         [value if isinstance(value, int | str) else _three(float(value)) for value in line]
         for line in zip(*([_plain(one) for one in np.asarray(columns[name], dtype=object)[found.worst(count)]]
