@@ -19,7 +19,7 @@ RANKERS = {
 
 _PARTS = {
     "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
-    "Explanation": "rankopt.rankers.explanation:Explanation",
+    "Explanation": "rankopt.explanations.terms:Explanation",
     "LinearRanker": "rankopt.rankers.linear:LinearRanker",
     "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",

@@ -22,6 +22,7 @@ from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.persistence.values import NOTATION
+from rankopt.rankers.explained_mixin import Explained
 from rankopt.rankers.inputs import (
     check_queries_named,
     in_one,
@@ -30,14 +31,13 @@ from rankopt.rankers.inputs import (
     read_rows,
     warn_of_one_query,
 )  # fmt: skip
-from rankopt.rankers.rank_mixin import Shown
 from rankopt.rankers.weights import query_weights, weights_of_rows
 from rankopt.rankers.within_query import check_normalize
 
 Floats = NDArray[np.float64]
 
 
-class Ranker(Shown, AllOrNothing, BaseEstimator):
+class Ranker(Explained, AllOrNothing, BaseEstimator):
     """Scores documents one by one; a subclass says in `_fit` how that is learned and in `_scores` what it came to.
 
     Everywhere X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. Which rows belong to one query

@@ -197,6 +197,9 @@ class LargeMarginRanker(OptimizedRanker):
             )
         return bound_named(self.bound)
 
+    def _trained_bound(self) -> Bound:
+        return self._bound()
+
     def _start(self) -> Any:
         return ("zeros" if self._bound().convex else "ridge") if self.w0 is None else self.w0
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.errors import ModelError
+from rankopt.explanations.terms import Explanation
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import read_features, read_row
 from rankopt.rankers.within_query import normalised_among
 from rankopt.scorers.linear import linear_scores
@@ -34,10 +34,11 @@ class LinearRanker(Ranker):
     coef_: Floats
 
     def explain(self, x: Any, y: Any, *, among: Any = None) -> Explanation:
-        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first.
+        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first; `.swap()` is
+        the smallest change that exchanges the two.
 
         among: all documents (n, d) of their query, by which a ranker with `normalize` normalises x and y; the others
-        need none.
+        need none. Explained are the normalised features then, and a change of these leaves the normalisation as it is.
         """
         check_is_fitted(self, "coef_")
         return self._explained(x, y, self.coef_, among)

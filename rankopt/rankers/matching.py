@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.explanations.terms import Explanation
 from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
-from rankopt.rankers.explanation import Explanation
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.regrets import Judged, as_arranged
 from rankopt.rankers.slot_starts import SLOT_STARTS
 from rankopt.rankers.slots import benefit, matching_solver, reached, slot_weights
 from rankopt.risk.shard import Shard
@@ -66,6 +67,8 @@ class MatchingRanker(OptimizedRanker):
     _starts: ClassVar[dict[str, Callable[..., Floats]]] = SLOT_STARTS
 
     _cures: ClassVar[str] = "try a smaller lam or bound='nonconvex'"
+
+    _unlimited: ClassVar[str] = "slots are matched, not ranked, and nothing limits them"
 
     slot_weight_: Floats
 
@@ -190,6 +193,20 @@ class MatchingRanker(OptimizedRanker):
         if not 1 <= slot <= self.coef_.shape[0]:
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
         return self._explained(x, y, self.coef_[slot - 1], among)
+
+    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any) -> Judged:
+        """Regret in units of the benefit: what the matching by score earns less than the best one."""
+        self._admissible(constraints)
+        if measure is not None or decay is not None:
+            raise OptionError("measure and decay say nothing of slots, whose weights are slot_weight_; leave them out")
+        arranged = as_arranged(queries)
+        worth = benefit(queries, self.slot_weight_)
+        chosen, argmax = SlotArgmax.of(arranged, worth, matching_solver(self.argmax))
+        place = {query: number for number, query in enumerate(queries.query_ids)}
+        reach = reached(queries, worth, self._matchings(queries, self.coef_))
+        lost = np.maximum(argmax.best * (1.0 - reach[[place[query] for query in chosen.query_ids]]), 0.0)
+        scores = slot_scores(queries.features, self.coef_)[chosen.rows]
+        return Judged(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
 
     def _matchings(self, queries: Queries, coef: Floats) -> list[NDArray[np.int64]]:
         """The matching with the largest score of each query: the document in each slot, counted within the query."""
