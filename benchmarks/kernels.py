@@ -31,7 +31,7 @@ from rankopt.measures import compare, evaluate
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
 
 LAMS = (1.0, 0.1, 0.01, 0.001)
-GAMMAS = (0.1, 0.3, 1.0)
+GAMMAS = (0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 @dataclass

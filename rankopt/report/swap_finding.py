@@ -81,5 +81,5 @@ def _sets(rows: Sequence[Row]) -> str:
         return f"{told}: any solver of linear programs gives rankings."
     return (
         f"{told}, {count[Outcome.REFUTED]} refuted, {len(rows) - count[Outcome.PROVED] - count[Outcome.REFUTED]} open: "
-        "solve these in whole numbers ('highs', 'cp_sat')."
+        "solve the others in whole numbers ('highs', 'cp_sat')."
     )
