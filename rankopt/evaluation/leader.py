@@ -75,12 +75,12 @@ class Leader:
         p = (max if sign == "<=" else min)(self.p[name] for name in names)
         if p < 0.001:
             return "p < .001"
-        return f"p {'=' if len(names) == 1 else sign} {_short(p)}"
+        return f"p {'=' if len(names) == 1 or p > 0.999 else sign} {_short(p)}"
 
 
 def _short(share: float) -> str:
-    """.812, and 1.000."""
-    return f"{share:.3f}".removeprefix("0")
+    """.812, and 1."""
+    return f"{share:.3f}".removeprefix("0").removesuffix(".000")
 
 
 def leader(found: Mapping[str, Evaluation], measure: str | Measure | None = None) -> Leader:

@@ -73,11 +73,11 @@ def _compared(rankers: Mapping[str, Any], found: Mapping[str, Evaluation]) -> li
     shown = ["nDCG@1", "nDCG@5", "nDCG@10", "AP"]
     rows = [
         [name, *(Shown(means[name][one], f"{means[name][one]:.4f}") for one in shown), *_proved(rankers[name])]
-        for name in rankers
+        for name in sorted(rankers, key=lambda name: -means[name][MEASURE])
     ]
     head = ["ranker", *shown, "λ", "objective", "proven bound", "gap is to"]
     about = f"{len(next(iter(found.values())))} test queries"
-    caption = f"{about}, features normalised within the query, λ by cross-validation on the training queries"
+    caption = f"{about}, every ranker as it comes, features normalised within the query"
     return [table(head, rows, caption), figures(measure_curves(means, about))]
 
 
@@ -86,7 +86,7 @@ def _proved(ranker: Any) -> list[object]:
         return [None] * 4
     proved = ranker.certificate_
     target = "the optimum" if proved.kind == "global" else "the next step"
-    return [float(ranker.lam_), proved.primal, proved.bound, target]
+    return [brief(ranker.lam_), proved.primal, proved.bound, target]
 
 
 def _closing(rankers: Mapping[str, Any]) -> list[object]:
