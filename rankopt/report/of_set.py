@@ -68,7 +68,7 @@ def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None) -> 
         told += f"{gap}. "
     whole = "Solve in whole numbers ('highs', 'cp_sat')"
     return told + (
-        f"{whole}, or state the set without one of these rows." if isinstance(found, Witness)
+        f"{whole}, or state the set without one of these constraints." if isinstance(found, Witness)
         else f"{whole} in the meantime, or look longer: --effort {MORE}."
     )  # fmt: skip
 
