@@ -2,7 +2,7 @@
 
     RANKOPT_DATA=folder python benchmarks/kernels.py [landmarks]
 
-Parts S1 to S3, two to learn from and the third to test on, three rotations. γ, the degree, the knots and RankSVM's λ are
+Parts S1 to S3, two to learn from and the third to test on, three rotations. γ, the degree, knots and RankSVM's λ are
 chosen inside the two: fitted on each, judged on the other, nDCG@10 in the mean of both, then fitted on both. NDCG@10 of
 the convention "burges" (gain 2^y - 1, log2(1 + rank), queries without relevant documents count 0, ties averaged). p:
 paired randomisation over the 470 test queries, not adjusted. Landmarks are drawn with seed 0; no other seed was looked
