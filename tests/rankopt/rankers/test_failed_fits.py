@@ -267,7 +267,7 @@ def test_no_subclass_can_forget_it():
     assert_as_it_was(ranker, before)
     with pytest.raises(ZeroDivisionError):
         fit(fresh := Careless(), NEW)
-    assert set(vars(fresh)) == {"alpha", "target", "measure", "normalize"}
+    assert set(vars(fresh)) == {"alpha", "target", "intercept", "measure", "normalize"}
 
 
 def test_every_estimator_is_all_or_nothing():

@@ -112,7 +112,7 @@ def test_options_survive_cloning():
     assert (
         clone(ranker).get_params()
         == ranker.get_params()
-        == {"alpha": 0.25, "target": "grade", "measure": "nDCG@3", "normalize": None}
+        == {"alpha": 0.25, "target": "grade", "intercept": "query", "measure": "nDCG@3", "normalize": None}
     )
 
 
