@@ -164,8 +164,6 @@ def test_what_cannot_work_is_said(options, error, told):
 
 def test_too_many_landmarks_are_refused_before_memory_is():
     many = np.arange(16_385.0)[:, None]
-    with pytest.raises(
-        OptionError, match=r"16385 landmarks are too many: .* 2 GB; pass landmarks=1000"
-    ):
+    with pytest.raises(OptionError, match=r"16385 landmarks are too many: .* 2 GB; pass landmarks=1000"):
         KernelFeatures().fit(many)
     assert KernelFeatures(landmarks=3).fit(many).landmarks_.shape == (3, 1)
