@@ -10,6 +10,7 @@ from formulations.tables import member
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.data.attributes import read_attributes as read_attributes
     from rankopt.data.concatenation import concatenate as concatenate
+    from rankopt.data.kernel_features import KernelFeatures as KernelFeatures
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
     from rankopt.data.query_normalizer import QueryNormalizer as QueryNormalizer
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.svmlight.writer import write_svmlight as write_svmlight
 
 PARTS = {
+    "KernelFeatures": "rankopt.data.kernel_features:KernelFeatures",
     "Queries": "rankopt.data.queries:Queries",
     "QueryNormalizer": "rankopt.data.query_normalizer:QueryNormalizer",
     "SAMPLES": "rankopt.data.samples:SAMPLES",

@@ -74,23 +74,23 @@ class History:
     def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
         """Primal and proven bound against "step" or "seconds"; the area between them is what is not yet proven.
 
-        Rounds of the concave-convex procedure, each with a convex problem and a gap of its own, are parted by lines.
+        Each round of the concave-convex procedure has a convex problem and a bound of its own: of several rounds each
+        is one line, at the bound that was proven when it ended, and the area is that of the last.
         """
         import matplotlib.pyplot as plt
 
         axes = plt.subplots(layout="constrained")[1] if axes is None else axes
-        x = getattr(self, against)
-        for number, round in enumerate(np.unique(self.round)):
-            rows = self.round == round
-            first = number == 0  # one entry of the legend for all rounds
-            axes.fill_between(
-                x[rows], self.bound[rows], self.primal[rows],
-                color="C0", alpha=0.15, linewidth=0, label="gap" if first else None,
-            )  # fmt: skip
-            axes.plot(x[rows], self.primal[rows], color="C0", label="best objective" if first else None)
-            axes.plot(x[rows], self.bound[rows], color="C1", label="proven lower bound" if first else None)
-            if not first:
-                axes.axvline(x[rows][0], color="0.8", linewidth=0.8, zorder=0)
+        x, ends = getattr(self, against), np.flatnonzero(np.append(self.round[1:] != self.round[:-1], True))
+        axes.plot(x, self.primal, color="C0", label="best objective")
+        rows, bound = np.arange(x.size), self.bound
+        if ends.size > 1:
+            begun = np.append(0, ends[:-1])
+            rows, bound = np.arange(begun[-1], ends[-1] + 1), np.full(x.size, bound[-1])
+            lines = np.column_stack([x[begun], x[ends], np.full(ends.size, np.nan)]).ravel()
+            axes.plot(lines, np.repeat(self.bound[ends], 3), color="C1", label="proven lower bound of a round")
+        else:
+            axes.plot(x, bound, color="C1", label="proven lower bound")
+        axes.fill_between(x[rows], bound[rows], self.primal[rows], color="C0", alpha=0.15, linewidth=0, label="gap")
         axes.set(xlabel=against, ylabel="objective")
         axes.legend(frameon=False)
         return axes

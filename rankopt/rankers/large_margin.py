@@ -80,8 +80,8 @@ class LargeMarginRanker(OptimizedRanker):
             admissible order, ties falling by the score at w0, or the mean of those that exchange documents which
             nothing tells apart; argmax="exact" means the cheapest exact way for the set.
             Where the set's program is not integral, the proven gap may stay open.
-        normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank". Where raw
-            scales differ from query to query, it is worth more than any other option.
+        normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank". The first
+            thing to try where raw scales differ from query to query (benchmarks/normalisation.md).
         penalty: "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], which leaves features out: most
             weights are exactly 0 (`selected_`, `get_support()`). It pulls to 0, so w0 says only where training starts
             (of the nonconvex bounds: which critical point is found), and `w0_` is 0. Features should have one scale.

@@ -13,11 +13,15 @@ from rankopt.report.tables import Shown, brief, table
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
+    from rankopt.evaluation.evaluation import Evaluation
     from rankopt.optimize.history import History
 
-__all__ = ["page_of_demo"]
+__all__ = ["finding_of_demo", "page_of_demo"]
 
 CUTOFFS = range(1, 11)
+MEASURE = "nDCG@10"
+"""What the winner is named by."""
+
 LEAD = (
     "Each character of Les Misérables is a query, the others are its documents, graded 0 to 4 by the chapters they "
     "share. Every objective below stands beside a proven lower bound; a click on the head of a column sorts a table."
@@ -33,30 +37,48 @@ def page_of_demo(
         rankers: fitted rankers by name; swapped: fitted rankers by argmax and master solver.
         test: the test queries; made_by: the command.
     """
-    return page(
-        "Who appears with whom?",
-        LEAD,
-        section("Rankers on the test queries", *_compared(rankers, test)),
-        section("The gap closing", *_closing(rankers)),
-        section("Solvers swapped", *_swapped(swapped)),
-        made_by=made_by,
-    )
-
-
-def _compared(rankers: Mapping[str, Any], test: Queries) -> list[object]:
     from rankopt.measures import evaluate
 
     notations = [*(f"nDCG@{k}" for k in CUTOFFS), "AP"]
     found = {name: evaluate(test, ranker.predict(test), notations) for name, ranker in rankers.items()}
+    return page(
+        "Who appears with whom?",
+        LEAD,
+        section("Rankers on the test queries", *_compared(rankers, found)),
+        section("The gap closing", *_closing(rankers)),
+        section("Solvers swapped", *_swapped(swapped)),
+        finding=finding_of_demo(rankers, found),
+        made_by=made_by,
+    )
+
+
+def finding_of_demo(rankers: Mapping[str, Any], found: Mapping[str, Evaluation]) -> str:
+    """Who ranks best on the test queries, who cannot be told apart from that, and how near to optimal training came.
+
+    found: evaluations that hold `MEASURE`, by ranker.
+    """
+    from rankopt.evaluation.leader import leader
+
+    gaps = [ranker.certificate_ for ranker in rankers.values() if hasattr(ranker, "certificate_")]
+    worst = max((proved.relative_gap for proved in gaps if proved.kind == "global"), default=None)
+    told = str(leader(found, MEASURE))
+    if worst is not None:
+        told += f" Each convex objective is proven to be within {100 * worst:.2g}% of its optimum."
+    return told
+
+
+def _compared(rankers: Mapping[str, Any], found: Mapping[str, Evaluation]) -> list[object]:
+    notations = [repr(measure) for measure in next(iter(found.values())).measures]
     means = {name: {notation: one.mean(notation) for notation in notations} for name, one in found.items()}
     shown = ["nDCG@1", "nDCG@5", "nDCG@10", "AP"]
     rows = [
         [name, *(Shown(means[name][one], f"{means[name][one]:.4f}") for one in shown), *_proved(rankers[name])]
-        for name in rankers
+        for name in sorted(rankers, key=lambda name: -means[name][MEASURE])
     ]
     head = ["ranker", *shown, "λ", "objective", "proven bound", "gap is to"]
-    about = f"{len(test)} test queries"
-    return [table(head, rows, f"{about}, λ by cross-validation"), figures(measure_curves(means, about))]
+    about = f"{len(next(iter(found.values())))} test queries"
+    caption = f"{about}, every ranker as it comes, features normalised within the query"
+    return [table(head, rows, caption), figures(measure_curves(means, about))]
 
 
 def _proved(ranker: Any) -> list[object]:
@@ -64,7 +86,7 @@ def _proved(ranker: Any) -> list[object]:
         return [None] * 4
     proved = ranker.certificate_
     target = "the optimum" if proved.kind == "global" else "the next step"
-    return [float(ranker.lam_), proved.primal, proved.bound, target]
+    return [brief(ranker.lam_), proved.primal, proved.bound, target]
 
 
 def _closing(rankers: Mapping[str, Any]) -> list[object]:
@@ -72,8 +94,9 @@ def _closing(rankers: Mapping[str, Any]) -> list[object]:
     runs = {name: ranker for name, ranker in rankers.items() if name.startswith("large margin")}
     drawn = [figures(convergence({name: _columns(ranker.history_)}, name)) for name, ranker in runs.items()]
     said = (
-        "For the convex bound the optimum lies between the lines. Under the nonconvex bound each round has a convex "
-        "problem of its own, and the last gap is what one more step could still gain."
+        "For the convex bound the optimum lies between the lines. Under the nonconvex bound each round of the "
+        "concave-convex procedure has a convex problem, and a bound, of its own; the last gap is what one more step "
+        "could still gain."
     )
     return [said, *drawn]
 

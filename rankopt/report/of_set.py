@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 
 __all__ = ["page_of_set"]
 
-VERDICTS = {
-    Proof: "Proved: every vertex of the linear program is a ranking, for every objective.",
-    Witness: "Refuted: the matrix is not totally unimodular.",
-    Undecided: "Undecided: neither a proof nor a witness was found.",
-}
+NAMED = 6
+"""Rows of a witness that the first sentence names."""
+
+MORE = 3
+"""An effort that is worth a second try."""
+
+LEAD = (
+    "A set of rankings is stated by rows over the cells, position × document. Where the linear program over these rows "
+    "is whole, its optimum is a ranking. The evidence below is checked again from the matrix alone."
+)
 
 
 def page_of_set(
@@ -44,7 +49,28 @@ def page_of_set(
     ]
     if gap is not None:
         parts.append(section("This optimum", str(gap) + ".", _values(gap), *_fractional(gap)))
-    return page(f"Is {name} whole?", VERDICTS[type(found)], *parts, made_by=made_by)
+    return page(f"Is {name} whole?", LEAD, *parts, finding=_finding(found, gap), made_by=made_by)
+
+
+def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None) -> str:
+    """The verdict, what it means for this objective, and what to do."""
+    if isinstance(found, Proof):
+        told = "Proved: every vertex of the linear program is a ranking, for every objective. "
+        return told + "Rank and train under this set with any solver of linear programs; nothing has to be rounded."
+    told = "Undecided: neither a proof nor a witness was found. "
+    if isinstance(found, Witness):
+        rows = ", ".join(found.row_names) if len(found.rows) <= NAMED else f"{len(found.rows)} rows"
+        told = (
+            f"Refuted: the matrix is not totally unimodular ({rows} hold a submatrix of determinant "
+            f"{shown(found.determinant)}), so some objectives may have a fractional optimum. "
+        )
+    if gap is not None:
+        told += f"{gap}. "
+    whole = "Solve in whole numbers ('highs', 'cp_sat')"
+    return told + (
+        f"{whole}, or state the set without one of these constraints." if isinstance(found, Witness)
+        else f"{whole} in the meantime, or look longer: --effort {MORE}."
+    )  # fmt: skip
 
 
 def _picture(problem: Any, found: object) -> list[object]:

@@ -10,6 +10,7 @@ from rankopt.experiments.summaries import of_kind, solvers_of
 from rankopt.report.integrality_section import integrality_section
 from rankopt.report.markup import Html
 from rankopt.report.page import page, section
+from rankopt.report.swap_finding import swap_finding
 from rankopt.report.tables import table
 from rankopt.report.tape_section import tape_section
 from rankopt.report.training_section import training_section
@@ -38,7 +39,7 @@ def page_of_swap(rows: Sequence[Row], made_by: str = "") -> str:
         parts += [training_section([row for row in runs if row.problem == problem]) for problem in problems]
     parts += integrality_section(of_kind(rows, "integrality"))
     only_sets = {row.kind for row in rows} == {"integrality"}
-    return page(TITLES[only_sets], LEAD, *parts, made_by=made_by)
+    return page(TITLES[only_sets], LEAD, *parts, finding=swap_finding(rows), made_by=made_by)
 
 
 def _tapes(rows: Iterable[Row]) -> list[str]:

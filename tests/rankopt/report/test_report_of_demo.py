@@ -1,13 +1,14 @@
 """The page of the demo: what was measured and proved of each ranker, and whether swapped solvers agree."""
 
 from dataclasses import replace
+from html import unescape
 
 import pytest
 
 from rankopt.data import load_sample
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
-from rankopt.report.of_demo import page_of_demo
+from rankopt.report.of_demo import finding_of_demo, page_of_demo
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +43,14 @@ def test_solvers_that_do_not_agree_are_not_said_to(trained):
     page = page_of_demo(rankers, {pair: ranker, ("other", "solver"): liar}, test, "rankopt demo")
     assert "They do not agree." in page
     assert "All agree" not in page
+
+
+def test_the_page_begins_with_who_ranks_best_and_what_is_proven(trained):
+    rankers, swapped, test = trained
+    found = {name: evaluate(test, ranker.predict(test), "nDCG@10") for name, ranker in rankers.items()}
+    told = finding_of_demo(rankers, found)
+    assert told in unescape(page_of_demo(rankers, swapped, test, "rankopt demo"))
+    best = max(found, key=lambda name: found[name].mean())
+    assert told.startswith(f"{best} ranks best here, nDCG@10 ")
+    gap = rankers["large margin, convex"].certificate_.relative_gap
+    assert told.endswith(f"Each convex objective is proven to be within {100 * gap:.2g}% of its optimum.")
