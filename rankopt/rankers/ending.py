@@ -10,7 +10,6 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.errors import BelowStart, OptimumAtStart
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
-from rankopt.optimize.run import NOTHING
 
 __all__ = ["tell", "tell_below"]
 
@@ -25,6 +24,10 @@ CURES = {
 """What helps where training ended before the gap closed, beside a larger lam or tol."""
 
 
+NOTHING = 1e-12
+"""A risk, or a gap, of this much or less is nothing but rounding: losses are in units of the measure, about 1."""
+
+
 def tell(outcome: Training, cures_at_start: str) -> None:
     """Warn of how the run ended, if there is something to warn of; called by a method that `fit` calls."""
     proved = outcome.certificate
@@ -34,7 +37,7 @@ def tell(outcome: Training, cures_at_start: str) -> None:
             OptimumAtStart,
             stacklevel=6,
         )
-    if proved.stop in CURES:
+    if proved.stop in CURES and proved.gap > NOTHING:
         failure = f": {outcome.failure}" if outcome.failure else ""
         warnings.warn(
             f"training stopped before the gap closed ({proved}){failure}; {CURES[proved.stop]}, enlarge lam or accept "

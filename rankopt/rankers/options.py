@@ -32,7 +32,7 @@ def check_options(
 ) -> None:
     """Raise OptionError for a value that cannot work; the parameters of a ranker that are not named are its own."""
     if isinstance(lam, str) and lam not in STRENGTHS:
-        raise OptionError(f"lam = {lam!r} is no weight; give a positive number, or {' or '.join(map(repr, STRENGTHS))}")
+        raise OptionError(f"lam = {lam!r} is no number; give a positive one, or {' or '.join(map(repr, STRENGTHS))}")
     given = {
         "lam": 1.0 if isinstance(lam, str) else lam,
         "C": C,

