@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rankopt.losses.loss import LossAt as LossAt
     from rankopt.losses.margin import Bound
     from rankopt.losses.margin import MarginLoss as MarginLoss
+    from rankopt.losses.rescaled import RescaledSlack as RescaledSlack
 
 BOUNDS = {
     "convex": "rankopt.losses.bounds.convex:Convex",
@@ -30,6 +31,7 @@ BOUNDS = {
 
 LOSSES = {
     "pairwise": "rankopt.losses.pairwise:PairwiseHinge",
+    "rescaled": "rankopt.losses.rescaled:RescaledSlack",
 }
 
 PARTS = {
@@ -37,6 +39,7 @@ PARTS = {
     "Found": "rankopt.losses.argmax:Found",
     "LossAt": "rankopt.losses.loss:LossAt",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
+    "RescaledSlack": "rankopt.losses.rescaled:RescaledSlack",
     "PositionalArgmax": "rankopt.losses.argmax_positional:PositionalArgmax",
     "parse_decay": "rankopt.losses.decay:parse_decay",
 }
