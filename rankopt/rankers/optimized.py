@@ -34,7 +34,7 @@ from rankopt.rankers.ending import tell
 from rankopt.rankers.in_range import in_range
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
-from rankopt.rankers.penalty import check_penalty, penalised
+from rankopt.rankers.penalty import penalised
 from rankopt.rankers.progress import shown
 from rankopt.rankers.regression import least_squares
 from rankopt.rankers.selection import Selecting
@@ -107,7 +107,7 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, w0, small = self._lam(risk.weights.size), self._w0(arranged), is_small(arranged.offsets)
-        return penalised(self._penalty(), risk, lam, w0, self._master(), small)
+        return self._penalised().begun_at(risk, lam, w0, self._master(), small)
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:
@@ -181,17 +181,17 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
             del self.eval_score_
         tell(outcome, self._cures)
 
-    def _penalty(self) -> str:
-        """Which norm the regulariser is of."""
-        return str(getattr(self, "penalty", "l2"))
+    def _penalised(self) -> type[Objective]:
+        """The objective of the penalty."""
+        return penalised(getattr(self, "penalty", "l2"), method_named(self.method))
 
     def _master(self) -> Solver | str:
-        form = check_penalty(self._penalty(), method_named(self.method))
         if isinstance(self.master, str) and self.master == "auto":
             return "auto"
         solver = named(self.master) if isinstance(self.master, str) else self.master
         if not isinstance(solver, Solver):
             raise OptionError(f"master = {self.master!r} is no solver; give a name or a solver of formulations.solvers")
+        form = self._penalised().form
         if not suits(solver, form):
             known = ", ".join(accepting(form))
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")

@@ -209,7 +209,7 @@ def test_what_cannot_be_says_so():
     for method in ("block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient"):
         with pytest.raises(OptionError, match="'bundle' or 'cutting_planes'"):
             PairwiseRanker(penalty="l1", method=method).fit(X, y, qid=qid)
-    with pytest.raises(OptionError, match="known are 'l2', 'l1'"):
+    with pytest.raises(OptionError, match="known are 'l1', 'l2'"):
         LossRanker(penalty="elastic").fit(X, y, qid=qid)
     with pytest.raises(OptionError, match="active_set"):
         PairwiseRanker(penalty="l1", master="active_set").fit(X, y, qid=qid)
