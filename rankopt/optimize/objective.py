@@ -68,6 +68,9 @@ class Objective:
     form: ClassVar[type[Form]] = GroupedSimplexQP
     """Of the master program."""
 
+    start_counts: ClassVar[bool] = True
+    """Whether the start is one of the points that a judge chooses from."""
+
     @classmethod
     def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:
         """The objective of this penalty, training to start there; this one pulls to that point too."""

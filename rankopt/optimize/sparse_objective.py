@@ -50,6 +50,7 @@ class SparseObjective(Objective):
     begins: Floats = field(default_factory=lambda: np.zeros(0))
 
     form: ClassVar[type[Form]] = LinearProgram
+    start_counts: ClassVar[bool] = False  # least squares, say, leave nothing out
 
     @classmethod
     def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:

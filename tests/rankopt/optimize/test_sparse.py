@@ -204,6 +204,15 @@ def test_constraints_and_an_eval_set_go_with_it():
     assert 0.0 < ranker.eval_score_ <= 1.0
 
 
+def test_an_eval_set_does_not_choose_the_start():
+    X, y, qid = made(queries=20, features=6)
+    start = LargeMarginRanker("nDCG@5").fit(X, y, qid=qid).w0_
+    path = LargeMarginRanker("nDCG@5", penalty="l1").path(X, y, qid=qid, lams=5, eval_set=(X, y), eval_qid=qid)
+    assert all(model.get_support().any() or not model.coef_.any() for model in path)
+    assert not any(np.array_equal(model.coef_, start) for model in path)
+    assert not path[0].get_support().all()
+
+
 def test_what_cannot_be_says_so():
     X, y, qid = made()
     for method in ("block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient"):
