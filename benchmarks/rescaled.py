@@ -3,7 +3,7 @@
     RANKOPT_DATA=folder python benchmarks/rescaled.py
 
 MQ2008 (parts S1 to S3: one to train, the next for validation, the third for test, thrice; zscore per query), OHSUMED
-(LETOR 3.0, the five folds as given), and the two samples that come along. λ from 1, .1, .01, .001 by nDCG@10 on the
+(LETOR 3.0, the five folds as given), and the sample Les Misérables. λ from 1, .1, .01 by nDCG@10 on the
 validation part, the first of equals; decay power(0.5). p: paired randomisation test against the default's bound, over
 the test queries of all folds. At w₀: fits that ended where they began. Open: the relative gap that is left, the largest
 of the folds. Seconds: of the processor, of the fit at the λ chosen, the mean of the folds; at most 60 a fit.
@@ -21,7 +21,7 @@ from rankopt.data.normalisation import normalise
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, LossRanker
 
-LAMS = (1.0, 0.1, 0.01, 0.001)
+LAMS = (1.0, 0.1, 0.01)
 
 RANKERS = {
     "rescaled slack": LossRanker("rescaled", time_limit=60),
@@ -40,7 +40,7 @@ def folds(folder):
     return {
         "MQ2008": [(mq[f], mq[(f + 1) % 3], mq[(f + 2) % 3]) for f in range(3)],
         "OHSUMED": [tuple(read_svmlight(three / f"Fold{f}" / f"{part}.txt.gz") for part in parts) for f in range(1, 6)],
-        **{name: [thirds(load_sample(name))] for name in ("les-miserables", "digits")},
+        **{name: [thirds(load_sample(name))] for name in ("les-miserables",)},
     }
 
 

@@ -91,10 +91,9 @@ def _vertices(
         return np.concatenate([order, left]), np.array([asked[-1].bound])
 
     found = search(problem.alone(), ask).solution(0, problem)
-    last = asked[-1]
-    return found.told_by(
-        solver=f"{last.solver} via vertices of the hull", version=last.version, seconds=perf_counter() - began
-    )
+    spec, _, rest = asked[-1].solver.partition(" via ")
+    via = "vertices of the hull" + (f", {rest}" if rest else "")
+    return found.told_by(solver=f"{spec} via {via}", version=asked[-1].version, seconds=perf_counter() - began)
 
 
 def _aimed(solver: Solver, precision: float | None, time_limit: float | None) -> Solver:
