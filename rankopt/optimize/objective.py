@@ -71,6 +71,9 @@ class Objective:
     start_counts: ClassVar[bool] = True
     """Whether the start is one of the points that a judge chooses from."""
 
+    restarts: ClassVar[bool] = False
+    """Whether each lam of a path of a nonconvex risk begins at the start, and not where the one before ended."""
+
     @classmethod
     def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:
         """The objective of this penalty, training to start there; this one pulls to that point too."""

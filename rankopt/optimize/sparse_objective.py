@@ -50,6 +50,7 @@ class SparseObjective(Objective):
     begins: Floats = field(default_factory=lambda: np.zeros(0))
 
     form: ClassVar[type[Form]] = LinearProgram
+    restarts: ClassVar[bool] = True  # a path that was at 0 would stay there: 0 is critical
     start_counts: ClassVar[bool] = False  # least squares, say, leave nothing out
 
     @classmethod

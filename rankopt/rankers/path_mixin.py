@@ -98,7 +98,8 @@ class Pathed:
         w₀. Limits hold for each model; Ctrl-C ends the path with what it has. `each` is called with every model when it
         is fitted, the rest is as in `fit`.
         lams: None is this ranker's own λ. Under penalty="l1" a number n asks for n of them, evenly in ratio, from one
-        where w = 0 is optimal (of a nonconvex bound: critical) down to a thousandth of it.
+        where w = 0 is optimal (of a nonconvex bound: critical) down to a thousandth of it; under a nonconvex bound each
+        begins at w0 again, for a path that was at 0 would stay there.
         The ranker itself stays as it is.
         """
         choices = _choices(self, decays, bounds)

@@ -182,6 +182,17 @@ def test_a_path_begins_with_nothing_and_lets_features_in():
         PairwiseRanker().path(X, y, qid=qid, lams=8)
 
 
+def test_a_path_of_a_nonconvex_bound_does_not_stay_at_0():
+    X, y, qid = made(queries=30, features=6)
+    ranker = LargeMarginRanker("nDCG@5", penalty="l1", tol=1e-4)
+    with pytest.warns(OptimumAtStart):
+        path = ranker.path(X, y, qid=qid, lams=[3.0, 0.01])
+    alone = clone(ranker).set_params(lam=0.01).fit(X, y, qid=qid)
+    assert path[1].coef_.any()
+    assert path[1].certificate_.primal == pytest.approx(alone.certificate_.primal, rel=0.05)
+    assert path[1].n_iter_ <= alone.n_iter_ + 2
+
+
 def test_engines_give_the_same_bits_and_a_checkpoint_goes_on(tmp_path):
     X, y, qid = made(queries=20, features=5)
     options = {"penalty": "l1", "lam": 0.01}
