@@ -26,6 +26,8 @@ TABLES = {
         ("Bounds of the regret", "rankopt.losses", "BOUNDS"),
         ("Losses", "rankopt.losses", "LOSSES"),
         ("Methods", "rankopt.optimize", "METHODS"),
+        ("What rankers say of themselves", "rankopt.explanations", "PARTS"),
+        ("PyTorch", "rankopt.torch", "PARTS"),
         ("Engines", "rankopt.engines", "ENGINES"),
         ("Experiments", "rankopt.experiments", "PARTS"),
         ("Checks of what you add", "rankopt.testing", None),

@@ -6,6 +6,7 @@
     evaluation   how good rankings are; paired comparison
     constraints  sets of admissible rankings, stated over attributes of documents
     optimize     the loop that minimises a loss to a proven gap
+    explanations  scores taken apart, counterfactuals, how tight the bounds are, what limits cost
     rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
 
 >>> from rankopt import LargeMarginRanker, load_sample
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "constraints", "risk", "engines", "optimize", "persistence",
-    "rankers", "experiments", "report", "commands",
+    "explanations", "rankers", "boosting", "torch", "experiments", "report", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors` and `all_or_nothing`, above them `testing`
 and `cli`."""

@@ -17,6 +17,10 @@ COMMANDS = {
     "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),
     "rank": ("rankopt.commands.rank:rank", "Rank documents, under quotas if wanted: the best admissible ranking."),
     "evaluate": ("rankopt.commands.evaluate:evaluate", "Measure rankings; compare several with a paired test."),
+    "explain": (
+        "rankopt.commands.explain:explain",
+        "Why a model ranks as it does: regret and bounds, weights, what would exchange documents.",
+    ),
     "verify": (
         "rankopt.commands.verify:verify",
         "Prove or refute that the linear program of a set of rankings is whole.",

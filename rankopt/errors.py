@@ -12,6 +12,7 @@ Other errors of problems and solvers live in `formulations.errors`. One interrup
 
     Interrupted (KeyboardInterrupt)   a fit was interrupted after a step; the ranker holds the best weights so far
     ForgottenQueries (UserWarning)    many rows were taken for one query, since nothing says which belong together
+    BelowStart (UserWarning)          training ended below its start w₀ on the very queries it learned from
     OptimumAtStart (UserWarning)      training found nothing better than its start w₀
 """
 
@@ -60,6 +61,10 @@ class Interrupted(KeyboardInterrupt):
 
 class ForgottenQueries(UserWarning):
     """A ranker was fitted on many rows as one query, because neither qid nor group came with them."""
+
+
+class BelowStart(UserWarning):
+    """Training lowered the bound and the measure with it: on the training queries the start w₀ ranks better."""
 
 
 class OptimumAtStart(UserWarning):

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,10 @@ SAME = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 NOT_RUN = ("pip install . && rankopt demo", "rankopt swap train.txt --test test.txt --argmax all")
 """How blocks begin that do not run here: the walk of .ci/run does the first, in a new environment; the second takes
 minutes, on data that may not come along."""
+
+
+NEEDS = {"tutorials/torch.md": "torch"}
+"""Packages of extras that the blocks of a page need."""
 
 
 class Block(NamedTuple):
@@ -54,6 +59,9 @@ def printed_by(block, names):
 
 @pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
 def test_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch):
+    package = NEEDS.get(page.relative_to(DOCS).as_posix())
+    if package is not None and find_spec(package) is None:
+        pytest.skip(f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
     names, printed = {"__name__": "documentation"}, None
     for block in blocks(page):

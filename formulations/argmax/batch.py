@@ -14,6 +14,7 @@ import numpy as np
 
 from formulations.argmax.by_assignment import assign_queries
 from formulations.argmax.chains import sort_chains
+from formulations.argmax.first_places import best_first_places, places_of
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
 from formulations.argmax.query import (
     ANY,
@@ -29,7 +30,7 @@ from formulations.argmax.query import (
     states_of,
 )
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import compiled
+from formulations.compiled import READ_SHORTS, compiled
 from formulations.threads import share_ranges
 
 if TYPE_CHECKING:
@@ -52,6 +53,12 @@ FEW_STATES = 2
 
 WIDTH = 64
 """Most of them at one position."""
+
+PLACED, SLOTS = 1 << 15, 1 << 15
+"""Most states of `first_places`, and vectors of counts at one position."""
+
+SHORT, DEEP = 40, 15
+"""Documents up to which an assignment costs less than so many places and more."""
 
 
 def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Floats, Floats, Bytes]:
@@ -91,6 +98,25 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
     return order, value, bound, ways
 
 
+@compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.boolean))
+def _states_of_merge(room: int, n: int, last: int, two: bool) -> int:
+    """Most states of a query that is merged here, of two gains or more."""
+    return min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
+
+
+@compiled(nb.int64(READ_SHORTS, READ_SHORTS, nb.int64))
+def _places(low: Shorts, high: Shorts, stop: int) -> int:
+    """As `places_of`, but 0 where an assignment of a short list costs less."""
+    turn = places_of(low, high, stop)
+    return 0 if low.size <= SHORT and turn > DEEP else turn
+
+
+@compiled(nb.int64(nb.int64, nb.int64))
+def _states_of_places(room: int, n: int) -> int:
+    """Most states of `first_places` for a query of n documents: as many as cost less than an assignment."""
+    return min(room if room > 0 else min(n, 40) * n, PLACED)
+
+
 @compiled(nb.void(*BATCH))
 def merge_range(
     scores: Floats,
@@ -120,7 +146,7 @@ def merge_range(
         n = max(n, offsets[q + 1] - offsets[q])
         rows = max(rows, first_chain[q + 1] - first_chain[q])
     rows = min(rows, CHAINS)
-    largest = states_of(room, n)
+    largest = _states_of_merge(room, n, n, True)
     columns = min(COLUMNS, largest)
     height, other = np.empty(n), np.empty(n)
     document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -130,6 +156,16 @@ def merge_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
+    near = 0
+    for q in range(begin, end):
+        top, bottom = offsets[q], offsets[q + 1]
+        if first_chain[q + 1] - first_chain[q] <= CHAINS and _places(low[top:bottom], high[top:bottom], stop[q]):
+            near = max(near, bottom - top)
+    places = _states_of_places(room, near)
+    slot = np.full(min(SLOTS, 16 * near * near), -1, np.int32)
+    placed_key, placed_value, tail = np.empty(places, np.int64), np.empty(places), np.empty(places)
+    lowest, where = np.empty(places, np.int32), np.empty(places, np.int32)
+    placed_origin, placed_chain = np.empty(places, np.int32), np.empty(places, np.int8)
     for q in range(begin, end):
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
@@ -151,13 +187,20 @@ def merge_range(
             first = first_chain[q]
             begins = chain_start[first : first + chains + 1]
             sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-            two = chains == 2
-            limit = min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
-            widest = best_labels(
-                height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-                nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
-                key if two else key[: WIDTH * chains], states, origin[:limit], chain, label,
-            )  # fmt: skip
+            two, turn, widest = chains == 2, _places(low[top:bottom], high[top:bottom], last), -1
+            if turn:
+                widest = best_first_places(
+                    height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+                    turn, slot[: 16 * n * n], placed_key, placed_value, tail, lowest, where,
+                    placed_origin[: _states_of_places(room, n)], placed_chain, label,
+                )  # fmt: skip
+            if widest < 0:
+                limit = _states_of_merge(room, n, last, two)
+                widest = best_labels(
+                    height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+                    nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
+                    key if two else key[: WIDTH * chains], states, origin[:limit], chain, label,
+                )  # fmt: skip
             if widest < 0:
                 way[q] = OPEN
                 continue

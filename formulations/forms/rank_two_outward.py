@@ -68,13 +68,20 @@ def bounds_of_orders(
 
 
 def judged(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, offsets: Ints, order: Ints, left: Floats
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    order: Ints,
+    left: Floats,
+    compiled: bool | None = None,
 ) -> tuple[Floats, Floats]:
     """As `judge_range`, for all queries: what the orders earn, rounded down; and what no order exceeds by more than the
-    search says that it `left` open, rounded up."""
+    search says that it `left` open, rounded up. compiled: whether by the kernels; None asks `is_small`."""
     value, bound = np.empty(offsets.size - 1), np.empty(offsets.size - 1)
     given = (scores, gain, discount, decay, offsets, order)
-    if not is_small(offsets):
+    if not is_small(offsets) if compiled is None else compiled:
         share_ranges(offsets, JUDGED_ROWS, lambda begin, end: judge_range(*given, begin, end, left, value, bound))
         return value, bound
     for q, (low, high) in enumerate(pairwise(offsets.tolist())):

@@ -72,16 +72,17 @@ class BatchSolution:
     def __len__(self) -> int:
         return len(self.problems)
 
-    def outward(self) -> BatchSolution:
-        """The same answer with value and bound rounded outward, of a search that reckoned them in double precision."""
+    def outward(self, compiled: bool | None = None) -> BatchSolution:
+        """The same answer with value and bound rounded outward, of a search that reckoned them in double precision.
+        compiled: whether by compiled code; None asks `is_small`."""
         left = np.maximum(self.bound - self.value, 0.0)
-        value, bound = self._judged(left)
+        value, bound = self._judged(left, compiled)
         return replace(self, value=value, bound=bound)
 
-    def _judged(self, left: Floats) -> tuple[Floats, Floats]:
+    def _judged(self, left: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
         from formulations.forms.rank_two_outward import judged
 
-        return judged(*self._given(), left)
+        return judged(*self._given(), left, compiled)
 
     def _given(self) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
         batch = self.problems

@@ -45,7 +45,7 @@ def solve_batch(
         return replace(found, solver=chosen.spec, seconds=perf_counter() - began)
     if isinstance(chosen, Exact):
         answer = chosen.solve_batch(batch)
-        answer = answer.outward() if outward else answer
+        answer = answer.outward(chosen.for_batch(batch.offsets).compiled) if outward else answer
     elif isinstance(chosen, BatchSolver):
         answer = _checked(batch, chosen)
     else:

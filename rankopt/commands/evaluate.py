@@ -89,13 +89,14 @@ def evaluate(
 
 def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:
     """Scores of the model at `path`, grouped by query."""
+    import numpy as np
+
     from rankopt.rankers import load_model
-    from rankopt.scorers.linear import linear_scores
 
     ranker = load_model(path)
     queries = queries_at(data, unjudged=unjudged, n_features=ranker.n_features_in_)
-    queries.check_features()
-    return linear_scores(queries.features, ranker.coef_)
+    scores: NDArray[np.float64] = ranker.predict(queries)
+    return scores[np.argsort(np.argsort(queries.row_order))]  # rows of the file may have been left out
 
 
 def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:

@@ -12,6 +12,8 @@ from click.core import ParameterSource
 from rankopt.commands.output import json_option
 from rankopt.commands.target import Target
 from rankopt.commands.training_run import MARGIN, Training
+from rankopt.commands.training_trees import train_trees
+from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
 from rankopt.optimize import METHODS, PENALTIES
@@ -31,12 +33,20 @@ from rankopt.optimize import METHODS, PENALTIES
     help="Train this loss instead: validation judges by --measure; --bound, --decay and --argmax are not for it.",
 )  # fmt: skip
 @click.option(
+    "--trees", is_flag=True,
+    help="Grow trees on the bound in place of a linear ranker; with --validate as many as are best there.",
+)  # fmt: skip
+@click.option(
     "--decay", multiple=True,
     help="linear, power(0.5), log, loglog, discount; @k cuts [power(0.5)]; repeat it to choose on --validate.",
 )  # fmt: skip
 @click.option(
     "--penalty", type=click.Choice([*PENALTIES]), default="l2", show_default=True,
-    help="l1 leaves features out: it wants a smaller --lam.",
+    help="l1 leaves features out.",
+)  # fmt: skip
+@click.option(
+    "--normalize", type=click.Choice(NORMALISATIONS),
+    help="Make features comparable within each query; the model keeps it, and every command applies it.",
 )  # fmt: skip
 @click.option("--w0", type=click.Choice(["zeros", "regression"]), help="What the regulariser pulls to.")
 @click.option(
@@ -71,6 +81,7 @@ def train(
     unjudged: float | None,
     checkpoint: str | None,
     every: float,
+    trees: bool,
     json_: bool,
     **options: Any,
 ) -> None:
@@ -84,6 +95,9 @@ def train(
     what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
     --checkpoint, a run that was interrupted or killed goes on to the same weights.
     """
+    if trees:
+        train_trees(click.get_current_context())
+        return
     if options["loss"] is not None:
         _only_of_the_loss()
         options = {name: value for name, value in options.items() if name not in MARGIN}

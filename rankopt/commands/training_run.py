@@ -28,7 +28,9 @@ MANIFEST = "training.json"
 OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
 """Options that may be others when a training goes on."""
 
-OPTIONS = ("measure", "bound", "loss", "decay", "w0", "argmax", "master", "method", "penalty", "tol", *OF_THE_RUN)
+OPTIONS = (
+    "measure", "bound", "loss", "decay", "normalize", "w0", "argmax", "master", "method", "penalty", "tol", *OF_THE_RUN,
+)  # fmt: skip
 """Options of a ranker that the command has: what else a file names is not ours."""
 
 MARGIN = ("bound", "decay", "argmax")

@@ -41,8 +41,9 @@ class Admissible:
     called after the attribute (`site['a.org']`), or name=.
 
     A query of n < k documents has n positions; a rule counts only those of its positions that the query has, and asks
-    for no more documents than these. short: what happens to a query whose documents leave no room for its positions (3
-    sites for k = 10): "error" names query and conflict, "cut" makes its list as long as the rules let it be.
+    for no more documents than these; one that asks for more than k, or than the positions that it names, is refused.
+    short: what happens to a query whose documents leave no room for its positions (3 sites for k = 10): "error" names
+    query and conflict, "cut" makes its list as long as the rules let it be.
     """
 
     k: int
@@ -61,6 +62,11 @@ class Admissible:
         for rule in self.rules:
             if rule.positions and rule.positions[-1] >= k:
                 raise OptionError(f"positions name {rule.positions[-1]}, but k = {k} positions count from 0 to {k - 1}")
+            places = k if rule.positions is None else len(rule.positions)
+            if rule.asked > places:
+                raise OptionError(
+                    f"{rule.word} {rule.asked} documents cannot stand at {places} positions; ask for {places} or fewer"
+                )
 
     def __getattr__(self, word: str) -> Callable[..., Admissible]:
         """A word of the language of sets that counts and has no method below."""

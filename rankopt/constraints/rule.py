@@ -61,6 +61,13 @@ class Rule:
         return (*(() if self.by is None else (self.by,)), *pairs)
 
     @property
+    def asked(self) -> int:
+        """How many documents it wants at least, of one label."""
+        if self.word not in ("at least", "exactly"):
+            return 0
+        return self.count if isinstance(self.count, int) else max((number for _, number in self.count), default=0)
+
+    @property
     def title(self) -> str | None:
         """What its rows are called: as given, else after the attribute."""
         if self.name is not None or self.by is not None:

@@ -173,7 +173,13 @@ def _plain(value: Any) -> Any:
 
 def read_rows(path: str | PathLike[str]) -> list[Row]:
     """The rows of a file. A last line without an end was cut off when its run was killed: it is no row."""
-    lines = Path(path).read_text(encoding="utf-8").split("\n")
+    try:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        place = error.object.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{path}, line {place} is no text of an experiment: {error.reason}; save the file as UTF-8"
+        ) from None
     rows = []
     for number, line in enumerate(lines[:-1], 1):
         if not line.strip():

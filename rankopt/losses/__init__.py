@@ -1,7 +1,8 @@
 """Losses: functions of the scores of queries, with values, proven bounds and planes.
 
 Two tables, `name: "module:object"`, loaded on use: the bounds of the regret, each one function of an `Argmax` (see
-`margin.py`), and the losses that a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`.
+`margin.py`), and the losses that a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`. Who makes the
+scores himself asks `ScoreLoss`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rankopt.losses.margin import Bound
     from rankopt.losses.margin import MarginLoss as MarginLoss
     from rankopt.losses.rescaled import RescaledSlack as RescaledSlack
+    from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
 
 BOUNDS = {
     "convex": "rankopt.losses.bounds.convex:Convex",
@@ -41,9 +43,10 @@ PARTS = {
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
     "RescaledSlack": "rankopt.losses.rescaled:RescaledSlack",
     "PositionalArgmax": "rankopt.losses.argmax_positional:PositionalArgmax",
+    "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",
     "parse_decay": "rankopt.losses.decay:parse_decay",
 }
-"""What a loss or a feature map of one's own is made of."""
+"""What a loss or a feature map of one's own is made of; and `ScoreLoss`, any bound at anybody's scores."""
 
 __all__ = ["BOUNDS", "LOSSES", *PARTS, "bound_named", "loss_named"]
 

@@ -24,7 +24,7 @@ from rankopt.losses.decay import Decay
 from rankopt.losses.ties import alike, share_query, shared, table_size
 from rankopt.measures.positional import Positional
 
-__all__ = ["PositionalArgmax", "told_apart"]
+__all__ = ["PositionalArgmax", "orderable", "told_apart"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,13 +34,16 @@ EXACTLY = 1
 
 
 def told_apart(queries: Arrangement, measure: Positional) -> Arrangement:
-    """The queries that have something to order: their best order is worth more than their worst."""
-    relevance, offsets = queries.graded, queries.offsets
+    """The queries that have something to order."""
+    return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} tells apart")
+
+
+def orderable(relevance: Floats, offsets: Ints, measure: Positional) -> NDArray[np.bool_]:
+    """(m,) which queries have something to order: their best order is worth more than their worst."""
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
     query = query_of_row(offsets)
     best, worst = gain[sorted_rows(query, gain)], gain[sorted_rows(query, -gain)]
-    useful = np.add.reduceat(discount * (best - worst), offsets[:-1]) > 0
-    return queries.learnable(useful, f"{measure} tells apart")
+    return np.asarray(np.add.reduceat(discount * (best - worst), offsets[:-1]) > 0)
 
 
 @dataclass(frozen=True, eq=False)

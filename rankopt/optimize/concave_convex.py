@@ -15,7 +15,7 @@ from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.history import History, Step
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.run import STALLED_AFTER, Passed, Standing
+from rankopt.optimize.run import NOTHING, STALLED_AFTER, Passed, Standing
 from rankopt.optimize.state import State
 
 __all__ = ["Judge", "Keep", "Training", "train"]
@@ -101,7 +101,7 @@ def train(
     except KeyboardInterrupt:
         stop, risk = Stop.INTERRUPTED, primal - regulariser
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)
-    if stop is Stop.GAP and certificate.relative_gap > max(tol, ROUNDED):
+    if stop is Stop.GAP and certificate.gap > max(max(tol, ROUNDED) * abs(primal), NOTHING):
         certificate = replace(certificate, stop=Stop.STALLED if chosen is passed[-1] else Stop.CHOSEN)
     return Training(chosen.w, certificate, History.of(clock.steps), now.state, risk, judged, failure)
 

@@ -23,11 +23,17 @@ WIDE = 512
 
 
 def least_squares(
-    features: Any, targets: Floats, weights: Floats, alpha: float | Floats, rows: Ints | None = None
+    features: Any,
+    targets: Floats,
+    weights: Floats,
+    alpha: float | Floats,
+    rows: Ints | None = None,
+    offsets: Ints | None = None,
 ) -> Floats:
     """The w (d,) of min over w and β of `Σ_j weights_j (targets_j - wᵀx_j - β)² + α ‖w‖²`, α one number or (d,).
 
     features dense or CSR, targets (N,), weights (N,) >= 0, not all 0; x_j is row j of the features, or row rows[j].
+    offsets (m + 1,) cuts the rows into queries that have a β each; weights are equal inside a query then.
     Columns are centred and scaled to norm 1, so features of 1e-9 and 1e9 side by side lose no digits; where w is not
     unique, the scaled one of least norm is taken, and constant features get 0. Solved by refined normal equations;
     where these are nearly singular, blocks of rows are reduced to a triangle, which is solved by singular values.
@@ -38,27 +44,42 @@ def least_squares(
     if units is not None:  # a ridge holds columns that small at 0 as it is
         ridge = alpha * np.minimum(units, 1.0) ** 2
         units = np.where(ridge > 0, np.minimum(units, 1.0), units)
-        return units * _in_range(in_units(features, units), targets, weights, ridge, rows)
-    return _in_range(features, targets, weights, alpha, rows)
+        return units * _in_range(in_units(features, units), targets, weights, ridge, rows, offsets)
+    return _in_range(features, targets, weights, alpha, rows, offsets)
 
 
 def _in_range(
-    features: Any, targets: Floats, weights: Floats, alpha: float | Floats, rows: Ints | None = None
+    features: Any, targets: Floats, weights: Floats, alpha: float | Floats, rows: Ints | None, offsets: Ints | None
 ) -> Floats:
     """The same where squares of features are within double precision."""
-    total = weights.sum()
-    root = np.sqrt(weights)
-    parts = np.append(np.arange(0, len(root), PART), len(root))
-    rows = np.arange(len(root)) if rows is None else rows
-    mean = row_sums(features, rows, weights, parts).sum(axis=0) / total
-    residual = root * (targets - weights @ targets / total)
-    # What rounding of the mean leaves of a constant column: scaled up it would be noise with a large weight.
-    rounding = 4 * np.finfo(np.float64).eps * np.sqrt(total * len(root)) * np.abs(mean)
+    rows = np.arange(weights.size) if rows is None else rows
     if hasattr(features, "tocsr") and features.shape[1] > WIDE:
-        return _by_iteration(features.tocsr(), rows, residual, root, mean, rounding, alpha)
-    matrix = Centred(features, rows, root, mean)
+        return _by_iteration(features.tocsr(), rows, targets, weights, alpha, offsets)
+    matrix, residual = centred(features, targets, weights, rows, offsets)
+    # What rounding of the mean leaves of a constant column: scaled up it would be noise with a large weight.
+    counted = np.array([weights.sum()]) if offsets is None else np.add.reduceat(weights, offsets[:-1])
+    size = np.sqrt(counted @ np.atleast_2d(matrix.mean) ** 2)
+    rounding = 4 * np.finfo(np.float64).eps * np.sqrt(weights.size) * size
     solved = by_normal_equations(matrix, residual, rounding, alpha)
     return _by_singular_values(matrix, residual, rounding, alpha) if solved is None else solved
+
+
+def centred(
+    features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints | None
+) -> tuple[Centred, Floats]:
+    """The rows less their mean, and the targets (N,) less theirs, both times the roots of the weights: what is left of
+    the problem once each β is eliminated."""
+    root = np.sqrt(weights)
+    if offsets is None:
+        parts = np.append(np.arange(0, root.size, PART), root.size)
+        mean = row_sums(features, rows, weights, parts).sum(axis=0) / weights.sum()
+        return Centred(features, rows, root, mean), root * (targets - weights @ targets / weights.sum())
+    sizes = np.diff(offsets)
+    shares = np.repeat(1.0 / sizes, sizes)
+    means = row_sums(features, rows, shares, offsets)
+    of_query = np.repeat(np.arange(sizes.size), sizes)
+    middle = np.add.reduceat(shares * targets, offsets[:-1])
+    return Centred(features, rows, root, means, of_query), root * (targets - middle[of_query])
 
 
 def _by_singular_values(matrix: Centred, residual: Floats, rounding: Floats, alpha: float | Floats) -> Floats:
@@ -89,27 +110,38 @@ def _scale(norms: Floats, rounding: Floats) -> Floats:
 
 
 def _by_iteration(
-    features: Any, rows: Ints, residual: Floats, root: Floats, mean: Floats, rounding: Floats, alpha: float | Floats
+    features: Any, rows: Ints, targets: Floats, weights: Floats, alpha: float | Floats, offsets: Ints | None
 ) -> Floats:
     from scipy.sparse.linalg import LinearOperator, lsmr
 
-    n, d = len(rows), features.shape[1]
-    scale = _scale(np.sqrt(_squares(features, rows, root**2, mean)), rounding)
-    ridge = np.sqrt(alpha) * scale
+    n, d, root = len(rows), features.shape[1], np.sqrt(weights)
     size = max(PART, -(-n * d // NUMBERS))
     parts, turns = np.append(np.arange(0, n, size), n), np.argsort(rows)
+    total = weights.sum()
+    mean = row_sums(features, rows, weights, parts).sum(axis=0) / total
+    rounding = 4 * np.finfo(np.float64).eps * np.sqrt(total * n) * np.abs(mean)
+    scale = _scale(np.sqrt(_squares(features, rows, weights, mean)), rounding)
+    ridge = np.sqrt(alpha) * scale
+    cut = np.array([0, n]) if offsets is None else offsets
+    sums = np.add.reduceat(weights, cut[:-1])
+
+    def middled(values: Floats) -> Floats:
+        """The values less their mean in each query, or of all."""
+        middle = np.divide(np.add.reduceat(weights * values, cut[:-1]), sums, out=np.zeros_like(sums), where=sums > 0)
+        return np.asarray(values - np.repeat(middle, np.diff(cut)))
 
     def forward(z: Floats) -> Floats:
-        w = scale * z.ravel()
-        return np.concatenate([root * (row_scores(features, rows, w, turns) - mean @ w), ridge * z.ravel()])
+        scores = row_scores(features, rows, scale * z.ravel(), turns)
+        return np.concatenate([root * middled(scores), ridge * z.ravel()])
 
     def backward(r: Floats) -> Floats:
-        own, columns = root * r.ravel()[:n], r.ravel()[n:]
-        sums = row_sums(features, rows, own, parts).sum(axis=0)
-        return np.asarray(scale * (sums - mean * own.sum()) + ridge * columns)
+        left = np.divide(r.ravel()[:n], root, out=np.zeros(n), where=root > 0)
+        own = weights * middled(left)  # the mean is taken away in the metric of the weights, where that is symmetric
+        pulled = row_sums(features, rows, own, parts).sum(axis=0)
+        return np.asarray(scale * pulled + ridge * r.ravel()[n:])
 
     operator = LinearOperator((n + d, d), matvec=forward, rmatvec=backward, dtype=np.float64)
-    right = np.concatenate([residual, np.zeros(d)])
+    right = np.concatenate([root * middled(targets), np.zeros(d)])
     limit = 10 * d
     solution, stopped = lsmr(operator, right, atol=1e-13, btol=1e-13, conlim=0.0, maxiter=limit)[:2]
     if stopped == 7:

@@ -29,12 +29,16 @@ ROUNDS = 4
 
 @dataclass(frozen=True, eq=False)
 class Centred:
-    """The matrix A with the rows root_i (x_i - mean), x_i row rows[i] of the features, never written out whole."""
+    """The matrix A with the rows root_i (x_i - mean), x_i row rows[i] of the features, never written out whole.
+
+    mean (d,); or a mean of each group (g, d), row i belonging to group group[i].
+    """
 
     features: Any
     rows: Ints
     root: Floats
     mean: Floats
+    group: Ints | None = None
 
     def blocks(self, job: int) -> Iterator[tuple[slice, Floats]]:
         """The blocks of one job: which rows, and A there."""
@@ -42,7 +46,8 @@ class Centred:
             part = slice(start, start + ROWS)
             block = self.features[self.rows[part]]
             block = block.toarray() if hasattr(block, "toarray") else block
-            yield part, self.root[part, None] * (block - self.mean)
+            mean = self.mean if self.group is None else self.mean[self.group[part]]
+            yield part, self.root[part, None] * (block - mean)
 
     def reduced(self, reduce: Callable[[Iterator[tuple[slice, Floats]]], Floats]) -> list[Floats]:
         """`reduce` of the blocks of each job, in order. Each job keeps to one thread, of the linear algebra too."""

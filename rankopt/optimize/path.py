@@ -14,7 +14,7 @@ from rankopt.optimize.concave_convex import Judge, Training, train
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.run import Standing
+from rankopt.optimize.run import Standing, closed
 from rankopt.optimize.state import State
 
 __all__ = ["follow"]
@@ -68,7 +68,7 @@ def _with(planes: PlaneSet, state: State, method: Method) -> State:
 
 def begun(state: State, tol: float) -> Standing:
     """Where a run stands that begins with `state`: at its end, if planes and point of the run before prove enough."""
-    over = np.isfinite(state.primal) and state.gap <= tol * abs(state.primal)
+    over = np.isfinite(state.primal) and closed(state, tol)
     return Standing(state).with_best(Stop.GAP) if over else Standing(state)
 
 

@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import State
 
-__all__ = ["STALLED_AFTER", "Passed", "Standing"]
+__all__ = ["NOTHING", "STALLED_AFTER", "Passed", "Standing", "closed"]
 
 Floats = NDArray[np.float64]
+
+NOTHING = 1e-12
+"""A gap of this much or less is rounding: losses are in units of the measure, whose best is about 1."""
 
 STALLED_AFTER = 60
 """Steps without any progress of primal or bound beyond rounding after which a run ends."""
@@ -51,7 +54,7 @@ class Standing:
             moved = not passed or state.primal < passed[-1].primal
             kept = passed if every and moved else passed[:-1] if every else ()
             passed = (*kept, Passed(state.w, state.primal, state.bound))
-        over = Stop.GAP if state.gap <= tol * abs(state.primal) else None
+        over = Stop.GAP if closed(state, tol) else None
         return replace(self, state=state, passed=passed, taken=self.taken + 1, stop=over)
 
     def with_best(self, stop: Stop) -> Standing:
@@ -66,3 +69,8 @@ class Standing:
             return replace(self, round=round, idle=0, least=gap)
         idle = self.idle + 1
         return replace(self, idle=idle, stop=Stop.STALLED if idle >= patience else None)
+
+
+def closed(state: State, tol: float) -> bool:
+    """Whether no more than tol of J can be gained any more, or no more than rounding."""
+    return bool(state.gap <= max(tol * abs(state.primal), NOTHING))

@@ -8,6 +8,7 @@ from typing import Any
 from formulations.tables import member
 
 RANKERS = {
+    "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
     "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
@@ -18,8 +19,9 @@ RANKERS = {
 
 _PARTS = {
     "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
-    "Explanation": "rankopt.rankers.explanation:Explanation",
-    "LinearRanker": "rankopt.rankers.base:LinearRanker",
+    "Explanation": "rankopt.explanations.terms:Explanation",
+    "LinearRanker": "rankopt.rankers.linear:LinearRanker",
+    "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",
 }

@@ -1,8 +1,8 @@
-"""What all linear rankers share: data in, scores out, orders, reasons, files.
+"""What all rankers share: data in, scores out, orders, files. A ranking of a query's documents is their order by
+decreasing score.
 
-    score(x) = coefᵀ x        a ranking of a query's documents is their order by decreasing score
-
-A ranker of its own is a subclass with `__init__` (its options, as scikit-learn wants them) and `_fit`.
+A ranker of its own is a subclass with `__init__` (its options, as scikit-learn wants them), `_fit` and `_scores`; where
+scores are linear `rankopt.rankers.linear` has the latter.
 """
 # mypy: allow-subclassing-any
 # (scikit-learn carries no types: its base class is `Any` to a type checker)
@@ -22,24 +22,23 @@ from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.persistence.values import NOTATION
-from rankopt.rankers.explanation import Explanation
+from rankopt.rankers.explained_mixin import Explained
 from rankopt.rankers.inputs import (
     check_queries_named,
+    in_one,
     read_evaluation,
-    read_features,
     read_queries,
-    read_row,
+    read_rows,
     warn_of_one_query,
 )  # fmt: skip
-from rankopt.rankers.rank_mixin import Shown
 from rankopt.rankers.weights import query_weights, weights_of_rows
-from rankopt.scorers.linear import linear_scores
+from rankopt.rankers.within_query import check_normalize
 
 Floats = NDArray[np.float64]
 
 
-class LinearRanker(Shown, AllOrNothing, BaseEstimator):
-    """Scores documents by `coefᵀ x`; a subclass says in `_fit` how coef is learned.
+class Ranker(Explained, AllOrNothing, BaseEstimator):
+    """Scores documents one by one; a subclass says in `_fit` how that is learned and in `_scores` what it came to.
 
     Everywhere X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. Which rows belong to one query
     is said in one way out of four, in any order of the rows:
@@ -53,26 +52,34 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
     `qid` and the like are requested from scikit-learn's metadata routing by the class, so
     `sklearn.set_config(enable_metadata_routing=True)` is all that a Pipeline needs.
 
-    Fitted: `coef_` (d,) in the units of the given features, `n_queries_`, `n_features_in_`, and `feature_names_in_`
-    where the data named its features.
+    `normalize=` ("zscore", "minmax", "sum", "rank"; see `rankopt.data.normalisation`) makes each feature comparable
+    within its query: in `fit`, on eval_set, and wherever the ranker scores; `predict` then needs the queries of its
+    rows, `explain` the documents of the query.
+
+    Fitted: `n_queries_`, `n_features_in_`, and `feature_names_in_` where the data named its features.
     """
 
-    # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set is not among them on purpose: the
-    # earlier steps of a Pipeline would not transform it, and scikit-learn's error is better than a silent mismatch.
-    __metadata_request__fit: ClassVar = {"qid": True, "group": True, "query_weight": True, "attributes": True}
+    # Row-aligned or keyed by query, so that cross-validation may cut them. eval_set and eval_X are not among them on
+    # purpose: the earlier steps of a Pipeline transform what `transform_input` names and nothing else, and
+    # scikit-learn's error is better than a silent mismatch.
+    __metadata_request__fit: ClassVar = {
+        "qid": True, "group": True, "query_weight": True, "attributes": True,
+        "eval_y": True, "eval_qid": True, "eval_group": True, "eval_attributes": True,
+    }  # fmt: skip
+    __metadata_request__predict: ClassVar = {"qid": True, "group": True}
     # Pipeline.score passes sample_weight to its last step whenever routing is on. Constraints name no rows.
     __metadata_request__score: ClassVar = {
         "qid": True, "group": True, "sample_weight": True, "attributes": True, "constraints": True,
     }  # fmt: skip
 
-    _saved: ClassVar[tuple[str, ...]] = ("coef_", "n_queries_", "n_features_in_", "feature_names_in_")
+    _saved: ClassVar[tuple[str, ...]] = ("n_queries_", "n_features_in_", "feature_names_in_")
     """Fitted attributes that a saved model holds, where they exist. A subclass adds its own."""
 
     _of_the_run: ClassVar[tuple[str, ...]] = ()
     """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
 
     measure: Any
-    coef_: Floats
+    normalize: Any = None
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -90,8 +97,10 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         eval_qid: Any = None,
         eval_group: Any = None,
         eval_attributes: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
     ) -> Self:
-        """Learn `coef_` from the features X and the grades y (N,) of the documents.
+        """Learn from the features X and the grades y (N,) of the documents.
 
         query_weight: one weight a query, a mapping from query id or an array (m,) in order of first appearance.
         attributes: what constraints speak of, one value a row: a data frame, a structured array (cross-validation cuts
@@ -99,26 +108,34 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         eval_set: `(X, y)` or `Queries` of other queries; rankers that choose something choose it there. Its queries are
         named by `eval_qid` or `eval_group` as above. A list of one such is taken too, `eval_set=[(X, y)]` with
         `eval_group=[sizes]`, as LightGBM, XGBoost and PyTerrier pass it; of several data sets it would not be clear
-        which is chosen on (XGBoost takes the last, LightGBM heeds all). Raises DataError for data that cannot be used.
+        which is chosen on (XGBoost takes the last, LightGBM heeds all).
+        eval_X, eval_y: the same apart, `eval_set=(eval_X, eval_y)`, as LightGBM 4.7 takes them too: what a Pipeline
+        with `transform_input=["eval_X"]` can transform. Raises DataError for data that cannot be used.
         A fit that fails leaves the ranker as it was.
         """
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=True)
         warn_of_one_query(X, queries.n_documents, qid, group, stacklevel=4)
         weights = query_weights(queries, query_weight)
         self.n_queries_ = len(queries)
+        eval_set = in_one(eval_set, eval_X, eval_y)
         evaluation = read_evaluation(self, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
         self._fit(queries, weights, evaluation)
         return self
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        """Set `coef_` from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
+        """Learn from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
 
-    def predict(self, X: Any) -> Floats:
-        """The scores (N,) of the documents in the caller's order of rows; the query of a row does not matter."""
-        check_is_fitted(self, "coef_")
-        scores = linear_scores(read_features(self, X, reset=False), self.coef_)
-        return X.to_caller(scores) if isinstance(X, Queries) else scores
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+        """The scores (N,) of the documents in the caller's order of rows.
+
+        The query of a row, named as in `fit`, matters to a ranker with `normalize` alone. Raises DataError where that
+        was fitted on several queries and nothing says which rows belong together.
+        """
+        check_is_fitted(self)
+        features, to_caller = read_rows(self, X, qid=qid, group=group)
+        scores: Floats = to_caller(self._scores(features))
+        return scores
 
     def score(
         self,
@@ -138,25 +155,15 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
         sample_weight: one weight a row, equal inside a query. Raises DataError when the ranker was fitted on several
         queries and nothing says which rows belong together.
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         check_queries_named(self, X, qid, group)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
         return self._mean(queries, weights_of_rows(queries, sample_weight), constraints)
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         """The score: a mean over the queries with weights (m,)."""
-        scores = self._deployment(queries, constraints).places(linear_scores(queries.features, self.coef_))
+        scores = self._deployment(queries, constraints).places(self._scores(queries.features))
         return evaluate(queries, scores, self.measure).mean(weights=weights)
-
-    def explain(self, x: Any, y: Any) -> Explanation:
-        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first."""
-        check_is_fitted(self, "coef_")
-        return self._explained(x, y, self.coef_)
-
-    def _explained(self, x: Any, y: Any, coef: Floats) -> Explanation:
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
-        return Explanation.of(tuple(str(name) for name in names), coef, *rows)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
@@ -166,7 +173,8 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
 
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
-        check_weights(self)
+        check_counts(self)
+        self._check_learned()
         try:
             self._check_params()
         except (RankoptError, TypeError, ValueError, OverflowError) as error:
@@ -174,37 +182,32 @@ class LinearRanker(Shown, AllOrNothing, BaseEstimator):
 
     def _check_params(self) -> None:
         """Raise an error for parameters that a fitted ranker could not be used with."""
+        check_normalize(self.normalize)
         measure = getattr(self, "measure", "nDCG")
         if isinstance(measure, str) and len(measure) > NOTATION:
             raise OptionError(f"the notation of a measure has {len(measure)} characters")
         parse(measure)
         self._admissible()
 
-    def _coef_shape(self) -> tuple[int, ...]:
-        return (self.n_features_in_,)
+    def _check_learned(self) -> None:
+        """Raise ModelError where what `_scores` uses is not what `fit` leaves."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.target_tags.positive_only = True  # grades: 0 is irrelevant, less has no meaning
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = self.normalize in (None, "sum")
         return tags
 
 
-def check_weights(ranker: "LinearRanker") -> None:
-    """Raise ModelError where weights, counts and names are missing, of another type or shape, or not finite."""
-    for name in ("coef_", "n_features_in_", "n_queries_"):
+def check_counts(ranker: Ranker) -> None:
+    """Raise ModelError where counts and names are missing, or of another type or shape."""
+    for name in ("n_features_in_", "n_queries_"):
         if not hasattr(ranker, name):
             raise ModelError(f"{name} is missing.")
-    for name in ("n_features_in_", "n_queries_"):
         if type(getattr(ranker, name)) is not int:
             raise ModelError(f"{name} is not a whole number.")
-    coef, d, shape = ranker.coef_, ranker.n_features_in_, ranker._coef_shape()
-    if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == shape):
-        size = " × ".join(map(str, shape))
-        raise ModelError(f"coef_ is not an array of {size} float64 numbers as n_features_in_ says.")
-    if not np.isfinite(coef).all():
-        raise ModelError("coef_ has a value that is not finite.")
-    names = getattr(ranker, "feature_names_in_", np.empty(d, dtype=object))
+    d = ranker.n_features_in_
+    names = getattr(ranker, "feature_names_in_", np.empty(max(d, 0), dtype=object))
     if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
         raise ModelError(f"feature_names_in_ does not name {d} features.")

@@ -1,14 +1,20 @@
 """What a fit says of how its training ended: a warning where the gap is open, or where nothing beat the start."""
 
 import warnings
+from collections.abc import Callable
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.errors import OptimumAtStart
+from rankopt.errors import BelowStart, OptimumAtStart
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
+from rankopt.optimize.run import NOTHING
 
-__all__ = ["tell"]
+__all__ = ["tell", "tell_below"]
+
+Floats = NDArray[np.float64]
 
 CURES = {
     Stop.ITERATIONS: "raise max_iter or time_limit",
@@ -22,7 +28,7 @@ CURES = {
 def tell(outcome: Training, cures_at_start: str) -> None:
     """Warn of how the run ended, if there is something to warn of; called by a method that `fit` calls."""
     proved = outcome.certificate
-    if proved.at_start and proved.stop is Stop.GAP and outcome.judged is None:
+    if proved.at_start and proved.stop is Stop.GAP and outcome.judged is None and proved.primal > NOTHING:
         warnings.warn(
             f"the optimum is at w0, so the ranker orders as w0 does: {cures_at_start}",
             OptimumAtStart,
@@ -35,4 +41,21 @@ def tell(outcome: Training, cures_at_start: str) -> None:
             "a larger tol",
             ConvergenceWarning,
             stacklevel=6,
+        )
+
+
+def tell_below(values: Callable[[Floats], Floats], w: Floats, start: Floats) -> None:
+    """Warn where the training queries are ordered worse by w than by the start, by more than two standard errors of
+    the mean difference: the bound fell, and the measure with it. values: from w to the measure (m,) of each query."""
+    if np.array_equal(w, start) or not start.any():
+        return
+    before, after = values(start), values(w)
+    lost = (before - after)[~np.isnan(before - after)]
+    if lost.size > 1 and lost.mean() > 2.0 * lost.std(ddof=1) / np.sqrt(lost.size):
+        warnings.warn(
+            f"the measure on the training queries is {after[~np.isnan(after)].mean():.4f}, below the "
+            f"{before[~np.isnan(before)].mean():.4f} of the start w0: raise lam, which keeps the result nearer to w0, "
+            "give an eval_set, which may choose w0 itself, or choose another bound or decay",
+            BelowStart,
+            stacklevel=5,
         )

@@ -1,7 +1,7 @@
 """What a caller may pass to a ranker, read into one `Queries`."""
 
 import warnings
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ from rankopt.data.queries import Queries
 from rankopt.data.values import as_csr, is_sparse, lent
 from rankopt.errors import DataError, ForgottenQueries
 from rankopt.rankers.row_attributes import row_attributes
+from rankopt.rankers.within_query import normalised
 
 QID_COLUMN = "qid"
 """The column of a data frame that names the query of each row; it is never a feature."""
@@ -69,8 +70,8 @@ def read_queries(
 
     X: (N, d) array, CSR, data frame (perhaps with a column `qid`), or a `Queries`, which brings the rest along.
     y: (N,) grades, needed when `labels`. qid: (N,) hashables, in any order. group: sizes of consecutive queries.
-    No way at all means that all rows are one query. attributes: see `row_attributes`. Raises DataError on two ways at
-    once.
+    No way at all means that all rows are one query. attributes: see `row_attributes`. Features come normalised by the
+    ranker's `normalize`. Raises DataError on two ways at once.
     """
     given = {"y": y, "qid": qid, "group": group, "attributes": attributes}
     if isinstance(X, Queries):
@@ -86,7 +87,7 @@ def read_queries(
                 f"{type(ranker).__name__} requires y to be passed, but the target y is None: these Queries have no "
                 "relevance; read them with their grades, or add them by `queries.with_(relevance=...)`."
             )
-        return X
+        return normalised(ranker, X)
     if labels and y is None:
         raise DataError(
             f"{type(ranker).__name__} requires y to be passed, but the target y is None; pass the grades of the rows."
@@ -105,7 +106,22 @@ def read_queries(
     sizes = [features.shape[0]] if ids is None and group is None else group
     names = getattr(ranker, "feature_names_in_", None)
     columns = row_attributes(attributes, features.shape[0])
-    return Queries.from_arrays(lent(features), relevance, qid=ids, group=sizes, attributes=columns, feature_names=names)
+    queries = Queries.from_arrays(
+        lent(features), relevance, qid=ids, group=sizes, attributes=columns, feature_names=names
+    )
+    return normalised(ranker, queries)
+
+
+def read_rows(ranker: Any, X: Any, *, qid: Any, group: Any) -> tuple[Any, Callable[[Any], Any]]:
+    """Features (N, d) to be scored, and what puts their scores into the caller's order of rows.
+
+    The query of a row matters to a ranker with `normalize` alone: `qid` or `group` names it, as in `read_queries`.
+    """
+    if ranker.normalize is None:
+        return read_features(ranker, X, reset=False), X.to_caller if isinstance(X, Queries) else np.asarray
+    check_queries_named(ranker, X, qid, group)
+    queries = read_queries(ranker, X, None, qid=qid, group=group, reset=False, labels=False)
+    return queries.features, queries.to_caller
 
 
 def warn_of_one_query(X: Any, rows: int, qid: Any, group: Any, stacklevel: int = 3) -> None:
@@ -162,6 +178,18 @@ def read_evaluation(ranker: Fitted, eval_set: Any, **ways: Any) -> Queries | Non
     if ranker.n_queries_ > 1 and ways["qid"] is None and ways["group"] is None and column is None:
         raise DataError("eval_set has no query ids, but the training data has several queries; pass eval_qid=.")
     return read_queries(ranker, *eval_set, **ways, reset=False)
+
+
+def in_one(eval_set: Any, X: Any, y: Any) -> Any:
+    """`eval_set`, or `(eval_X, eval_y)` in its place; DataError where both are given, or one of the two alone."""
+    if X is None and y is None:
+        return eval_set
+    if eval_set is not None:
+        raise DataError("eval_set and eval_X say the same thing; pass one of them.")
+    if X is None or (y is None and not isinstance(X, Queries)):
+        lacking, given = ("eval_X", "eval_y") if X is None else ("eval_y", "eval_X")
+        raise DataError(f"{lacking} is missing beside {given}; pass both.")
+    return X if y is None else (X, y)
 
 
 def _only(eval_set: list[Any], ways: dict[str, Any]) -> tuple[Any, dict[str, Any]]:

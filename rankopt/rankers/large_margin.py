@@ -80,6 +80,8 @@ class LargeMarginRanker(OptimizedRanker):
             admissible order, ties falling by the score at w0, or the mean of those that exchange documents which
             nothing tells apart; argmax="exact" means the cheapest exact way for the set.
             Where the set's program is not integral, the proven gap may stay open.
+        normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank". Where raw
+            scales differ from query to query, it is worth more than any other option.
         penalty: "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], which leaves features out: most
             weights are exactly 0 (`selected_`, `get_support()`). It pulls to 0, and w0 says only where training starts
             (of the nonconvex bounds: which critical point is found; an eval_set does not choose it), so `w0_` is 0.
@@ -104,7 +106,7 @@ class LargeMarginRanker(OptimizedRanker):
         method: Any = "bundle",
         argmax: Any = "exact",
         master: Any = "auto",
-        lam: float | None = 0.1,
+        lam: float | str | None = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -117,6 +119,7 @@ class LargeMarginRanker(OptimizedRanker):
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
+        normalize: str | None = None,
         penalty: str = "l2",
     ) -> None:
         self.measure = measure
@@ -140,6 +143,7 @@ class LargeMarginRanker(OptimizedRanker):
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.constraints = constraints
+        self.normalize = normalize
         self.penalty = penalty
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
@@ -193,8 +197,11 @@ class LargeMarginRanker(OptimizedRanker):
             )
         return bound_named(self.bound)
 
+    def _trained_bound(self) -> Bound:
+        return self._bound()
+
     def _start(self) -> Any:
-        return ("zeros" if self._bound().convex else "regression") if self.w0 is None else self.w0
+        return ("zeros" if self._bound().convex else "ridge") if self.w0 is None else self.w0
 
     def _argmax(self) -> Solver:
         solver = named("exact") if self.argmax == "auto" else self._solver()

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 from rankopt.losses import loss_named
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.risk.sharding import shards
+from rankopt.risk.sharding import shards_of_grades
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from rankopt.risk.shard import Shard
 
 __all__ = ["LossRanker"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class LossRanker(OptimizedRanker):
@@ -35,7 +39,7 @@ class LossRanker(OptimizedRanker):
         w0: "zeros" (default), "regression" (least squares on the gains of the measure), or an array (d,).
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, random_state, warm_start, callbacks,
-            checkpoint, verbose, penalty: as in `LargeMarginRanker`.
+            checkpoint, verbose, normalize, penalty: as in `LargeMarginRanker`.
 
     Fitted: `coef_`, `certificate_` (global where the loss is convex, else stationary), `history_`, `n_iter_`, `w0_`,
     `lam_`; with eval_set `eval_score_`.
@@ -49,7 +53,7 @@ class LossRanker(OptimizedRanker):
         w0: Any = "zeros",
         method: Any = "bundle",
         master: Any = "auto",
-        lam: float | None = 1e-2,
+        lam: float | str | None = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -62,6 +66,7 @@ class LossRanker(OptimizedRanker):
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
+        normalize: str | None = None,
         penalty: str = "l2",
     ) -> None:
         self.loss = loss
@@ -82,6 +87,7 @@ class LossRanker(OptimizedRanker):
         self.checkpoint = checkpoint
         self.verbose = verbose
         self.constraints = constraints
+        self.normalize = normalize
         self.penalty = penalty
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
@@ -89,18 +95,15 @@ class LossRanker(OptimizedRanker):
         factory = loss_named(self.loss)
         factory = factory.of_measure(measure) if hasattr(factory, "of_measure") else factory
 
-        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            grades, starts = queries.graded, queries.offsets[:-1]
-            useful = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
-            queries = queries.learnable(useful, "have different grades")
-            loss = factory(queries.graded, queries.offsets)
+        def made(relevance: Floats, offsets: Ints) -> Loss:
+            loss = factory(relevance, offsets)
             if not hasattr(loss, "majorant"):
                 raise OptionError(
                     f"loss = {self.loss!r} made a {type(loss).__name__}, which is no Loss; see check_loss"
                 )
-            return queries, loss
+            return loss
 
-        return shards(queries, build)
+        return shards_of_grades(queries, made)
 
     def _start(self) -> Any:
         return self.w0

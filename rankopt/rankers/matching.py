@@ -13,13 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.explanations.terms import Explanation
 from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
-from rankopt.rankers.explanation import Explanation
-from rankopt.rankers.inputs import documents_of, read_features, read_queries
+from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.regression import least_squares
+from rankopt.rankers.regrets import Judged, as_arranged
+from rankopt.rankers.slot_starts import SLOT_STARTS
 from rankopt.rankers.slots import benefit, matching_solver, reached, slot_weights
 from rankopt.risk.shard import Shard
 from rankopt.risk.sharding import shards
@@ -53,7 +54,7 @@ class MatchingRanker(OptimizedRanker):
             convex bound and regression for the others.
         argmax: the solver of the matchings, "auto" or any of `formulations.solvers`.
         method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, warm_start, callbacks, checkpoint,
-            verbose: as in `LargeMarginRanker`.
+            verbose, normalize: as in `LargeMarginRanker`.
 
     `score` is the mean part of the best benefit that the matchings by score earn, over the queries where a document
     belongs in some slot.
@@ -63,7 +64,11 @@ class MatchingRanker(OptimizedRanker):
 
     _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "slot_weight_")
 
+    _starts: ClassVar[dict[str, Callable[..., Floats]]] = SLOT_STARTS
+
     _cures: ClassVar[str] = "try a smaller lam or bound='nonconvex'"
+
+    _unlimited: ClassVar[str] = "slots are matched, not ranked, and nothing limits them"
 
     slot_weight_: Floats
 
@@ -77,7 +82,7 @@ class MatchingRanker(OptimizedRanker):
         method: Any = "bundle",
         argmax: Any = "auto",
         master: Any = "auto",
-        lam: float | None = 1e-2,
+        lam: float | str | None = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -88,6 +93,7 @@ class MatchingRanker(OptimizedRanker):
         callbacks: Sequence[Callable[..., bool | None]] = (),
         checkpoint: Any = None,
         verbose: int = 0,
+        normalize: str | None = None,
     ) -> None:
         self.slots = slots
         self.slot_weight = slot_weight
@@ -107,6 +113,7 @@ class MatchingRanker(OptimizedRanker):
         self.callbacks = callbacks
         self.checkpoint = checkpoint
         self.verbose = verbose
+        self.normalize = normalize
 
     def _before(self, queries: Queries) -> None:
         self.slot_weight_ = slot_weights(self.slots, self.slot_weight, queries)
@@ -127,12 +134,6 @@ class MatchingRanker(OptimizedRanker):
     def _start(self) -> Any:
         return ("zeros" if bound_named(self.bound).convex else "regression") if self.w0 is None else self.w0
 
-    def _regression(self, queries: Arrangement) -> Floats:
-        weights = np.repeat(queries.weights, np.diff(queries.offsets))
-        belongs = benefit(queries, slot_weights(self.slots, self.slot_weight, queries)) > 0
-        targets = belongs.T.astype(np.float64)
-        return np.stack([least_squares(queries.features, own, weights, 0.0, queries.rows) for own in targets])
-
     def _shape(self, queries: Arrangement) -> tuple[int, ...]:
         return (slot_weights(self.slots, self.slot_weight, queries).size, queries.n_features)
 
@@ -141,20 +142,20 @@ class MatchingRanker(OptimizedRanker):
         self.coef_ = self.coef_.reshape(self.slot_weight_.size, -1)
         self.w0_ = self.w0_.reshape(self.coef_.shape)
 
-    def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
-        worth = benefit(evaluation, self.slot_weight_)
+    def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
+        worth = benefit(queries, self.slot_weight_)
 
-        def judged(w: Floats) -> float:
-            placed = self._matchings(evaluation, w.reshape(self.slot_weight_.size, -1))
-            return float(np.nanmean(reached(evaluation, worth, placed)))
+        def values(w: Floats) -> Floats:
+            return reached(queries, worth, self._matchings(queries, w.reshape(self.slot_weight_.size, -1)))
 
-        return judged
+        return values
 
-    def predict(self, X: Any) -> Floats:
-        """The scores (N, k) of the documents for the slots, in the caller's order of rows."""
+    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+        """The scores (N, k) of the documents for the slots, in the caller's order of rows; qid and group as there."""
         check_is_fitted(self, "coef_")
-        scores = slot_scores(read_features(self, X, reset=False), self.coef_)
-        return X.to_caller(scores) if isinstance(X, Queries) else scores
+        features, to_caller = read_rows(self, X, qid=qid, group=group)
+        scores: Floats = to_caller(slot_scores(features, self.coef_))
+        return scores
 
     def _mean(self, queries: Queries, weights: Floats, constraints: Any) -> float:
         self._admissible(constraints)
@@ -186,12 +187,26 @@ class MatchingRanker(OptimizedRanker):
             ranked[queries.query_ids[q]] = own[np.where(placed == EMPTY, own.size - 1, placed)][:k]
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
 
-    def explain(self, x: Any, y: Any, slot: int = 1) -> Explanation:
+    def explain(self, x: Any, y: Any, slot: int = 1, *, among: Any = None) -> Explanation:
         """Why document x (d,) scores above document y (d,) for a slot, counted from 1: the terms, largest first."""
         check_is_fitted(self, "coef_")
         if not 1 <= slot <= self.coef_.shape[0]:
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
-        return self._explained(x, y, self.coef_[slot - 1])
+        return self._explained(x, y, self.coef_[slot - 1], among)
+
+    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any) -> Judged:
+        """Regret in units of the benefit: what the matching by score earns less than the best one."""
+        self._admissible(constraints)
+        if measure is not None or decay is not None:
+            raise OptionError("measure and decay say nothing of slots, whose weights are slot_weight_; leave them out")
+        arranged = as_arranged(queries)
+        worth = benefit(queries, self.slot_weight_)
+        chosen, argmax = SlotArgmax.of(arranged, worth, matching_solver(self.argmax))
+        place = {query: number for number, query in enumerate(queries.query_ids)}
+        reach = reached(queries, worth, self._matchings(queries, self.coef_))
+        lost = np.maximum(argmax.best * (1.0 - reach[[place[query] for query in chosen.query_ids]]), 0.0)
+        scores = slot_scores(queries.features, self.coef_)[chosen.rows]
+        return Judged(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
 
     def _matchings(self, queries: Queries, coef: Floats) -> list[NDArray[np.int64]]:
         """The matching with the largest score of each query: the document in each slot, counted within the query."""

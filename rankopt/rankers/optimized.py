@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from inspect import signature
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -23,21 +23,22 @@ from rankopt.measures.positional import Positional
 from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.concave_convex import Training, train
-from rankopt.optimize.history import History, Step
+from rankopt.optimize.history import History
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.run import Standing
-from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.persistence.identity import identity
-from rankopt.rankers.base import LinearRanker
-from rankopt.rankers.ending import tell
+from rankopt.optimize.sparse_objective import largest
+from rankopt.rankers.cross_validation import chosen_factor
+from rankopt.rankers.ending import tell, tell_below
 from rankopt.rankers.in_range import in_range
+from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
 from rankopt.rankers.penalty import penalised
 from rankopt.rankers.progress import shown
-from rankopt.rankers.regression import least_squares
+from rankopt.rankers.resumed import Resumed
+from rankopt.rankers.scale import natural_lam
 from rankopt.rankers.selection import Selecting
+from rankopt.rankers.starts import STARTS, start_named
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import linear_scores
@@ -50,11 +51,11 @@ __all__ = ["OptimizedRanker"]
 Floats = NDArray[np.float64]
 
 
-SLOPES = "slopes of equal documents"
-"""A part of what a checkpoint is of: references under a set, and of slots, changed when these slopes were shared."""
+LEFT_IN = 0.03
+"""What lam="scale" is under penalty="l1", as part of the λ at which no feature is left in."""
 
 
-class OptimizedRanker(Pathed, Selecting, LinearRanker):
+class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
 
     A subclass has the parameters read here and says in `_shards` which loss it minimises.
@@ -65,6 +66,9 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
+    _starts: ClassVar[dict[str, Callable[..., Floats]]] = STARTS
+    """What w0 may be by name."""
+
     _cures: ClassVar[str] = "try a smaller lam"
     """What helps where the optimum is at w₀."""
 
@@ -73,7 +77,7 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
     method: Any
     master: Any
     engine: Any
-    lam: float | None
+    lam: float | str | None
     C: float | None
     tol: float
     max_iter: int
@@ -106,8 +110,13 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
             admissible.check(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
-        lam, w0, small = self._lam(risk.weights.size), self._w0(arranged), is_small(arranged.offsets)
-        return self._penalised().begun_at(risk, lam, w0, self._master(), small)
+        lam, w0, small = self._lam(arranged, risk.weights.size), self._w0(arranged), is_small(arranged.offsets)
+        objective = self._penalised().begun_at(risk, lam, w0, self._master(), small)
+        if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
+            objective = replace(objective, lam=LEFT_IN * largest(objective) or 1.0)
+        if self.lam == "auto":
+            objective = replace(objective, lam=objective.lam * chosen_factor(self, queries, weights))
+        return objective
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         if queries.n_documents < 2:
@@ -116,6 +125,7 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
+        tell_below(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the best weights so far")
 
@@ -140,34 +150,6 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
             judge = None if evaluation is None else self._judge(evaluation)
             keep = None if kept is None else kept.keep
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
-
-    def _checkpoint(self) -> Checkpoint | None:
-        """What keeps the run, if anything does."""
-        return self.checkpoint if isinstance(self.checkpoint, Checkpoint | None) else Checkpoint(self.checkpoint)
-
-    def _begun(
-        self, kept: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
-    ) -> tuple[Standing | None, Sequence[Step]]:
-        """Where an earlier run of the same problem stands, and its steps."""
-        if kept is None:
-            return None, ()
-        admissible = self._admissible()
-        names = () if admissible is None else admissible.attributes
-        matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
-        of_run = identity(type(self).__name__, matters, queries, names, weights, start, judged)
-        defaults = self._defaults()
-        if self._planes_stayed():
-            defaults.add(SLOPES)
-        return kept.opened({**of_run, SLOPES: "shared"}, defaults)
-
-    def _planes_stayed(self) -> bool:
-        """Whether planes of before equal documents shared their slopes still lie below the loss."""
-        return True
-
-    def _defaults(self) -> set[str]:
-        """The parameters that have their default."""
-        given = signature(type(self)).parameters.values()
-        return {one.name for one in given if repr(getattr(self, one.name)) == repr(one.default)}
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         self.coef_ = outcome.w
@@ -197,22 +179,21 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
         return solver
 
-    def _lam(self, queries: int) -> float:
+    def _lam(self, queries: Arrangement, count: int) -> float:
+        """λ of so many queries with something to order."""
         if (self.lam is None) == (self.C is None):
             raise OptionError("exactly one of lam and C says how strong the regulariser is; set the other to None")
+        if isinstance(self.lam, str):
+            return natural_lam(queries, count)
         given = self.lam if self.C is None else self.C
         if given is None or not (np.isfinite(given) and given > 0):
             raise OptionError(f"lam = {self.lam}, C = {self.C}: the regulariser needs a positive finite weight")
-        return float(given) if self.C is None else 1.0 / (float(given) * queries)
+        return float(given) if self.C is None else 1.0 / (float(given) * count)
 
     def _w0(self, queries: Arrangement) -> Floats:
         start, shape = self._start(), self._shape(queries)
-        if isinstance(start, str) and start == "zeros":
-            return np.zeros(shape).ravel()
-        if isinstance(start, str) and start == "regression":
-            return self._regression(queries).ravel()
         if isinstance(start, str):
-            raise OptionError(f"w0 = {start!r} is unknown; use 'zeros', 'regression' or an array")
+            return np.asarray(start_named(start, self._starts)(self, queries)).ravel()
         w0 = as_numbers("w0", start)
         if w0.shape != shape or not np.isfinite(w0).all():
             size = " × ".join(map(str, shape))
@@ -223,15 +204,12 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
         """The shape of coef_."""
         return (queries.n_features,)
 
-    def _regression(self, queries: Arrangement) -> Floats:
-        """Least squares on the gains."""
-        weights = np.repeat(queries.weights, np.diff(queries.offsets))
-        return least_squares(queries.features, self._gains(queries), weights, 0.0, queries.rows)
-
     def _gains(self, queries: Arrangement) -> Floats:
         measure = parse(self.measure)
         if not isinstance(measure, Positional):
-            raise OptionError(f"w0 = 'regression' needs gains, and {measure} has none; use 'zeros' or an array")
+            raise OptionError(
+                f"w0 = 'regression' needs gains, and {measure} has none; use 'ridge', 'ranksvm', 'zeros' or an array"
+            )
         return np.asarray(measure.gain(np.asarray(queries.relevance), queries.offsets))
 
     def _check_loaded(self) -> None:
@@ -252,12 +230,17 @@ class OptimizedRanker(Pathed, Selecting, LinearRanker):
 
     def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
         """The measure on the evaluation queries, as `score` computes it."""
+        values = self._values(evaluation)
+        return lambda w: float(np.nanmean(values(w)))
+
+    def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
+        """The measure (m,) of each query, or the mean of several, NaN where it is not defined, as a function of w."""
         from rankopt.evaluation.evaluation import evaluate
 
-        deployment = self._deployment(evaluation)
+        deployment, wanted = self._deployment(queries), [self.measure] if measures is None else list(measures)
 
-        def judged(w: Floats) -> float:
-            scores = deployment.places(linear_scores(evaluation.features, w))
-            return evaluate(evaluation, scores, self.measure).mean()
+        def values(w: Floats) -> Floats:
+            scores = deployment.places(linear_scores(queries.features, w))
+            return np.asarray(evaluate(queries, scores, wanted).values.mean(axis=0))
 
-        return judged
+        return values

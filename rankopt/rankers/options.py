@@ -10,9 +10,12 @@ from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 
-__all__ = ["as_numbers", "check_options", "number"]
+__all__ = ["STRENGTHS", "as_numbers", "check_options", "number"]
 
 Floats = NDArray[np.float64]
+
+STRENGTHS = ("scale", "auto")
+"""What lam may be by name: the natural one of the data, and the one that cross-validation chooses."""
 
 
 def check_options(
@@ -28,7 +31,16 @@ def check_options(
     **_others: Any,
 ) -> None:
     """Raise OptionError for a value that cannot work; the parameters of a ranker that are not named are its own."""
-    given = {"lam": lam, "C": C, "tol": tol, "max_iter": max_iter, "time_limit": time_limit, "n_jobs": n_jobs}
+    if isinstance(lam, str) and lam not in STRENGTHS:
+        raise OptionError(f"lam = {lam!r} is no weight; give a positive number, or {' or '.join(map(repr, STRENGTHS))}")
+    given = {
+        "lam": 1.0 if isinstance(lam, str) else lam,
+        "C": C,
+        "tol": tol,
+        "max_iter": max_iter,
+        "time_limit": time_limit,
+        "n_jobs": n_jobs,
+    }
     for name, value in given.items():
         optional = name in ("lam", "C", "time_limit", "n_jobs")
         if math.isnan(number(value)) and not (value is None and optional):

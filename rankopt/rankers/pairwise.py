@@ -29,7 +29,7 @@ class PairwiseRanker(LossRanker):
         w0: Any = "zeros",
         method: Any = "bundle",
         master: Any = "auto",
-        lam: float | None = 1e-2,
+        lam: float | str | None = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
@@ -42,11 +42,13 @@ class PairwiseRanker(LossRanker):
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
+        normalize: str | None = None,
         penalty: str = "l2",
     ) -> None:
         super().__init__(
             "pairwise", measure, w0=w0, method=method, master=master, lam=lam, C=C, tol=tol, max_iter=max_iter,
             time_limit=time_limit, engine=engine, n_jobs=n_jobs, random_state=random_state, warm_start=warm_start,
             callbacks=callbacks, checkpoint=checkpoint, verbose=verbose, constraints=constraints,
+            normalize=normalize,
             penalty=penalty,
         )  # fmt: skip

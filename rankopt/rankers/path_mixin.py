@@ -19,7 +19,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
 from rankopt.optimize.path import follow
 from rankopt.optimize.sparse_objective import SparseObjective, largest
-from rankopt.rankers.inputs import read_evaluation, read_queries, warn_of_one_query
+from rankopt.rankers.inputs import in_one, read_evaluation, read_queries, warn_of_one_query
 from rankopt.rankers.progress import shown
 from rankopt.rankers.weights import query_weights
 
@@ -85,6 +85,8 @@ class Pathed:
         eval_qid: Any = None,
         eval_group: Any = None,
         eval_attributes: Any = None,
+        eval_X: Any = None,
+        eval_y: Any = None,
         each: Callable[[Any], None] | None = None,
     ) -> Path:
         """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and so
@@ -111,10 +113,13 @@ class Pathed:
         warn_of_one_query(X, queries.n_documents, qid, group)
         weights = query_weights(queries, query_weight)
         ranker.n_queries_ = len(queries)
+        eval_set = in_one(eval_set, eval_X, eval_y)
         evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
         models: list[Any] = []
         for choice in choices:
-            one = copy(ranker).set_params(**choice) if wanted is None else _at(ranker, wanted[0], choice)
+            one = copy(ranker).set_params(**choice)
+            if lams is not None:  # its own λ is not asked for
+                one = _at(ranker, 1.0 if wanted is None else wanted[0], choice)
             one._before(queries)
             objective = one.objective(queries, weights)
             values: Sequence[float] = (objective.lam,) if wanted is None else wanted

@@ -12,15 +12,13 @@ from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.rankers.deployment import Deployment
 from rankopt.rankers.inputs import documents_of, read_queries
-from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 
 
 class Shown:
-    """`rank` of a ranker with weights `coef_`, and how it comes to its rankings."""
+    """`rank` of a ranker that scores documents, and how it comes to its rankings."""
 
-    coef_: Floats
     n_queries_: int
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
@@ -43,12 +41,12 @@ class Shown:
         decreasing, else 1 / log2(i + 1); where rules only limit nested or disjoint sets of documents, as in Π(B, k),
         one greedy pass by score finds it [ORM, section 7.1].
         """
-        check_is_fitted(self, "coef_")
+        check_is_fitted(self)
         if k is not None and k < 1:
             raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         documents = documents_of(queries)
-        shown = self._deployment(queries, constraints).orders(linear_scores(queries.features, self.coef_))
+        shown = self._deployment(queries, constraints).orders(self._scores(queries.features))
         ranked = {
             query: documents[start:stop][order[:k]]
             for query, start, stop, order in zip(
@@ -56,6 +54,10 @@ class Shown:
             )
         }
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
+
+    def _scores(self, features: Any) -> Floats:
+        """The scores (N,) of documents with these features (N, d), as `read_features` gives them."""
+        raise NotImplementedError(f"{type(self).__name__} cannot score because it has no `_scores`; write one.")
 
     def _admissible(self, given: Any = None) -> Admissible | None:
         """The constraints that hold: those given, else the ranker's own. Raises OptionError for another type."""

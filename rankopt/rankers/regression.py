@@ -1,6 +1,7 @@
-"""Least squares on the gains: the baseline of [ORM, section 6.1], and the start w₀ of the nonconvex bounds."""
+"""Least squares on grades or gains: the baseline of [ORM, section 6.1], and a start w₀ of the nonconvex bounds."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,46 +10,95 @@ from rankopt.data.arrangement import Arrangement
 from rankopt.data.canonical import canonical
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
+from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
+from rankopt.optimize.column_units import column_units, in_units
 from rankopt.optimize.least_squares import least_squares
-from rankopt.rankers.base import LinearRanker
+from rankopt.optimize.ridge import Ridges
+from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import number
+from rankopt.scorers.linear import linear_scores
 
 __all__ = ["RegressionRanker", "least_squares"]
 
 Floats = NDArray[np.float64]
 
 TARGETS = ("gain", "grade")
+INTERCEPTS = ("query", "all")
 
 
 class RegressionRanker(LinearRanker):
-    """Least squares: min over w and β of `Σ_q v_q Σ_{j in q} (t_j - wᵀx_j - β)² + α ‖w‖²`.
+    """Least squares: min over w and β of `Σ_q v_q Σ_{j in q} (t_j - wᵀx_j - β_q)² + α ‖w‖²`.
 
     v_q is the weight of the query (as given, 1 by default), t_j the target of the document. β orders nothing and is
     dropped. Where the solution is not unique, the one of least norm is taken, each feature measured in units of its own
     deviation, so weights do not depend on the order of features and constant features get weight 0.
 
-    alpha: α >= 0, the ridge, in the units of `sklearn.linear_model.Ridge`.
-    target: `"gain"`, the gain b(y)_j of `measure` (for nDCG divided by the best DCG of the query), or `"grade"`, the
-    relevance y_j itself as in [ORM, section 6.1]; measures without gains (AP, ERR) leave only the latter.
+    alpha: α >= 0, the ridge, in the units of `sklearn.linear_model.Ridge`; or `"auto"`: of ridges α and α σ_j², σ_j²
+        the variance of feature j inside queries, over twelve powers of ten, the one whose squared error on whole
+        queries that were left out is least (five folds; a pass over the data serves all), or the one that orders an
+        eval_set best by `measure`. The second kind is the same at every scale of the features.
+    target: `"grade"`, the relevance y_j itself as in [ORM, section 6.1], or `"gain"`, the gain b(y)_j of `measure` (for
+        nDCG divided by the best DCG of the query); measures without gains (AP, ERR) leave only the former.
+    intercept: `"query"`, a β for each query, so that only differences inside queries are fitted, as a ranking asks; or
+        `"all"`, one β as in [ORM].
     measure: what `score` means, and the gains; a measure of `rankopt.measures` or its notation.
+    normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank".
+
+    Fitted besides what all rankers have: `alpha_` (d,), the ridge of each feature; with an eval_set that chose it
+    `eval_score_`.
     """
 
-    def __init__(self, alpha: float = 0.0, *, target: str = "gain", measure: Any = "nDCG@10") -> None:
+    _saved: ClassVar[tuple[str, ...]] = (*LinearRanker._saved, "alpha_", "eval_score_")
+
+    alpha_: Floats
+    eval_score_: float
+
+    def __init__(
+        self,
+        alpha: float | str = "auto",
+        *,
+        target: str = "grade",
+        intercept: str = "query",
+        measure: Any = "nDCG@10",
+        normalize: str | None = None,
+    ) -> None:
         self.alpha = alpha
         self.target = target
+        self.intercept = intercept
         self.measure = measure
+        self.normalize = normalize
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
-        if evaluation is not None:
-            raise OptionError("RegressionRanker cannot use eval_set because it chooses nothing; leave it out.")
-        if not 0 <= number(self.alpha) < np.inf:
-            raise OptionError(f"alpha = {self.alpha!r} is not a ridge; it must be finite and >= 0.")
+        chosen = isinstance(self.alpha, str)
+        if evaluation is not None and not chosen:
+            raise OptionError("RegressionRanker cannot use eval_set because alpha is given; leave it out.")
+        if self.alpha != "auto" if chosen else not 0 <= number(self.alpha) < np.inf:
+            raise OptionError(f"alpha = {self.alpha!r} is not a ridge; it must be finite and >= 0, or 'auto'.")
+        if self.intercept not in INTERCEPTS:
+            raise OptionError(f"intercept = {self.intercept!r} is unknown; it is one of {', '.join(INTERCEPTS)}.")
+        if hasattr(self, "eval_score_"):
+            del self.eval_score_
+        parse(self.measure)  # a slip in what it is judged by is an error before training
         arranged = canonical(queries, weights)
-        rows = np.repeat(arranged.weights, np.diff(arranged.offsets))
-        targets = self._targets(arranged)
-        self.coef_ = least_squares(arranged.features, targets, rows, float(self.alpha), arranged.rows)
+        targets, rows = self._targets(arranged), row_weights(arranged)
+        judge = None if evaluation is None else self._judge(evaluation)
+        features, units = in_range(arranged.features) if chosen else (arranged.features, np.ones(arranged.n_features))
+        if chosen:
+            ridges = Ridges.of(features, targets, rows, arranged.rows, arranged.offsets)
+            alpha = ridges.cross_validated() if judge is None else best_judged(ridges, units, judge)
+        else:
+            alpha = np.full(arranged.n_features, float(self.alpha))
+        offsets = arranged.offsets if self.intercept == "query" else None
+        self.coef_ = units * least_squares(features, targets, rows, alpha, arranged.rows, offsets)
+        with np.errstate(over="ignore"):
+            self.alpha_ = np.minimum(alpha / units / units, np.finfo(np.float64).max)
+        if judge is not None:
+            self.eval_score_ = judge(self.coef_)
+
+    def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
+        return lambda w: evaluate(evaluation, linear_scores(evaluation.features, w), self.measure).mean()
 
     def _targets(self, queries: Arrangement) -> Floats:
         if self.target not in TARGETS:
@@ -60,3 +110,28 @@ class RegressionRanker(LinearRanker):
         if not isinstance(measure, Positional):
             raise OptionError(f"{measure} has no gains to regress on because it is not positional; use target='grade'.")
         return np.asarray(measure.gain(relevance, queries.offsets))
+
+
+def row_weights(queries: Arrangement) -> Floats:
+    """(N,) the weight of each document: that of its query."""
+    return np.repeat(queries.weights, np.diff(queries.offsets))
+
+
+def in_range(features: Any) -> tuple[Any, Floats]:
+    """The features with columns whose squares would leave double precision in units of their own, and the units."""
+    units = column_units(features)
+    return (features, np.ones(features.shape[1])) if units is None else (in_units(features, units), units)
+
+
+def best_judged(ridges: Ridges, units: Floats, judge: Callable[[Floats], float]) -> Floats:
+    """The ridge whose weights are judged best; of equals the largest of a kind."""
+    judged = np.array([judge(units * w) for w in ridges.weights])
+    return np.asarray(ridges.penalties[np.flatnonzero(judged == judged.max())[-1]])
+
+
+def cross_validated_ridge(queries: Arrangement) -> Floats:
+    """The weights (d,) of `RegressionRanker()` on these queries."""
+    (features, units), weights = in_range(queries.features), row_weights(queries)
+    grades = np.asarray(queries.graded, dtype=np.float64)
+    alpha = Ridges.of(features, grades, weights, queries.rows, queries.offsets).cross_validated()
+    return units * least_squares(features, grades, weights, alpha, queries.rows, queries.offsets)

@@ -20,12 +20,13 @@ def section(heading: str, *parts: object) -> Html:
     return element("section", element("h2", heading), *body)
 
 
-def page(title: str, lead: str, *sections: Html, made_by: str = "") -> str:
+def page(title: str, lead: str, *sections: Html, finding: str = "", made_by: str = "") -> str:
     """The whole document.
 
     Args:
-        title: what the page is about; lead: one or two sentences under it.
+        title: what the page is about; lead: one or two sentences that say what is shown.
         sections: what `section` returns.
+        finding: what was found and what to do, computed from the numbers below; it stands first, under the title.
         made_by: the command that made it, printed at the foot.
     """
     foot = [f"rankopt {version('rankopt')}", *([", made by ", element("code", made_by)] if made_by else [])]
@@ -37,9 +38,10 @@ def page(title: str, lead: str, *sections: Html, made_by: str = "") -> str:
         element("title", title),
         element("style", Html(rules() + _own("page.css"))),
     )
+    found = [element("p", finding, class_="finding")] if finding else []
     body = element(
         "body",
-        element("header", element("h1", title), element("p", lead)),
+        element("header", element("h1", title), *found, element("p", lead)),
         element("main", *sections),
         element("footer", element("p", *foot)),
         element("script", Html(_own("sorting.js"))),

@@ -13,7 +13,7 @@ from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import Linear
 from rankopt.scorers.scorer import Scorer
 
-__all__ = ["SHARD_ROWS", "Build", "shards"]
+__all__ = ["SHARD_ROWS", "Build", "shards", "shards_of_grades"]
 
 Ints = NDArray[np.int64]
 
@@ -49,6 +49,19 @@ def shards(
             )
         )
     return tuple(found)
+
+
+def shards_of_grades(queries: Arrangement, factory: Callable[[NDArray[np.float64], Ints], Loss]) -> tuple[Shard, ...]:
+    """The queries that have documents of different grades, in shards, with the loss that `factory` makes of relevance
+    and offsets. Raises DataError where there are none."""
+
+    def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
+        grades, starts = queries.graded, queries.offsets[:-1]
+        useful = np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts)
+        queries = queries.learnable(useful, "have different grades")
+        return queries, factory(queries.graded, queries.offsets)
+
+    return shards(queries, build)
 
 
 def cut(offsets: Ints, rows: int | None = None) -> list[tuple[int, int]]:

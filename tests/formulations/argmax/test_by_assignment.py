@@ -13,6 +13,7 @@ from formulations.solvers.exact import Exact
 WEIGHTS = {
     "power": lambda n: np.arange(1.0, n + 1) ** -0.5,
     "log": lambda n: 1.0 / np.log2(np.arange(n) + 2.0),
+    "halved": lambda n: 2.0 ** (-np.arange(n) / 4),
     "cut": lambda n: np.where(np.arange(n) < 3, 1.0 / np.arange(1.0, n + 1), 0.0),
     "level": lambda n: np.full(n, 0.5),
     "negative": lambda n: -np.arange(n) / n,
@@ -59,7 +60,7 @@ def test_the_compiled_ways_find_the_same_values(decay):
 def test_queries_that_merging_leaves_open_may_go_to_scipy(monkeypatch):
     random = np.random.default_rng(3)
     n, offsets = 40 * 20, np.arange(0, 801, 40)
-    gain, weights = random.integers(0, 8, n) / 8.0, {"decay": WEIGHTS["power"], "discount": WEIGHTS["cut"]}
+    gain, weights = random.integers(0, 8, n) / 8.0, {"decay": WEIGHTS["power"], "discount": WEIGHTS["halved"]}
     problems = ranking(gain + random.normal(size=n) / 4, gain, offsets=offsets, **weights)
     compiled = solve_batch(problems, Exact(compiled=True))
     monkeypatch.setattr(batch_module, "FEW_OPEN", 32)

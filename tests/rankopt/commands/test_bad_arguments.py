@@ -22,6 +22,7 @@ GOOD = {
     "predict": ["m", "t.txt", "--output", "new"],
     "rank": ["m", "t.txt", "--k", "2", "--attributes", "a.csv", "--output", "new"],
     "evaluate": ["t.txt", "--model", "m"],
+    "explain": ["m", "t.txt"],
     "verify": ["s.toml"],
     "swap": ["t.txt", "--argmax", "exact", "--master", "none", "--method", "none", "--no-live", "--output", "new"],
     "demo": [],

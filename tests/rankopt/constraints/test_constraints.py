@@ -76,6 +76,15 @@ def test_positions_and_counts_end_where_the_query_ends():
         admissible.on({"new": np.array([True, False])}, 2)
 
 
+@pytest.mark.parametrize("word", ["at_least", "exactly"])
+def test_a_rule_that_asks_for_more_than_its_positions_hold_is_refused(word):
+    for asked, options in ((6, {}), (3, {"positions": [0, 4]}), ({"old": 1, "new": 6}, {"by": "site"})):
+        with pytest.raises(OptionError, match=rf"{word.replace('_', ' ')} \d documents cannot stand at"):
+            getattr(Admissible(5), word)(asked, **options)
+    assert getattr(Admissible(5), word)(5).rules
+    assert Admissible(5).at_most(6).rules  # allows more than there is room for, which holds
+
+
 def test_a_query_without_room_is_an_error_or_a_shorter_list():
     rng = np.random.default_rng(0)
     shorter = 0

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.data import Queries, QueryNormalizer, normalise
 from rankopt.errors import DataError, OptionError
 
-METHODS = ["sum", "zscore", "minmax"]
+METHODS = ["sum", "zscore", "minmax", "rank"]
 
 
 @parametrize_with_checks([QueryNormalizer(method) for method in METHODS])
@@ -33,6 +33,7 @@ def by_hand(features, qid, method):
                     "sum": lambda x: x / np.abs(x).sum(),
                     "zscore": lambda x: (x - x.mean()) / x.std(),
                     "minmax": lambda x: (x - x.min()) / (x.max() - x.min()),
+                    "rank": lambda x: np.array([((x < one).sum() - (x > one).sum()) / x.size for one in x]),
                 }[method](x)
     return made
 
@@ -61,7 +62,7 @@ def test_the_definitions_hold_in_any_order_of_rows(rows, method):
     assert list(queries.attributes) == ["site"]
     order = np.random.default_rng(1).permutation(21)
     shuffled = QueryNormalizer(method).fit_transform(features[order], qid=[qid[row] for row in order])
-    assert_allclose(shuffled, made[order], rtol=1e-12, atol=1e-15)
+    assert_array_equal(shuffled, made[order])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -96,7 +97,7 @@ def test_sparse_features_are_shared_out_and_stay_sparse(rows, kind):
     assert normalise(Queries.from_arrays(kind((21, 3)), qid=qid), "sum").features.nnz == 0
 
 
-@pytest.mark.parametrize("method", ["zscore", "minmax"])
+@pytest.mark.parametrize("method", ["zscore", "minmax", "rank"])
 def test_sparse_features_cannot_be_shifted(method):
     table = csr_array(np.eye(3))
     for action in (
@@ -108,9 +109,9 @@ def test_sparse_features_cannot_be_shifted(method):
 
 
 def test_unknown_methods_and_numbers_too_large():
-    with pytest.raises(OptionError, match="'sum', 'zscore', 'minmax'"):
+    with pytest.raises(OptionError, match="'sum', 'zscore', 'minmax', 'rank'"):
         QueryNormalizer("max").fit(np.eye(3))
-    for method in METHODS:
+    for method in ("sum", "zscore", "minmax"):
         with pytest.raises(DataError, match="Feature column 1 has numbers too large"):
             normalise(Queries.from_arrays([[0, 1.7e308], [0, 1.6e308], [0, -1.7e308]], group=[3]), method)
 
@@ -125,6 +126,30 @@ def test_without_qid_all_rows_are_the_query_of_fit():
         several.transform(test)
     with pytest.raises(DataError, match="1 entries but there are 2 rows"):
         several.transform(test, qid=[1])
+
+
+def test_ranks_know_order_alone_and_average_ties(rows):
+    features, qid = rows
+    base = QueryNormalizer("rank").fit_transform(features, qid=qid)
+    for rising in (np.cbrt, lambda x: x * 1e300, np.arctan, lambda x: np.float64(7) * x):
+        same = np.unique(features[:, 0]).size == np.unique(rising(features[:, 0])).size
+        assert same
+        assert_array_equal(QueryNormalizer("rank").fit_transform(rising(features[:, :1]), qid=qid), base[:, :1])
+    assert_array_equal(QueryNormalizer("rank").fit_transform(-features, qid=qid), -base)
+    ties = np.array([[5.0, 0.0], [1.0, -0.0], [5.0, 0.0], [9.0, 1.0]])
+    assert_array_equal(
+        QueryNormalizer("rank").fit_transform(ties, qid=list("aaaa")),
+        [[0, -0.25], [-0.75, -0.25], [0, -0.25], [0.75, 0.75]],
+    )
+    n = 101
+    drawn = QueryNormalizer("rank").fit_transform(np.random.default_rng(0).normal(size=(n, 1)), qid=["q"] * n)
+    assert_allclose([drawn.mean(), drawn.std()], [0, np.sqrt((1 - 1 / n**2) / 3)], atol=1e-15)
+
+
+def test_new_rows_are_ranked_among_those_of_fit():
+    one = QueryNormalizer("rank").fit([[1.0], [3.0], [3.0], [4.0]])
+    assert_array_equal(one.transform([[0.0], [1.0], [2.0], [3.0], [9.0]]).ravel(), [-1, -0.75, -0.5, 0, 1])
+    assert_array_equal(one.transform([[1.0], [3.0], [3.0], [4.0]]).ravel(), [-0.75, 0, 0, 0.75])
 
 
 def test_names_of_features_pass_through():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from problems.swap_rows import sample_rows
 
+from rankopt.errors import DataError
 from rankopt.experiments.rows import KINDS, Outcome, Row, read_rows, written
 from rankopt.experiments.summaries import (
     agreement,
@@ -28,6 +29,13 @@ ROWS = [
     row("c", "p", 1.0, value=1.5), row("c", "q", 1.0, value=1.0 + 1e-9), row("c", "r", 4.0, status=Outcome.WRONG),
 ]  # fmt: skip
 """Four problems; c has no row for the last."""
+
+
+def test_a_file_that_is_no_text_is_named_with_its_line(tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(written(ROWS[:2]).encode() + b'{"kind": "\xff"}\n')
+    with pytest.raises(DataError, match=r"rows\.jsonl, line 3 is no text of an experiment: .*; save the file as UTF-8"):
+        read_rows(file)
 
 
 def test_a_shifted_geometric_mean():

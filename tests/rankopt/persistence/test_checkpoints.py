@@ -15,7 +15,7 @@ from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.run import Standing
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.rankers.optimized import SLOPES
+from rankopt.rankers.resumed import SLOPES
 from rankopt.risk import sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]

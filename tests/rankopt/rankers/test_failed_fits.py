@@ -162,7 +162,7 @@ def test_a_fit_that_fails_leaves_the_ranker_as_it_was(ranker, fault):
         fresh.predict(np.ones((3, 6)))
 
 
-@pytest.mark.parametrize("option", [{"alpha": -1.0}, {"target": "rank"}, {"measure": "AP"}])
+@pytest.mark.parametrize("option", [{"alpha": -1.0}, {"target": "rank"}, {"measure": "AP", "target": "gain"}])
 def test_a_regression_that_fails_leaves_the_ranker_as_it_was(option):
     ranker = fit(RegressionRanker(), OLD)
     before = state(ranker.set_params(**option))
@@ -267,7 +267,7 @@ def test_no_subclass_can_forget_it():
     assert_as_it_was(ranker, before)
     with pytest.raises(ZeroDivisionError):
         fit(fresh := Careless(), NEW)
-    assert set(vars(fresh)) == {"alpha", "target", "measure"}
+    assert set(vars(fresh)) == {"alpha", "target", "intercept", "measure", "normalize"}
 
 
 def test_every_estimator_is_all_or_nothing():

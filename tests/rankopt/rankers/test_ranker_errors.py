@@ -54,7 +54,7 @@ FRAME = pd.DataFrame(FEATURES, columns=["u", "v"]).assign(qid=QID)
 )  # fmt: skip
 def test_fit_says_what_is_wrong_with_its_data(X, y, options, says):
     with pytest.raises(ValueError, match=says):
-        RegressionRanker().fit(X, y, **options)
+        RegressionRanker(0.0).fit(X, y, **options)
 
 
 @pytest.mark.parametrize(

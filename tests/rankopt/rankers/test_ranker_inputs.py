@@ -125,15 +125,15 @@ def test_weights_by_name_by_place_and_as_series_are_the_same(rows):
 def test_weight_zero_leaves_a_query_out_and_weight_two_counts_it_twice(rows):
     features, grades, qid = rows
     kept = qid != 3
-    without = RegressionRanker().fit(features[kept], grades[kept], qid=qid[kept])
+    without = RegressionRanker(0.0).fit(features[kept], grades[kept], qid=qid[kept])
     weight = {query: float(query != 3) for query in range(M)}
     assert_allclose(
-        RegressionRanker().fit(features, grades, qid=qid, query_weight=weight).coef_, without.coef_, rtol=1e-9
+        RegressionRanker(0.0).fit(features, grades, qid=qid, query_weight=weight).coef_, without.coef_, rtol=1e-9
     )
     again = [np.concatenate([part, part[qid == 3]]) for part in (features, grades, np.where(qid == 3, 99, qid))]
     again[2][:N] = qid
-    twice = RegressionRanker().fit(again[0], again[1], qid=again[2])
+    twice = RegressionRanker(0.0).fit(again[0], again[1], qid=again[2])
     weight = {query: 1.0 + (query == 3) for query in range(M)}
     assert_allclose(
-        RegressionRanker().fit(features, grades, qid=qid, query_weight=weight).coef_, twice.coef_, rtol=1e-9
+        RegressionRanker(0.0).fit(features, grades, qid=qid, query_weight=weight).coef_, twice.coef_, rtol=1e-9
     )

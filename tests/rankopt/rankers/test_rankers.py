@@ -11,7 +11,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.measures import evaluate, parse
-from rankopt.rankers import RANKERS, LargeMarginRanker, LinearRanker, LossRanker, PairwiseRanker, RegressionRanker
+from rankopt.rankers import RANKERS, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
+from rankopt.rankers.base import Ranker
 
 N, D, M = 60, 6, 7
 NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
@@ -109,13 +110,17 @@ def test_a_long_explanation_prints_the_largest_terms_and_the_sum_of_the_rest():
 
 def test_options_survive_cloning():
     ranker = RegressionRanker(0.25, target="grade", measure="nDCG@3")
-    assert clone(ranker).get_params() == ranker.get_params() == {"alpha": 0.25, "target": "grade", "measure": "nDCG@3"}
+    assert (
+        clone(ranker).get_params()
+        == ranker.get_params()
+        == {"alpha": 0.25, "target": "grade", "intercept": "query", "measure": "nDCG@3", "normalize": None}
+    )
 
 
 def test_the_table_names_every_ranker():
     import rankopt.rankers as package
 
     for name in RANKERS:
-        assert issubclass(getattr(package, name), LinearRanker)
+        assert issubclass(getattr(package, name), Ranker)
         assert name in dir(package)
     assert not hasattr(package, "OracleRanker")

@@ -21,7 +21,7 @@ N, D, M = 60, 6, 7
 def test_weights_are_those_of_ridge_regression(rows, alpha, form):
     features, grades, qid = rows
     weight = {query: query + 0.5 for query in range(M)}
-    ranker = RegressionRanker(alpha, target="grade").fit(form(features), grades, qid=qid, query_weight=weight)
+    ranker = RegressionRanker(alpha, intercept="all").fit(form(features), grades, qid=qid, query_weight=weight)
     ridge = Ridge(alpha).fit(features, grades, sample_weight=[weight[query] for query in qid])
     assert_allclose(ranker.coef_, ridge.coef_, rtol=1e-9, atol=1e-12)
 
@@ -30,7 +30,9 @@ def test_weights_are_those_of_ridge_regression(rows, alpha, form):
 def test_residuals_on_the_gains_are_orthogonal_to_centred_features(rows, form):
     features, grades, qid = rows
     queries = Queries.from_arrays(features, grades, qid=qid)
-    ranker = RegressionRanker(measure="nDCG@3").fit(form(features), grades, qid=qid)
+    ranker = RegressionRanker(0.0, target="gain", intercept="all", measure="nDCG@3").fit(
+        form(features), grades, qid=qid
+    )
     gains = queries.to_caller(parse("nDCG@3").gain(queries.relevance, queries.offsets))
     residual = gains - ranker.predict(features)
     centred = features - features.mean(axis=0)
@@ -41,8 +43,8 @@ def test_residuals_on_the_gains_are_orthogonal_to_centred_features(rows, form):
 def test_units_of_features_do_not_change_scores(rows, form):
     features, grades, qid = rows
     units = 10.0 ** np.array([-9, 9, 0, -5, 3, 1])
-    plain = RegressionRanker().fit(form(features), grades, qid=qid)
-    scaled = RegressionRanker().fit(form(features * units), grades, qid=qid)
+    plain = RegressionRanker(0.0).fit(form(features), grades, qid=qid)
+    scaled = RegressionRanker(0.0).fit(form(features * units), grades, qid=qid)
     assert_allclose(scaled.coef_ * units, plain.coef_, rtol=1e-9)
 
 
@@ -50,8 +52,8 @@ def test_units_of_features_do_not_change_scores(rows, form):
 def test_constant_features_get_no_weight_and_copies_share_it(rows, form):
     features, grades, qid = rows
     wide = np.column_stack([features, np.full(N, 0.1), np.zeros(N), features[:, 0]])
-    alone = RegressionRanker().fit(form(features), grades, qid=qid).coef_
-    coef = RegressionRanker().fit(form(wide), grades, qid=qid).coef_
+    alone = RegressionRanker(0.0).fit(form(features), grades, qid=qid).coef_
+    coef = RegressionRanker(0.0).fit(form(wide), grades, qid=qid).coef_
     assert_array_equal(coef[D : D + 2], 0.0)
     assert_allclose([coef[0], coef[-1]], alone[0] / 2, rtol=1e-9)
 
@@ -113,7 +115,7 @@ def test_least_squares_on_ohsumed_scores_as_scikit_learn_by_the_rules_of_letor(d
         folder = data_folder / "letor3-ohsumed" / "QueryLevelNorm" / f"Fold{fold}"
         train, test = (read_svmlight(folder / f"{part}.txt.gz") for part in ("train", "test"))
         linear = LinearRegression().fit(train.features, train.relevance)
-        for ranker, means in ((RegressionRanker(target="grade").fit(train), ours), (linear, theirs)):
+        for ranker, means in ((RegressionRanker(0.0, intercept="all").fit(train), ours), (linear, theirs)):
             scores = ranker.predict(test.features)
             result = evaluate(test, scores, measures, convention="letor3")
             means.append([result.mean(measure) for measure in measures])

@@ -6,9 +6,9 @@ from scipy.sparse import csr_array
 
 from rankopt.data import Queries
 from rankopt.errors import DataError
+from rankopt.explanations.terms import Explanation
 from rankopt.rankers import LargeMarginRanker, MatchingRanker
 from rankopt.rankers.deployment import Deployment
-from rankopt.rankers.explanation import Explanation
 from rankopt.scorers.linear import Linear, linear_scores, pair_sums, row_scores, row_sums
 from rankopt.scorers.slots import Slots, slot_scores
 

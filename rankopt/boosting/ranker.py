@@ -1,0 +1,157 @@
+"""Trees grown on an upper bound of a measure's regret: with many queries they go further than a linear ranker."""
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.boosting.forest import Forest, check_trees
+from rankopt.boosting.growth import Growth, grown
+from rankopt.boosting.metric import boosting_metric
+from rankopt.boosting.objective import boosting_objective
+from rankopt.boosting.progress import told
+from rankopt.boosting.settings import check_settings, seeds_of
+from rankopt.data.canonical import canonical
+from rankopt.errors import DataError
+from rankopt.losses.argmax_positional import told_apart
+from rankopt.losses.margin import Bound
+from rankopt.rankers.base import Ranker
+
+if TYPE_CHECKING:
+    from rankopt.constraints.admissible import Admissible
+    from rankopt.data.queries import Queries
+
+__all__ = ["BoostedRanker"]
+
+Floats = NDArray[np.float64]
+
+ROUNDS, JUDGED = 100, 1000
+"""Trees where nobody says how many, and where an eval_set says when to end."""
+
+
+class BoostedRanker(Ranker):
+    """Adds up trees f_1, f_2, ..., each a step down Σ_q v_q loss_q(s), loss_q an upper bound of the regret of `measure`
+    on query q and s the scores so far: LightGBM's trees on the gradient of `boosting_objective`.
+
+    The m queries with something to order count, v_q = query_weight / Σ query_weight. Greedy trees do not price exactly,
+    so nothing is proved of the result; `LargeMarginRanker` has certificates.
+
+    Args:
+        measure: a positional measure of `rankopt.measures`, or its notation.
+        bound, decay: as in `LargeMarginRanker`; the convex bound is of little use here.
+        n_estimators: trees, one a round; None is 100, or with eval_set as many as are best for `measure` there, 1,000
+            at most.
+        learning_rate: what a leaf may move a score by at most, in units of the margin.
+        num_leaves, min_child_samples, colsample_bytree: of a tree, as LightGBM calls them: its leaves, the documents
+            that one holds at least, and the part of the features that it sees.
+        noise: the deviation of what is added to the scores a round, in deviations of the scores.
+        n_members: so many models, each with noise and features drawn anew, whose scores are averaged.
+        early_stopping: rounds without a better measure on eval_set after which a member ends.
+        n_jobs: threads, None or -1 for all cores; the bits are the same.
+        random_state: of the draws; a number gives the same trees each time, None does too.
+        verbose: 1 shows progress on a terminal.
+        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
+        normalize: as in `LargeMarginRanker`.
+
+    Fitted: `trees_`, LightGBM's text of each member, `n_rounds_`, the trees of each; with eval_set `eval_score_`.
+    Needs `pip install 'rankopt[boosting]'`; OptionError says so where it is missing.
+    """
+
+    _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "trees_", "n_rounds_", "eval_score_")
+    _of_the_run: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
+
+    trees_: tuple[NDArray[np.uint8], ...]
+    n_rounds_: tuple[int, ...]
+    eval_score_: float
+    _forest: Forest
+
+    def __init__(
+        self,
+        measure: Any = "nDCG@10",
+        *,
+        bound: str | Bound = "nonconvex",
+        decay: Any = "log",
+        n_estimators: int | None = None,
+        learning_rate: float = 0.1,
+        num_leaves: int = 8,
+        min_child_samples: int = 20,
+        colsample_bytree: float = 0.7,
+        noise: float = 0.3,
+        n_members: int = 3,
+        early_stopping: int = 50,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        constraints: Admissible | None = None,
+        normalize: str | None = None,
+    ) -> None:
+        self.measure = measure
+        self.bound = bound
+        self.decay = decay
+        self.n_estimators = n_estimators
+        self.learning_rate = learning_rate
+        self.num_leaves = num_leaves
+        self.min_child_samples = min_child_samples
+        self.colsample_bytree = colsample_bytree
+        self.noise = noise
+        self.n_members = n_members
+        self.early_stopping = early_stopping
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.constraints = constraints
+        self.normalize = normalize
+
+    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        check_settings(**self.get_params(deep=False))
+        if queries.n_documents < 2:
+            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
+        objectives = [
+            boosting_objective(self.measure, bound=self.bound, decay=self.decay, noise=self.noise, seed=seed)
+            for seed in seeds_of(self.random_state, self.n_members)
+        ]
+        measure = objectives[0].loss.positional
+        arranged = told_apart(canonical(queries, weights), measure)
+        growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
+        with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:
+            members = [
+                grown(arranged, objective, growth, evaluation, metric, progress(member))
+                for member, objective in enumerate(objectives, 1)
+            ]
+        texts, rounds = zip(*members, strict=True)
+        self._forest = Forest.of(texts)
+        self.trees_, self.n_rounds_ = self._forest.texts, rounds
+        if hasattr(self, "eval_score_"):
+            del self.eval_score_
+        if evaluation is not None:
+            self.eval_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
+
+    def _growth(self, judged: bool) -> Growth:
+        rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else self.n_estimators
+        return Growth(
+            rounds, self.learning_rate, self.num_leaves, self.min_child_samples, self.colsample_bytree,
+            self.early_stopping, self._threads(),
+        )  # fmt: skip
+
+    def _threads(self) -> int:
+        return 0 if self.n_jobs in (None, -1) else int(self.n_jobs or 0)
+
+    def _scores(self, features: Any) -> Floats:
+        if not hasattr(self, "_forest"):
+            self._forest = Forest(self.trees_)
+        return self._forest.scores(features, self._threads())
+
+    def _check_learned(self) -> None:
+        check_trees(getattr(self, "trees_", None), getattr(self, "n_rounds_", None), self.n_features_in_)
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        check_settings(**self.get_params(deep=False))
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        state.pop("_forest", None)  # LightGBM's own objects: made again from the texts
+        return state

@@ -1,0 +1,120 @@
+"""LightGBM's text of a model, read without trust: what does not describe trees of these features never reaches it.
+
+LightGBM's own reader believes sizes and indices; a text with others could make it read beyond its arrays. So a text is
+taken apart here first: a header, then trees of numeric splits, every array as long as its tree says, every feature one
+of the model's, every child a later split or a leaf, each reached once.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from rankopt.errors import ModelError
+
+__all__ = ["check_text", "text_of"]
+
+HEADER = (
+    "version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "feature_names",
+    "feature_infos", "tree_sizes",
+)  # fmt: skip
+SPLITS = ("split_feature", "split_gain", "threshold", "decision_type", "left_child", "right_child")
+OF_SPLITS = (*SPLITS, "internal_value", "internal_weight", "internal_count")
+OF_LEAVES = ("leaf_value", "leaf_weight", "leaf_count")
+PLAIN = {"num_cat": "0", "is_linear": "0"}
+"""No splits by category and no linear leaves: we grow none."""
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+WHOLE = re.compile(r"-?\d{1,10}")
+LARGEST = 1e300
+END = "end of trees"
+DECISIONS = frozenset("02468") | {"10"}
+"""Numeric splits, whichever way a missing value would go."""
+
+
+def text_of(booster: Any, rounds: int) -> str:
+    """The trees of the first rounds as text, without the settings that they were grown by."""
+    text: str = booster.model_to_string(num_iteration=rounds)
+    return text[: text.index(END)] + END + "\n"
+
+
+def check_text(text: str, features: int) -> int:
+    """The number of trees; ModelError unless this is what `text_of` writes, of a model of so many features."""
+    blocks = text.split("\n\n")
+    first, *lines = blocks[0].split("\n")
+    header = _fields(lines)
+    sizes = header.get("tree_sizes", "").split()
+    if first != "tree" or tuple(header) != HEADER or header["max_feature_idx"] != str(features - 1):
+        raise ModelError(f"a text of trees has no header of a model of {features} features.")
+    wanted = {"version": "v4", "num_class": "1", "num_tree_per_iteration": "1", "label_index": "0"}
+    named = [header[name].split(" ") for name in ("feature_names", "feature_infos")]
+    if any(header[name] != value for name, value in wanted.items()) or any(len(one) != features for one in named):
+        raise ModelError("a text of trees is of another kind of model, or version, or does not name its features.")
+    trees = [block.strip("\n") for block in blocks[1:]]
+    trees = [block for block in trees if block]
+    if not trees or trees.pop() != END or len(trees) != len(sizes):
+        raise ModelError("a text of trees has another number of trees than it says, or does not end.")
+    place = text.index("\n\n") + 2
+    for number, (block, size) in enumerate(zip(trees, sizes, strict=True)):
+        place = text.index("Tree=", place)
+        following = text.find("Tree=", place + 1)
+        whole = (text.index(END, place) if following < 0 else following) - place
+        if size != str(whole):
+            raise ModelError(f"tree {number} has another length than its text says.")
+        _check_tree(block, number, features)
+        place += 1
+    return len(trees)
+
+
+def _check_tree(block: str, number: int, features: int) -> None:
+    first, *lines = block.split("\n")
+    tree = _fields(lines)
+    leaves = int(tree["num_leaves"]) if WHOLE.fullmatch(tree.get("num_leaves", "")) else 0
+    known = {"num_leaves", "shrinkage", *PLAIN, *OF_SPLITS, *OF_LEAVES}
+    if first != f"Tree={number}" or leaves < 1 or set(tree) - known:
+        raise ModelError(f"tree {number} is not as LightGBM writes it.")
+    if any(tree.get(name) != value for name, value in PLAIN.items()):
+        raise ModelError(f"tree {number} has splits by category or linear leaves, which no model of ours has.")
+    numbers = {name: tree.get(name, "").split() for name in (*OF_SPLITS, *OF_LEAVES)}
+    for name, values in numbers.items():
+        length = leaves - 1 if name in OF_SPLITS else leaves
+        absent = leaves == 1 and not values and name != "leaf_value"
+        if not absent and (len(values) != length or not all(map(_is_number, values))):
+            raise ModelError(f"{name} of tree {number} is not {length} finite numbers.")
+    if not _is_number(tree.get("shrinkage", "")):
+        raise ModelError(f"shrinkage of tree {number} is no number.")
+    if leaves > 1:
+        _check_shape(number, leaves, features, numbers)
+
+
+def _check_shape(number: int, leaves: int, features: int, numbers: dict[str, list[str]]) -> None:
+    """Splits are numbered from 0, leaves are ~0, ~1, ...; each but the first split hangs on one earlier split."""
+    if not set(numbers["decision_type"]) <= DECISIONS:
+        raise ModelError(f"tree {number} has a kind of split that no model of ours has.")
+    names = ("split_feature", "left_child", "right_child")
+    if not all(WHOLE.fullmatch(value) for name in names for value in numbers[name]):
+        raise ModelError(f"tree {number} has children or features that are no whole numbers.")
+    feature, left, right = (np.array(numbers[name], dtype=np.int64) for name in names)
+    children = np.concatenate([left, right])
+    parent = np.tile(np.arange(leaves - 1), 2)
+    wanted = np.sort(np.concatenate([np.arange(1, leaves - 1), ~np.arange(leaves)]))
+    if not np.array_equal(np.sort(children), wanted) or (children[children > 0] <= parent[children > 0]).any():
+        raise ModelError(f"the splits of tree {number} are no tree.")
+    if ((feature < 0) | (feature >= features)).any():
+        raise ModelError(f"tree {number} splits by a feature that the model does not have.")
+
+
+def _is_number(word: str) -> bool:
+    """Whether it is one as LightGBM writes it, and sums of it stay finite."""
+    return NUMBER.fullmatch(word) is not None and abs(float(word)) < LARGEST
+
+
+def _fields(lines: list[str]) -> dict[str, str]:
+    """name=value of each line; ModelError where a line is none, or a name comes twice."""
+    pairs = [line.partition("=") for line in lines if line]
+    fields = {name: value for name, _, value in pairs}
+    if len(fields) != len(pairs) or not all(equals for _, equals, _ in pairs):
+        raise ModelError("a line of a text of trees is no name=value, or says the same twice.")
+    return fields

@@ -1,0 +1,172 @@
+"""How tight the bounds of the regret are, query by query.
+
+    regret     = max_π a[π]ᵀb - a[π_s]ᵀb               π_s the worst order that the scores s allow
+    bound      = H(s) + best - r̄ᵀs                     r̄ by the bound: convex, tie-aware, nonconvex, your own
+    looseness  = bound - regret >= 0
+    most       = best - worst                          what the worst ranking of all would lose
+
+A bound that reaches `most` says nothing of its query: no ranking can lose more. Bounds follow the scale of the scores,
+the regret does not: as the scores grow apart, the nonconvex bound falls to the regret, the convex one grows wherever
+the order is wrong, or spreads documents of one grade.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import RankoptError
+from rankopt.explanations.columns import lines_of
+from rankopt.losses.argmax import Argmax
+from rankopt.losses.margin import Bound
+
+__all__ = ["Tightness", "bounds_at"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+SHOWN = 10
+"""Queries that a printed table lists, those of the largest regret first."""
+
+ROUNDING = 1e-9
+
+TIGHT = 0.1
+"""Part of the mean bound that may be looseness in one that is called tight."""
+
+SLIGHT = 0.01
+"""Part of the mean bound; what a change of scale by e would change it by less is not worth a word."""
+
+
+def bounds_at(argmax: Argmax, scores: Floats, bounds: Mapping[str, Bound]) -> tuple[dict[str, Floats], Floats]:
+    """The value (m,) of each bound at these scores, and `growth` (bounds, m): the derivative of each with respect to
+    the logarithm of the scale of the scores. The loss-augmented argmax is taken once for all of them."""
+    found = argmax.at(scores)
+    height = argmax.best - found.earned
+    growth = {}
+    for name, bound in bounds.items():
+        apart = (found.slope - bound(argmax, scores)) * scores
+        growth[name] = np.add.reduceat(apart.reshape(apart.shape[0], -1).sum(axis=1), argmax.offsets[:-1])
+    return {name: height + grown for name, grown in growth.items()}, np.array([*growth.values()])
+
+
+@dataclass(frozen=True, eq=False)
+class Tightness:
+    """A row a query that has something to order; `print` shows those of the largest regret, `to_frame()` all.
+
+    Columns (m,): `query`, their ids in the order of the data; `documents`, how many; `regret` of the worst order that
+    equal scores allow, which is what a bound bounds, and `expected`, its mean over these orders, which is what `score`
+    counts; `bounds` by name; `most`, what the worst ranking of all would lose; `looseness`, of the bound named
+    `trained` (for rankers that train no bound of the regret the nonconvex one, the tightest). `growth`: how that bound
+    would change with the logarithm of the scale of the scores. Regret and bounds are in the units of the measure.
+    `own`, `lam`: whether the ranker trained a bound of the regret, and under a λ.
+    """
+
+    measure: str
+    decay: str
+    trained: str
+    own: bool
+    lam: bool
+    query: tuple[Hashable, ...]
+    documents: Ints
+    regret: Floats
+    expected: Floats
+    bounds: Mapping[str, Floats]
+    most: Floats
+    growth: Floats
+
+    def __len__(self) -> int:
+        return len(self.query)
+
+    @property
+    def bound(self) -> Floats:
+        """(m,) the bound named `trained`."""
+        return self.bounds[self.trained]
+
+    @property
+    def looseness(self) -> Floats:
+        return self.bound - self.regret
+
+    @property
+    def silent(self) -> NDArray[np.bool_]:
+        """(m,) where the bound says nothing: it is not below what the worst ranking of all would lose."""
+        return self._silent(self.trained)
+
+    def worst(self, n: int = SHOWN) -> Ints:
+        """The rows of the n largest regrets, of equal ones the largest bound first."""
+        return np.lexsort((-self.bound, -self.regret))[:n]
+
+    @property
+    def finding(self) -> str:
+        """One sentence of what was found, and one of what to do."""
+        m, loose = len(self), int(self.silent.sum())
+        means = f"on average {_brief(self.regret.mean())} of {self.measure} are lost, and the bound says at most "
+        means += f"{_brief(self.bound.mean())}"
+        if not loose:
+            return f"The {self.trained} bound says something on all {m} queries: {means}. {self._cure(loose)}"
+        said = f"The {self.trained} bound is loose on {loose} of {m} queries: there it is no lower than what the worst "
+        return f"{said}ranking would lose; {means}. {self._cure(loose)}"
+
+    def _cure(self, loose: int) -> str:
+        """What to do about a loose bound."""
+        if not self.own:
+            return "This ranker trained no bound of the regret: start LargeMarginRanker from it, w0=ranker.coef_."
+        if self.looseness.mean() <= TIGHT * self.bound.mean():
+            return "It is nearly all regret, so better features or more data are what can help."
+        best = min(self.bounds, key=lambda name: (int(self._silent(name).sum()), float(self.bounds[name].mean())))
+        if best != self.trained and self.bounds[best].mean() < 0.9 * self.bound.mean():
+            mean = _brief(self.bounds[best].mean())
+            return f"The {best} bound is tighter here ({mean}): train with bound={best!r}."
+        grows = float(self.growth.mean()) / float(self.bound.mean())
+        if grows < -SLIGHT:
+            return "It would fall if the scores were further apart" + (": try a smaller lam." if self.lam else ".")
+        if grows > SLIGHT:
+            return "It would fall if the scores were closer together" + (": try a larger lam." if self.lam else ".")
+        return "No other scale of the scores would lower it."
+
+    def to_frame(self) -> Any:
+        """All rows as a pandas data frame, a row a query; raises RankoptError where pandas is not installed."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise RankoptError("to_frame needs pandas, which is not installed; pip install pandas") from error
+        return pandas.DataFrame(self.columns())
+
+    def columns(self) -> dict[str, Any]:
+        """The columns by name, in their order."""
+        alike = np.allclose(self.regret, self.expected, rtol=0.0, atol=1e-12)
+        return {
+            "query": [*self.query],
+            "documents": self.documents,
+            "regret": self.regret,
+            **({} if alike else {"expected": self.expected}),
+            **self.bounds,
+            "most": self.most,
+            "looseness": self.looseness,
+        }
+
+    def shown(self, n: int = SHOWN) -> str:
+        """The n queries of the largest regret, and the means of all."""
+        rows, columns = self.worst(n), self.columns()
+        shown: dict[str, Any] = {"query": [self.query[row] for row in rows.tolist()]}
+        shown |= {name: column[rows] for name, column in columns.items() if name != "query"}
+        means: dict[str, Any] = {name: float(np.mean(columns[name])) for name in columns if name != "query"}
+        means["documents"] = round(means["documents"])
+        table = lines_of({name: [*shown[name], means.get(name, "mean of all")] for name in columns})
+        left = len(self) - rows.size
+        more = [f"{left} others"] if left > 0 else []
+        head = f"regret and bounds, in units of {self.measure}; decay {self.decay}; looseness: {self.trained} - regret"
+        return "\n".join([head, *table[:-1], *more, table[-1]])
+
+    def __str__(self) -> str:
+        return self.shown()
+
+    def _silent(self, name: str) -> NDArray[np.bool_]:
+        return np.asarray(self.bounds[name] >= self.most * (1.0 - ROUNDING))
+
+
+def _brief(value: float) -> str:
+    return f"{value:.3f}"

@@ -1,0 +1,188 @@
+"""A bound of the regret as a function of the scores alone, for whoever makes the scores: trees, networks, by hand.
+
+>>> loss = ScoreLoss("nDCG@10").on([2, 1, 1, 0, 1], qid=["a", "a", "b", "a", "b"])
+>>> found = loss.at([0.2, 0.5, 0.0, 0.4, 0.1])
+>>> found.value.round(4), found.slope.round(4)
+(array([0.3838, 0.    ]), array([ 0.    , -0.2929,  0.    ,  0.2929,  0.    ]))
+>>> loss.regret([0.2, 0.5, 0.0, 0.4, 0.1]).round(4)
+array([0.3115, 0.    ])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formulations.solvers.exact import Exact
+from rankopt.data.arrangement import Arrangement
+from rankopt.data.grouping import codes_of_ids, grouped
+from rankopt.data.values import column
+from rankopt.errors import DataError, OptionError
+from rankopt.losses import bound_named
+from rankopt.losses.argmax_positional import PositionalArgmax, orderable
+from rankopt.losses.decay import parse_decay
+from rankopt.losses.margin import Bound, MarginLoss
+from rankopt.measures.notation import parse
+from rankopt.measures.positional import Positional
+from rankopt.measures.tied_ranking import ranked
+
+__all__ = ["AtScores", "GradedLoss", "ScoreLoss"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ScoreLoss:
+    """loss_q(s) = max_π [c[π]ᵀs - a[π]ᵀb] + max_π a[π]ᵀb - c̄ᵀs: what `LargeMarginRanker` minimises, without features
+    [ORM, eq. 20 to 22].
+
+    measure: a positional measure of `rankopt.measures` (a, b), or its notation. bound: which reference c̄ is subtracted,
+    "convex", "tie-aware", "nonconvex", or one of your own. decay: the position weights c.
+
+    Raises OptionError and MeasureError for what cannot be trained.
+    """
+
+    measure: Any = "nDCG@10"
+    bound: str | Bound = "nonconvex"
+    decay: Any = "power(0.5)"
+
+    def __post_init__(self) -> None:
+        _ = self.positional, bound_named(self.bound), parse_decay(self.decay)  # each refuses what it does not know
+
+    @property
+    def positional(self) -> Positional:
+        """The measure, parsed."""
+        measure = parse(self.measure)
+        if not isinstance(measure, Positional):
+            raise OptionError(
+                f"measure {measure} has no bound of the scores because it is no inner product of position weights and "
+                "gains; take nDCG@k, P@k or another positional measure and evaluate with it"
+            )
+        return measure
+
+    def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
+        """The loss of documents with the grades `relevance` (N,), finite and >= 0.
+
+        qid: (N,) hashables, the query of each row, rows in any order; queries count in the order in which they first
+        appear. offsets: (m + 1,), rising from 0 to N: rows offsets[q] : offsets[q + 1] are query q, which may be empty.
+        DataError unless it is one of them.
+        """
+        grades = column(relevance, np.size(relevance), "relevance", np.float64)
+        wrong = ~((grades >= 0) & (grades < np.inf))
+        if wrong.any():
+            row = int(np.flatnonzero(wrong)[0])
+            raise DataError(f"relevance[{row}] is {grades[row]:g}. Grades are finite and >= 0: leave the document out.")
+        if (qid is None) == (offsets is None):
+            raise DataError(
+                "Queries are given by qid= (an id a row) or offsets= (where each begins): pass one of them."
+            )
+        if offsets is None:
+            codes, ids = codes_of_ids(qid, grades.size)
+            rows, bounds, _ = grouped(codes)
+            return self._graded(grades[rows], rows, bounds, ids)
+        bounds = _checked(offsets, grades.size)
+        return self._graded(grades, np.arange(grades.size), bounds, tuple(range(bounds.size - 1)))
+
+    def _graded(self, grades: Floats, rows: Ints, offsets: Ints, ids: tuple[Hashable, ...]) -> GradedLoss:
+        measure = self.positional
+        filled = np.flatnonzero(np.diff(offsets))
+        inner = np.append(offsets[:-1][filled], offsets[-1])
+        counted = np.zeros(offsets.size - 1, dtype=bool)
+        if filled.size:
+            counted[filled] = orderable(grades, inner, measure)
+        if not counted.any():
+            return GradedLoss(measure, grades, rows, offsets, ids, counted, rows[:0], None)
+        kept = np.flatnonzero(counted)
+        every = Arrangement(
+            np.empty((grades.size, 0)), rows, offsets, np.ones(offsets.size - 1), grades, ids, {}
+        ).select(kept)
+        argmax = PositionalArgmax.of(every, measure, parse_decay(self.decay), Exact())
+        loss = MarginLoss.build(argmax, bound_named(self.bound))
+        return GradedLoss(measure, grades, rows, offsets, ids, counted, every.rows, loss)
+
+
+@dataclass(frozen=True, eq=False)
+class GradedLoss:
+    """A `ScoreLoss` of documents whose grades are known; `at(scores)` is all that varies.
+
+    relevance: (N,) query by query, cut by `offsets` (m + 1,); document j stands in the caller's row rows[j].
+    query_ids: m. counted: (m,) the queries that have something to order. kept, loss: the caller's rows of their
+    documents and what is lost there; None where no query counts.
+    """
+
+    measure: Positional
+    relevance: Floats
+    rows: Ints
+    offsets: Ints
+    query_ids: tuple[Hashable, ...]
+    counted: NDArray[np.bool_]
+    kept: Ints
+    loss: MarginLoss | None
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def at(self, scores: ArrayLike) -> AtScores:
+        """Values and slopes at the scores (N,), which are finite and in the caller's order of rows; DataError for
+        others."""
+        given = self._scores(scores)
+        value, bound, slope = np.zeros(len(self)), np.zeros(len(self)), np.zeros(given.size)
+        if self.loss is not None:
+            found = self.loss.at(given[self.kept])
+            value[self.counted], bound[self.counted] = found.value, found.bound
+            slope[self.kept] = found.placed - found.reference
+        return AtScores(value, bound, slope, self.counted)
+
+    def regret(self, scores: ArrayLike) -> Floats:
+        """(m,) how far the measure of the ranking by score is from the best that it can be, the mean over the orders of
+        documents of equal score, as `evaluate` has it; the nonconvex bound is above the worst of these orders too."""
+        given = self._scores(scores)[self.rows]
+        reached = self.measure.values(ranked(self.relevance, given, self.offsets))
+        return np.maximum(self._best - reached, 0.0)
+
+    @cached_property
+    def _best(self) -> Floats:
+        return self.measure.values(ranked(self.relevance, self.relevance, self.offsets))
+
+    def _scores(self, scores: ArrayLike) -> Floats:
+        given = column(scores, self.rows.size, "scores", np.float64)
+        if not np.isfinite(given).all():
+            row = int(np.flatnonzero(~np.isfinite(given))[0])
+            raise DataError(f"scores[{row}] is {given[row]}, which no loss can be taken at; mend what made it.")
+        return given
+
+
+@dataclass(frozen=True, eq=False)
+class AtScores:
+    """A loss at scores s.
+
+    value: (m,) of each query; bound: (m,) what it cannot exceed, the argmax being proven to that. slope: (N,) in the
+    caller's order of rows, a subgradient of Σ_q loss_q(s) (where the bound is not convex, of its convex majorant that
+    touches it here); documents of one query with equal scores and grades share theirs, and Σ over a query is 0.
+    counted: (m,) the queries that have something to order; in the others all is zero.
+    """
+
+    value: Floats
+    bound: Floats
+    slope: Floats
+    counted: NDArray[np.bool_]
+
+    @property
+    def mean(self) -> float:
+        """The mean value of the queries that count, the risk R of training; 0 where none does."""
+        return float(self.value.sum() / max(np.count_nonzero(self.counted), 1))
+
+
+def _checked(offsets: ArrayLike, n: int) -> Ints:
+    """Offsets as whole numbers; DataError unless they rise from 0 to n."""
+    given = np.asarray(offsets)
+    whole = given.ndim == 1 and given.size > 0 and given.dtype.kind in "iuf" and bool((given == np.floor(given)).all())
+    if not whole or given[0] != 0 or given[-1] != n or (given[1:] < given[:-1]).any():
+        raise DataError(f"offsets {offsets!r:.80} do not cut {n} rows into queries; they rise from 0 to {n}.")
+    return given.astype(np.int64)

@@ -1,0 +1,176 @@
+"""How strong a ridge is best: least squares for every ridge at once, and cross-validation over whole queries.
+
+With A the rows less the mean of their query, r the targets likewise (both times the roots of the weights),
+AᵀA = Σ_i e_i v_i v_iᵀ and c_i = v_iᵀ Aᵀ r, all ridges α have w(α) = Σ_i c_i / (e_i + α) v_i, and queries that were left
+out, with products AᵀA = G, Aᵀr = b there, err by ‖r‖² - 2 bᵀw + wᵀG w: one pass over the data serves them all, and
+ridges α σ_j² too, with the features in units of their deviations σ_j.
+
+Whole queries are left out, not rows. Generalised cross-validation, which leaves out rows, takes the documents of a
+query for independent and chooses ridges that are too small (benchmarks/accuracy.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.arrangement import rows_of
+from rankopt.errors import OptionError
+from rankopt.optimize.least_squares import centred
+
+__all__ = ["FOLDS", "WIDEST", "Ridges"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FOLDS = 5
+
+WIDEST = 2048
+"""Features up to which every ridge is solved at once: their products with each other are held densely."""
+
+POWERS = np.linspace(-10.0, 2.0, 12 * 6 + 1)
+"""Ridges of each kind that are looked at, as powers of ten times the largest e_i."""
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """G = AᵀA (d, d), b = Aᵀr (d,) and ‖r‖² of some queries."""
+
+    squares: Floats
+    crossed: Floats
+    total: float
+
+    def plus(self, other: Products, sign: float = 1.0) -> Products:
+        return Products(
+            self.squares + sign * other.squares, self.crossed + sign * other.crossed, self.total + sign * other.total
+        )
+
+    def scaled(self, scale: Floats) -> Products:
+        """The products of the features times their scales (d,)."""
+        return Products(self.squares * scale * scale[:, None], self.crossed * scale, self.total)
+
+    def errors(self, weights: Floats) -> Floats:
+        """(A,) ‖r - A w‖² of each row w of the weights (A, d)."""
+        quadratic = np.einsum("ai,ai->a", weights, weights @ self.squares)
+        return np.asarray(self.total - 2.0 * weights @ self.crossed + quadratic)
+
+
+@dataclass(frozen=True, eq=False)
+class Ridges:
+    """Least squares of one problem of so many rows for many ridges.
+
+    folds: the products of some queries each, in turn left out. penalties (P, d) and weights (P, d): the ridge of each
+    feature, and the w of all queries that it leads to. They are of two kinds, α and α σ_j², σ_j² the variance of
+    feature j inside the queries: the second is the same at every scale of every feature.
+    """
+
+    folds: tuple[Products, ...]
+    rows: int
+
+    @classmethod
+    def of(cls, features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Ridges:
+        """Read the data once. Arguments as in `least_squares`; queries of weight 0 belong to no fold.
+
+        Raises OptionError for more than WIDEST features. Squares of the features must be within double precision.
+        """
+        if features.shape[1] > WIDEST:
+            raise OptionError(
+                f"a ridge cannot be chosen for {features.shape[1]:,} features because that takes all their products "
+                f"with each other (up to {WIDEST:,} features); give alpha a number, or w0='ranksvm'"
+            )
+        counted = np.flatnonzero(weights[offsets[:-1]] > 0)
+        some = min(FOLDS, counted.size)
+        folds = []
+        for fold in range(some):
+            chosen = counted[fold::some]
+            own = rows_of(offsets, chosen)
+            cut = np.concatenate([[0], np.cumsum(np.diff(offsets)[chosen])])
+            folds.append(products(features, targets[own], weights[own], rows[own], cut))
+        return cls(tuple(folds), rows.size)
+
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """The two kinds of ridges: in units of the features as they are, and of their deviations."""
+        squares = np.diagonal(self.whole.squares)
+        deviations = np.sqrt(squares)
+        inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
+        return tuple(Family.of(self.whole, scale) for scale in (np.ones_like(inverse), inverse))
+
+    @property
+    def penalties(self) -> Floats:
+        return np.vstack([family.penalties for family in self.families])
+
+    @property
+    def weights(self) -> Floats:
+        return np.vstack([family.weights(self.whole) for family in self.families])
+
+    def cross_validated(self) -> Floats:
+        """(d,) the ridge whose weights, learned without a fold, err least on it; of equals the largest of a kind.
+
+        One query alone leaves nothing to learn from without it: its rows are left out one by one, by generalised
+        cross-validation, ‖r - A w‖² / (N - 1 - Σ_i e_i / (e_i + α))² (Golub, Heath and Wahba 1979).
+        """
+        if len(self.folds) > 1:
+            without = [self.whole.plus(fold, -1.0) for fold in self.folds]
+            found = [
+                sum(fold.errors(family.weights(rest)) for fold, rest in zip(self.folds, without, strict=True))
+                for family in self.families
+            ]
+        else:
+            found = [family.generalised(self.whole, self.rows) for family in self.families]
+        errors = np.concatenate(found)
+        return np.asarray(self.penalties[np.flatnonzero(errors == np.min(errors))[-1]])
+
+    @cached_property
+    def whole(self) -> Products:
+        """The products of all queries."""
+        return reduce(Products.plus, self.folds)
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The ridges α / scale_j² of all `alphas` (A,), rising: those of least squares in z = w / scale."""
+
+    scale: Floats
+    alphas: Floats
+
+    @classmethod
+    def of(cls, whole: Products, scale: Floats) -> Family:
+        largest = float(np.linalg.eigvalsh(whole.scaled(scale).squares)[-1])
+        return cls(scale, largest * 10.0**POWERS if largest > 0 else np.ones(1))
+
+    @property
+    def penalties(self) -> Floats:
+        """(A, d); 0 for features that vary nowhere, whose weight is 0 under every ridge."""
+        inverse = np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
+        return np.asarray(self.alphas[:, None] * inverse**2)
+
+    def weights(self, products: Products) -> Floats:
+        """(A, d) w of every ridge, to some digits fewer than `least_squares` gives."""
+        own = products.scaled(self.scale)
+        values, vectors = np.linalg.eigh(own.squares)
+        shifted = np.maximum(values, 0.0) + self.alphas[:, None]
+        return np.asarray((vectors.T @ own.crossed / shifted) @ vectors.T * self.scale)
+
+    def generalised(self, whole: Products, rows: int) -> Floats:
+        """(A,) generalised cross-validation of every ridge."""
+        values = np.maximum(np.linalg.eigvalsh(whole.scaled(self.scale).squares), 0.0)
+        freedom = rows - 1 - np.sum(values / (values + self.alphas[:, None]), axis=1)
+        left = np.maximum(whole.errors(self.weights(whole)), 0.0)
+        return np.where(freedom > 0, left / np.maximum(freedom, 1.0) ** 2, np.inf)
+
+
+def products(features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Products:
+    """G, b and ‖r‖² of these queries, in one pass over their rows."""
+    matrix, right = centred(features, targets, weights, rows, offsets)
+
+    def both(blocks: Iterator[tuple[slice, Floats]]) -> Floats:
+        return np.asarray(sum(block.T @ np.column_stack([block, right[part]]) for part, block in blocks))
+
+    found = np.sum(matrix.reduced(both), axis=0)
+    return Products(found[:, :-1], found[:, -1], float(right @ right))

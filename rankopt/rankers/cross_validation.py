@@ -1,0 +1,99 @@
+"""`lam="auto"`: λ by cross-validation over whole queries, along a path with kept planes.
+
+The queries are dealt into three folds by their content, so that no shuffle changes them. Without each fold in turn a
+ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the fold judges every
+model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts 1 to k, which
+varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries follows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from rankopt.data.canonical import canonical
+from rankopt.errors import OptionError
+from rankopt.measures.notation import parse
+from rankopt.optimize import method_named
+from rankopt.optimize.method import Clock
+from rankopt.optimize.path import follow
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+
+__all__ = ["FACTORS", "FOLDS", "chosen_factor", "judged"]
+
+Floats = NDArray[np.float64]
+
+FOLDS = 3
+
+FACTORS = (10.0, 3.0, 1.0, 0.3)
+"""λ of the path, in units of the natural one, the largest first; before them stands w₀ itself."""
+
+TOL, STEPS = 1e-2, 8
+"""The relative gap to which the models of a fold are trained, and the steps that each may take: judging asks for no
+more, and a choice should cost no more than twice what the fit does."""
+
+
+def chosen_factor(ranker: Any, queries: Queries, weights: Floats) -> float:
+    """λ in units of the natural one, as cross-validation chooses it; of equals the largest.
+
+    Raises OptionError for fewer than two queries.
+    """
+    found = judged(ranker, queries, weights)
+    counted = ~np.isnan(found).any(axis=0)
+    means = np.average(found[:, counted], axis=1, weights=weights[counted]) if counted.any() else np.zeros(len(found))
+    best = int(np.argmax(means))  # the first of equals
+    return FACTORS[max(best - 1, 0)]
+
+
+def judged(ranker: Any, queries: Queries, weights: Floats) -> Floats:
+    """(1 + factors, m) the measure of each query under w₀ and along the path, trained without its fold."""
+    counted = np.flatnonzero(weights > 0)
+    if counted.size < 2:
+        raise OptionError("lam = 'auto' cannot choose because there is one query; give a number, or lam='scale'")
+    folds = dealt(queries, weights, min(FOLDS, counted.size))
+    values = np.full((1 + len(FACTORS), len(queries)), np.nan)
+    method = method_named(ranker.method, getattr(ranker, "random_state", None))
+    limit = None if ranker.time_limit is None else ranker.time_limit / (2 * FOLDS * len(FACTORS))
+    for fold in range(folds.max() + 1):
+        rest, left = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        one = clone(ranker).set_params(lam="scale", C=None, checkpoint=None)
+        own = queries.select(rest)
+        one.n_queries_ = rest.size
+        one.n_features_in_ = queries.n_features
+        one._before(own)
+        objective = one.objective(own, weights[rest])
+        judge = one._values(queries.select(left), steady(ranker))
+        lams = [factor * objective.lam for factor in FACTORS]
+
+        def clock() -> Clock:
+            return Clock.started(min(STEPS, ranker.max_iter), limit)
+
+        values[0, left] = judge(objective.start)
+        runs = follow(objective, method, objective.start, lams, max(TOL, ranker.tol), clock)
+        for place, outcome in enumerate(runs, start=1):
+            values[place, left] = judge(outcome.w)
+    return values
+
+
+def dealt(queries: Queries, weights: Floats, folds: int) -> NDArray[np.int64]:
+    """(m,) the fold of each query, dealt in turn in canonical order."""
+    place = {query: number for number, query in enumerate(canonical(queries, weights).query_ids)}
+    return np.array([place[query] % folds for query in queries.query_ids])
+
+
+def steady(ranker: Any) -> list[Any]:
+    """The measure at every cut up to its own, or itself where it has none."""
+    measure = getattr(ranker, "measure", None)
+    if measure is None:
+        return [None]
+    parsed: Any = parse(measure)
+    cut = getattr(parsed, "cutoff", None)
+    if not isinstance(cut, int):
+        return [parsed]
+    return [replace(parsed, cutoff=k) for k in range(1, cut + 1)]

@@ -1,0 +1,121 @@
+"""What a ranker says of itself: how tight the bounds of its regret are, and what limits cost."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.queries import Queries
+from rankopt.errors import OptionError
+from rankopt.explanations.prices import Prices, prices_of
+from rankopt.explanations.tightness import Tightness, bounds_at
+from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses.margin import Bound
+from rankopt.rankers.inputs import check_queries_named, read_queries
+from rankopt.rankers.rank_mixin import Shown
+from rankopt.rankers.regrets import Judged, as_arranged, judged_in_a_set, judged_rankings
+from rankopt.scorers.linear import linear_scores
+
+DECAY = "power(0.5)"
+"""Of rankers that train no bound: that of `LargeMarginRanker`."""
+
+
+class Explained(Shown):
+    """`tightness` and `prices` of a ranker that scores documents."""
+
+    measure: Any
+
+    _unlimited: ClassVar[str] = "there are none; pass constraints=Admissible(k).at_most(...)"
+    """Why limits have no prices where nothing is constrained."""
+
+    def tightness(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        attributes: Any = None,
+        constraints: Admissible | None = None,
+        measure: Any = None,
+        decay: Any = None,
+    ) -> Tightness:
+        """Regret and its bounds query by query, for the queries that have something to order: a table.
+
+        The bounds are the convex, the tie-aware and the nonconvex one, and the one that was trained if that is another.
+        measure, decay: those of the ranker by default, and "power(0.5)" for rankers that have no decay. Under
+        constraints (the ranker's own, if none are given) regret is measured from the best admissible ranking.
+
+        Raises OptionError for a measure that is no inner product of position weights and gains (AP, ERR): its regret
+        has no such bound. Data are passed as to `score`.
+        """
+        check_is_fitted(self)
+        check_queries_named(self, X, qid, group)
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        judged = self._judged(queries, constraints, measure, decay)
+        trained = self._trained_bound()
+        bounds: dict[str, Bound] = {name: bound_named(name) for name in BOUNDS}
+        name = "nonconvex"
+        if trained is not None:
+            alike = [known for known, bound in bounds.items() if bound == trained]
+            name = alike[0] if alike else f"trained ({type(trained).__name__})"
+            bounds.setdefault(name, trained)
+        values, growth = bounds_at(judged.argmax, judged.scores, bounds)
+        chosen = judged.queries
+        return Tightness(
+            measure=judged.measure,
+            decay=judged.decay,
+            trained=name,
+            own=trained is not None,
+            lam=hasattr(self, "lam"),
+            query=chosen.query_ids,
+            documents=np.diff(chosen.offsets),
+            regret=judged.regret,
+            expected=judged.expected,
+            bounds=values,
+            most=judged.argmax.best + judged.argmax.at(np.zeros(judged.argmax.shape)).value,
+            growth=growth[[*bounds].index(name)],
+        )
+
+    def prices(
+        self,
+        X: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        attributes: Any = None,
+        constraints: Admissible | None = None,
+    ) -> Prices:
+        """What each limit of the constraints (the ranker's own, if none are given) costs in each query: prices of the
+        program that `rank` solves. Data are passed as to `rank`. Raises OptionError where nothing is constrained."""
+        check_is_fitted(self)
+        admissible = self._admissible(constraints)
+        if admissible is None:
+            raise OptionError(f"limits have no prices because {self._unlimited}")
+        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        sets = admissible.of_queries(queries)
+        deployment = self._deployment(queries, admissible)
+        scores = self._scores(queries.features)
+        return prices_of(queries.query_ids, sets, queries.offsets, scores, deployment.weights, deployment.solver)
+
+    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any) -> Judged:
+        """The queries with something to order, their argmax, and the regret of what is shown."""
+        admissible = self._admissible(constraints)
+        measure = self.measure if measure is None else measure
+        decay = getattr(self, "decay", DECAY) if decay is None else decay
+        arranged = as_arranged(queries)
+        scores = self._scores(queries.features)
+        if admissible is None:
+            return judged_rankings(arranged, scores, measure, decay)
+        w0 = getattr(self, "w0_", None)
+        start = np.zeros(scores.size) if w0 is None else linear_scores(queries.features, w0)
+        shown = self._deployment(queries, admissible)
+        return judged_in_a_set(arranged, scores, measure, decay, admissible, shown, start)
+
+    def _trained_bound(self) -> Bound | None:
+        """The bound of the regret that was trained, if one was."""
+        bound = getattr(self, "bound", None)
+        return None if bound is None else bound_named(bound)

@@ -1,0 +1,67 @@
+"""What all linear rankers share: weights, what they say of two documents, and what a saved model may hold of them.
+
+score(x) = coefᵀ x
+"""
+# mypy: allow-subclassing-any
+
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from rankopt.errors import ModelError
+from rankopt.explanations.terms import Explanation
+from rankopt.rankers.base import Ranker
+from rankopt.rankers.inputs import read_features, read_row
+from rankopt.rankers.within_query import normalised_among
+from rankopt.scorers.linear import linear_scores
+
+__all__ = ["LinearRanker"]
+
+Floats = NDArray[np.float64]
+
+
+class LinearRanker(Ranker):
+    """Scores documents by `coefᵀ x`; a subclass says in `_fit` how coef is learned.
+
+    Data are passed as to every `Ranker`. Fitted: `coef_` (d,) in the units of the given features, and what every ranker
+    has.
+    """
+
+    _saved: ClassVar[tuple[str, ...]] = ("coef_", *Ranker._saved)
+
+    coef_: Floats
+
+    def explain(self, x: Any, y: Any, *, among: Any = None) -> Explanation:
+        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first; `.swap()` is
+        the smallest change that exchanges the two.
+
+        among: all documents (n, d) of their query, by which a ranker with `normalize` normalises x and y; the others
+        need none. Explained are the normalised features then, and a change of these leaves the normalisation as it is.
+        """
+        check_is_fitted(self, "coef_")
+        return self._explained(x, y, self.coef_, among)
+
+    def _explained(self, x: Any, y: Any, coef: Floats, among: Any = None) -> Explanation:
+        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
+        rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
+        rows = normalised_among(self, rows, among, lambda X: read_features(self, X, reset=False))
+        return Explanation.of(tuple(str(name) for name in names), coef, *rows)
+
+    def _scores(self, features: Any) -> Floats:
+        return linear_scores(features, self.coef_)
+
+    def _check_learned(self) -> None:
+        """Raise ModelError where the weights are missing, of another type or shape, or not finite."""
+        if not hasattr(self, "coef_"):
+            raise ModelError("coef_ is missing.")
+        coef, shape = self.coef_, self._coef_shape()
+        if not (isinstance(coef, np.ndarray) and coef.dtype == np.float64 and coef.shape == shape):
+            size = " × ".join(map(str, shape))
+            raise ModelError(f"coef_ is not an array of {size} float64 numbers as n_features_in_ says.")
+        if not np.isfinite(coef).all():
+            raise ModelError("coef_ has a value that is not finite.")
+
+    def _coef_shape(self) -> tuple[int, ...]:
+        return (self.n_features_in_,)

@@ -1,0 +1,120 @@
+"""What the rankings that are shown lose against the best, beside the argmax that bounds it.
+
+A bound holds for every ranking that the scores like most, so the regret it stands beside is that of the worst of them:
+where scores tie, the order that loses most. Under constraints one ranking is shown; its regret is that.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.solvers import named
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.arrangement import Arrangement
+from rankopt.data.queries import Queries
+from rankopt.errors import OptionError
+from rankopt.losses.argmax import Argmax
+from rankopt.losses.argmax_admissible import AdmissibleArgmax
+from rankopt.losses.argmax_positional import PositionalArgmax, told_apart
+from rankopt.losses.decay import Decay, parse_decay
+from rankopt.measures.notation import parse
+from rankopt.measures.positional import Positional
+from rankopt.measures.segments import totals
+from rankopt.measures.tied_ranking import ranked
+from rankopt.rankers.deployment import Deployment
+
+__all__ = ["Judged", "as_arranged", "judged_in_a_set", "judged_rankings"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """The queries that have something to order, with their scores, argmax, and regret (m,): of the worst order that
+    the scores allow, and its mean over these orders."""
+
+    queries: Arrangement
+    scores: Floats
+    argmax: Argmax
+    regret: Floats
+    expected: Floats
+    measure: str
+    decay: str
+
+
+def as_arranged(queries: Queries) -> Arrangement:
+    """All queries in the order in which they stand, each of weight 1."""
+    return Arrangement(
+        features=queries.features,
+        rows=np.arange(queries.n_documents),
+        offsets=queries.offsets,
+        weights=np.ones(len(queries)),
+        relevance=queries.relevance,
+        query_ids=queries.query_ids,
+        attributes=queries.attributes,
+    )
+
+
+def _positional(measure: Any) -> Positional:
+    """The measure, if its regret can be bounded; OptionError with the cure for others."""
+    found = parse(measure)
+    if not isinstance(found, Positional):
+        raise OptionError(
+            f"the regret of {found} has no such bounds because it is no inner product of position weights and gains; "
+            "pass measure='nDCG@10' or another positional measure"
+        )
+    return found
+
+
+def judged_rankings(queries: Arrangement, scores: Floats, measure: Any, decay: Any) -> Judged:
+    """Rankings by score, scores (N,) a document of `queries`."""
+    asked, weights = _positional(measure), parse_decay(decay)
+    chosen = told_apart(queries, asked)
+    argmax = PositionalArgmax.of(chosen, asked, weights, named("exact"))
+    own, gain, discount = scores[chosen.rows], argmax.problem.gain, argmax.problem.discount
+    ranking = ranked(gain, own, chosen.offsets)
+    worst = totals(discount * ranking.broken("worst").relevance, chosen.offsets)
+    mean = totals(ranking.averaged(discount) * ranking.relevance, chosen.offsets)
+    lost = [np.maximum(argmax.best - value, 0.0) for value in (worst, mean)]
+    return Judged(chosen, own, argmax, lost[0], lost[1], str(asked), str(weights))
+
+
+def judged_in_a_set(
+    queries: Arrangement, scores: Floats, measure: Any, decay: Any, admissible: Admissible, shown: Deployment,
+    start: Floats,
+) -> Judged:  # fmt: skip
+    """Rankings of a set as they are `shown`. start: (N,) the scores by which ties of the convex reference fall.
+
+    Raises OptionError where the ranking shown is not one that the decay likes most: no bound speaks of it.
+    """
+    asked, weights = _positional(measure), parse_decay(decay)
+    chosen, argmax = AdmissibleArgmax.of(
+        queries, asked, weights, admissible.of_queries, lambda some: start[some.rows], shown.solver
+    )
+    place = {query: number for number, query in enumerate(queries.query_ids)}
+    orders = shown.orders(scores)
+    kept = [orders[place[query]] for query in chosen.query_ids]
+    rows = np.concatenate([low + order for low, order in zip(chosen.offsets[:-1], kept, strict=True)])
+    own = scores[chosen.rows]
+    _check_liked(argmax, rows, own, weights)
+    lost = np.maximum(argmax.best - argmax.measured(rows), 0.0)
+    return Judged(chosen, own, argmax, lost, lost, str(asked), str(weights))
+
+
+def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, decay: Decay) -> None:
+    """Raise OptionError unless these rankings maximise c[π]ᵀs over the sets."""
+    ones = np.ones(len(argmax))
+    best = argmax.argmax(0.0 * ones, ones, scores).value
+    reached = np.add.reduceat(argmax.decay * scores[rows], argmax.places[:-1])
+    if (best - reached > ROUNDING * np.maximum(np.abs(best), np.abs(scores).max())).any():
+        raise OptionError(
+            f"no bound speaks of the rankings that are shown because decay {decay} does not fall over all their "
+            "positions, so that they are chosen by 1 / log2(i + 1); pass decay='log', or train with a decay that falls"
+        )

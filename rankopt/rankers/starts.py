@@ -1,0 +1,94 @@
+"""Where training starts from and its regulariser pulls to, by name: w₀ as a function of the training queries.
+
+The table is plain: a new start is one function and one line. A start of the nonconvex bounds has to have the right
+*scale* besides the right order: where scores lie close, the bound falls with any spread of theirs, good or bad. A
+margin of 1 between documents of different grades is that scale; least squares has a smaller one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.small import is_small
+from rankopt.engines import ended, engine_named
+from rankopt.errors import OptionError
+from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.optimize.bundle import Bundle
+from rankopt.optimize.concave_convex import train
+from rankopt.optimize.least_squares import least_squares
+from rankopt.optimize.method import Clock
+from rankopt.optimize.objective import Objective
+from rankopt.rankers.regression import cross_validated_ridge, row_weights
+from rankopt.rankers.scale import natural_lam
+from rankopt.risk.risk import Risk
+from rankopt.risk.sharding import shards_of_grades
+from rankopt.scorers.linear import row_scores
+
+if TYPE_CHECKING:
+    from rankopt.data.arrangement import Arrangement
+
+__all__ = ["STARTS", "start_named"]
+
+Floats = NDArray[np.float64]
+
+RANKSVM = 1e-2
+"""λ of `PairwiseRanker()`."""
+
+TOL, STEPS = 1e-3, 2000
+"""The relative gap to which a start is trained, and the steps after which it is good enough in any case."""
+
+
+def zeros(ranker: Any, queries: Arrangement) -> Floats:
+    """w₀ = 0."""
+    return np.zeros(ranker._shape(queries))
+
+
+def regression(ranker: Any, queries: Arrangement) -> Floats:
+    """Least squares on the gains, one intercept for all [ORM, section 6.3]."""
+    gains = ranker._gains(queries)
+    return least_squares(queries.features, gains, row_weights(queries), 0.0, queries.rows)
+
+
+def ridge(ranker: Any, queries: Arrangement) -> Floats:
+    """The weights w of `RegressionRanker()` times the t >= 0 of RankSVM with their scores as its one feature: the order
+    of the ridge, with margins of 1."""
+    w = cross_validated_ridge(queries)
+    scores = row_scores(queries.features, queries.rows, w)
+    along = replace(queries, features=scores[:, None], rows=np.arange(scores.size))
+    return np.asarray(w * max(float(by_pairs(ranker, along, None)[0]), 0.0))
+
+
+def ranksvm(ranker: Any, queries: Arrangement) -> Floats:
+    """The weights of `PairwiseRanker()`."""
+    return by_pairs(ranker, queries, RANKSVM)
+
+
+def by_pairs(ranker: Any, queries: Arrangement, lam: float | None) -> Floats:
+    """RankSVM at this λ, None for the natural one. The ranker says how much time there is."""
+    engine = engine_named("serial" if ranker.engine == "serial" else "threads")  # the data are here
+    risk = Risk(shards_of_grades(queries, PairwiseHinge), engine)
+    lam = natural_lam(queries, risk.weights.size) if lam is None else lam
+    objective = Objective(risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets))
+    with ended(engine, True):
+        return train(objective, Bundle(), objective.w0, TOL, Clock.started(STEPS, ranker.time_limit)).w
+
+
+STARTS: dict[str, Callable[[Any, Arrangement], Floats]] = {
+    "zeros": zeros,
+    "regression": regression,
+    "ridge": ridge,
+    "ranksvm": ranksvm,
+}
+"""Every start by name: a function of the ranker and of its training queries to w₀."""
+
+
+def start_named(name: str, known: dict[str, Callable[[Any, Arrangement], Floats]]) -> Callable[..., Floats]:
+    """The start of this name among those `known`. Raises OptionError for another one."""
+    if name not in known:
+        raise OptionError(f"w0 = {name!r} is unknown; use {', '.join(map(repr, known))} or an array")
+    return known[name]

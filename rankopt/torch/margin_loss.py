@@ -1,0 +1,109 @@
+"""The bound of the regret as a loss of a network's scores, padded or flat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import DataError, OptionError
+from rankopt.losses.score_loss import ScoreLoss
+from rankopt.torch.values import loaded, numbers, values
+
+__all__ = ["MarginLoss"]
+
+REDUCTIONS = ("mean", "sum", "none")
+
+
+@dataclass(frozen=True)
+class MarginLoss:
+    """loss_q(s) = max_π [c[π]ᵀs - a[π]ᵀb] + max_π a[π]ᵀb - c̄ᵀs, an upper bound of the regret of query q: what
+    `LargeMarginRanker` minimises, as a loss of scores that a network makes [ORM, eq. 20 to 22].
+
+    measure, bound, decay: as in `rankopt.losses.ScoreLoss`. reduction: "mean" over the queries that have something to
+    order (0 where none has), "sum" of them, or "none": a value a query, 0 for the others.
+
+    Called with scores and relevance of one shape:
+
+    * padded (m, n), a row a query; `mask` (m, n) is True where a document stands, without it everywhere. What stands at
+      other places does not matter, whatever it is.
+    * flat (N,), with `offsets` (m + 1,) that rise from 0 to N: documents offsets[q] to offsets[q + 1] are query q; one
+      query without them. Or flat with a mask that leaves documents out, of one query.
+
+    The value has the dtype and the device of the scores, which are copied to the processor, since the exact argmax runs
+    there in double precision. The gradient is the slope of the loss, shared by documents of equal scores and grades; in
+    a batch of queries it sums to 0 over each. A second derivative is refused.
+
+    Raises OptionError for options that cannot work, for scores that are no floating tensor, and where PyTorch is not
+    installed; DataError for shapes, grades and offsets that do not fit and for scores that are not finite.
+    """
+
+    measure: Any = "nDCG@10"
+    bound: Any = "nonconvex"
+    decay: Any = "power(0.5)"
+    reduction: str = "mean"
+
+    def __post_init__(self) -> None:
+        self._loss()
+        if self.reduction not in REDUCTIONS:
+            known = ", ".join(map(repr, REDUCTIONS))
+            raise OptionError(f"reduction = {self.reduction!r} is unknown; it is one of {known}")
+
+    def __call__(self, scores: Any, relevance: Any, mask: Any = None, offsets: Any = None) -> Any:
+        """The loss of these scores, a tensor: () or (m,) by `reduction`."""
+        torch = loaded()
+        if not isinstance(scores, torch.Tensor) or not scores.is_floating_point():
+            kind = scores.dtype if isinstance(scores, torch.Tensor) else type(scores).__name__
+            raise OptionError(f"scores of {kind} have no gradient; pass a floating tensor")
+        grades = numbers(relevance)
+        if grades.shape != tuple(scores.shape):
+            raise DataError(
+                f"relevance has shape {grades.shape}, but the scores {tuple(scores.shape)}; give each document both"
+            )
+        if scores.ndim not in (1, 2):
+            raise DataError(f"scores of shape {tuple(scores.shape)} are no queries; pass (m, n) or flat (N,)")
+        there = self._there(mask, grades)
+        bounds = self._bounds(offsets, there)
+        self._check_grades(grades, there, mask)
+        flat = scores.reshape(-1) if there.all() else scores[torch.as_tensor(there, device=scores.device)]
+        graded = self._loss().on(grades[there], offsets=bounds)
+        found = values(flat, graded)
+        if self.reduction == "none":
+            return found
+        return found.sum() / (max(int(graded.counted.sum()), 1) if self.reduction == "mean" else 1)
+
+    def _loss(self) -> ScoreLoss:
+        return ScoreLoss(self.measure, self.bound, self.decay)
+
+    def _there(self, mask: Any, grades: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Where documents stand, of the shape of the scores."""
+        if mask is None:
+            return np.ones(grades.shape, dtype=bool)
+        given = mask.detach().cpu().numpy() if hasattr(mask, "detach") else np.asarray(mask)
+        if given.shape != grades.shape or given.dtype != np.bool_:
+            raise DataError(
+                f"mask is {given.dtype} of shape {given.shape}, but the scores have shape {grades.shape}; give True "
+                "where a document stands, False where there is padding"
+            )
+        return given
+
+    def _bounds(self, offsets: Any, there: NDArray[np.bool_]) -> Any:
+        """Where each query begins among the documents that are there."""
+        if there.ndim == 2:
+            if offsets is not None:
+                raise DataError("offsets cut flat scores into queries, but the rows of padded ones are; leave them out")
+            return np.append(0, np.cumsum(there.sum(axis=1)))
+        if offsets is None:
+            return np.array([0, there.sum()])
+        if not there.all():
+            raise DataError("a mask would move the offsets of flat scores; leave its documents out, or pad the queries")
+        return numbers(offsets)
+
+    def _check_grades(self, grades: NDArray[np.float64], there: NDArray[np.bool_], mask: Any) -> None:
+        """Raise DataError for grades that stand for padding, as -1 does elsewhere, and are not masked."""
+        if mask is None and (grades < 0).any():
+            raise DataError(
+                "relevance has grades below 0; where they mark padding, pass mask=relevance >= 0, else grade from 0"
+            )

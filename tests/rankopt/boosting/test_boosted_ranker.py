@@ -1,0 +1,207 @@
+"""The ranker of trees keeps our conventions: queries, eval sets, constraints, files, bits."""
+
+import pickle
+
+import numpy as np
+import pytest
+from problems.training import made
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankopt.boosting.forest import Forest
+from rankopt.constraints import Admissible
+from rankopt.data import Queries
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.measures import evaluate
+from rankopt.rankers import BoostedRanker, load_model
+
+pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
+
+SMALL = {"n_estimators": 12, "min_child_samples": 3, "n_members": 2}
+
+
+def data(seed=0, **options):
+    return made(seed, queries=16, documents=10, **options)
+
+
+def fitted(X, y, qid, **options):
+    return BoostedRanker("nDCG@3", **{**SMALL, **options}).fit(X, y, qid=qid)
+
+
+@parametrize_with_checks(
+    [BoostedRanker(n_estimators=4, n_members=2), BoostedRanker(n_estimators=2, n_members=1, normalize="zscore")]
+)
+def test_scikit_learn_accepts_the_ranker(estimator, check):
+    check(estimator)
+
+
+def test_trees_learn_what_no_linear_ranker_can():
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(600, 2)), np.repeat(np.arange(30), 20)
+    y = (np.abs(X[:, 0]) > 1).astype(float)
+    learnt, other = slice(0, 300), slice(300, 600)
+    assert fitted(X[learnt], y[learnt], qid[learnt], n_estimators=60).score(X[other], y[other], qid=qid[other]) > 0.95
+
+
+def test_rows_in_any_order_give_the_same_trees():
+    X, y, qid = data()
+    rows = np.random.default_rng(1).permutation(y.size)
+    names = np.array([f"query {q}" for q in qid])
+    straight, moved = fitted(X, y, qid), fitted(X[rows], y[rows], names[rows])
+    for one, other in zip(straight.trees_, moved.trees_, strict=True):
+        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(fitted(csr_array(X), y, qid).predict(csr_array(X)), straight.predict(X))
+    np.testing.assert_array_equal(fitted(X, y, qid, n_jobs=2).predict(X), straight.predict(X))
+
+
+def test_members_are_averaged_and_differ_by_their_seeds():
+    X, y, qid = data(1)
+    ranker = fitted(X, y, qid, n_members=3, random_state=4)
+    alone = [Forest((text,)).scores(X, 1) for text in ranker.trees_]
+    assert len({text.tobytes() for text in ranker.trees_}) == 3
+    np.testing.assert_allclose(ranker.predict(X), np.mean(alone, axis=0))
+    again = fitted(X, y, qid, n_members=3, random_state=4)
+    np.testing.assert_array_equal(again.predict(X), ranker.predict(X))
+    assert (fitted(X, y, qid, n_members=3, random_state=5).predict(X) != ranker.predict(X)).any()
+
+
+def test_an_eval_set_says_when_to_end_and_whole_queries_judge():
+    X, y, qid = data(2)
+    Z, z, zid = data(3)
+    ranker = BoostedRanker("nDCG@3", min_child_samples=3, early_stopping=5).fit(
+        X, y, qid=qid, eval_set=[(Z, z)], eval_qid=[zid]
+    )
+    assert all(count < 1000 for count in ranker.n_rounds_)
+    assert ranker.eval_score_ == pytest.approx(ranker.score(Z, z, qid=zid))
+    one = BoostedRanker("nDCG@3", min_child_samples=3, early_stopping=5, n_members=1)
+    one.fit(X, y, qid=qid, eval_set=(Z, z), eval_qid=zid)
+    best = one.n_rounds_[0]
+    for rounds in (best - 1, best + 1):
+        other = clone(one).set_params(n_estimators=rounds).fit(X, y, qid=qid) if rounds else None
+        assert other is None or other.score(Z, z, qid=zid) <= one.eval_score_
+
+
+def test_weights_of_queries_count():
+    X, y, qid = data(4)
+    doubled = np.concatenate([np.arange(y.size), np.flatnonzero(qid < 3)])
+    names = np.concatenate([qid, qid[qid < 3] + 100])
+    weighted = BoostedRanker("nDCG@3", noise=0, colsample_bytree=1.0, min_child_samples=1, n_estimators=1, n_members=1)
+    weights = {q: 2.0 if q < 3 else 1.0 for q in range(16)}
+    one = weighted.fit(X, y, qid=qid, query_weight=weights).predict(X)
+    two = clone(weighted).fit(X[doubled], y[doubled], qid=names).predict(X)
+    np.testing.assert_allclose(one, two, atol=1e-6)
+    assert (clone(weighted).fit(X, y, qid=qid).predict(X) != one).any()
+
+
+def test_rank_and_score_obey_constraints():
+    X, y, qid = data(5)
+    site = np.arange(y.size) % 4
+    ranker = fitted(X, y, qid, constraints=Admissible(3).at_most(1, by="site"))
+    for order in ranker.rank(X, qid, attributes={"site": site}).values():
+        assert len(set(site[order])) == 3
+    queries = Queries.from_arrays(X, y, qid=qid, attributes={"site": site})
+    assert ranker.score(queries) <= ranker.score(queries, constraints=Admissible(10)) + 1e-12
+
+
+def test_score_is_the_mean_of_the_measure():
+    X, y, qid = data(6)
+    ranker, queries = fitted(X, y, qid), Queries.from_arrays(X, y, qid=qid)
+    found = evaluate(queries, ranker.predict(X)[queries.row_order], "nDCG@3").mean()
+    assert ranker.score(X, y, qid=qid) == pytest.approx(found)
+
+
+def test_a_saved_ranker_gives_the_same_scores_and_the_same_bytes(tmp_path):
+    X, y, qid = data(7)
+    ranker = fitted(X, y, qid, normalize="rank")
+    for name in ("one", "two"):
+        fitted(X, y, qid, normalize="rank").save(tmp_path / name)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    for again in (load_model(tmp_path / "one"), pickle.loads(pickle.dumps(ranker))):
+        np.testing.assert_array_equal(again.predict(X, qid=qid), ranker.predict(X, qid=qid))
+        assert again.n_rounds_ == ranker.n_rounds_
+
+
+def test_features_that_tell_nothing_apart_leave_all_scores_equal(tmp_path):
+    _, y, qid = data(8)
+    ranker = fitted(np.ones((y.size, 2)), y, qid)
+    assert len(set(ranker.predict(np.ones((y.size, 2))))) == 1
+    ranker.save(tmp_path / "model")
+    assert load_model(tmp_path / "model").predict(np.ones((1, 2))).size == 1
+
+
+def test_queries_without_anything_to_order_are_refused_only_where_there_are_no_others():
+    X, y, qid = data(9)
+    few = np.where(qid < 2, y, 0.0)
+    assert fitted(X, few, qid).n_queries_ == 16
+    with pytest.raises(DataError, match="no query has documents that"):
+        fitted(X, np.zeros(y.size), qid)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_estimators": 0}, {"n_estimators": 1.5}, {"learning_rate": 0}, {"learning_rate": np.inf}, {"num_leaves": 1},
+        {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"noise": -1.0}, {"noise": np.nan}, {"n_members": 0},
+        {"early_stopping": None}, {"n_jobs": 0}, {"random_state": "seed"}, {"random_state": -1}, {"bound": "convexx"},
+        {"decay": "steep"}, {"measure": "AP"}, {"normalize": "loudly"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_options_that_cannot_work_are_refused_by_name(options):
+    X, y, qid = data(10)
+    with pytest.raises(OptionError, match=next(iter(options))):
+        BoostedRanker(**options).fit(X, y, qid=qid)
+
+
+def test_without_lightgbm_the_error_names_the_extra(monkeypatch):
+    X, y, qid = data(11)
+    monkeypatch.setitem(__import__("sys").modules, "lightgbm", None)
+    with pytest.raises(OptionError, match=r"pip install 'rankopt\[boosting\]'"):
+        fitted(X, y, qid)
+
+
+DAMAGES = {
+    "another feature": lambda text: text.replace("split_feature=", "split_feature=9", 1),
+    "a child that is not there": lambda text: text.replace("left_child=", "left_child=77", 1),
+    "a leaf too few": lambda text: text.replace("num_leaves=", "num_leaves=1", 1),
+    "a value that is no number": lambda text: text.replace("leaf_value=", "leaf_value=nan ", 1),
+    "a category": lambda text: text.replace("num_cat=0", "num_cat=1", 1),
+    "linear leaves": lambda text: text.replace("is_linear=0", "is_linear=1", 1),
+    "another length": lambda text: text.replace("tree_sizes=", "tree_sizes=9", 1),
+    "other classes": lambda text: text.replace("num_class=1", "num_class=2", 1),
+    "more features": lambda text: text.replace("max_feature_idx=3", "max_feature_idx=4", 1),
+    "no end": lambda text: text.replace("end of trees", ""),
+    "more after the end": lambda text: text + "parameters:\n",
+    "a line twice": lambda text: text.replace("num_cat=0\n", "num_cat=0\nnum_cat=0\n", 1),
+    "nothing": lambda text: "tree\n",
+    "no text": lambda text: "\xff",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_text_that_is_no_trees_never_reaches_lightgbm(damage):
+    X, y, qid = data(12)
+    ranker = fitted(X, y, qid, n_members=1)
+    text = DAMAGES[damage](ranker.trees_[0].tobytes().decode("ascii"))
+    ranker.trees_ = (np.frombuffer(text.encode("latin-1"), dtype=np.uint8),)
+    with pytest.raises(ModelError):
+        ranker._check_loaded()
+
+
+def test_texts_with_any_byte_changed_are_refused_or_are_trees():
+    """What passes can be read and used by LightGBM: no size or index in it lies."""
+    X, y, qid = data(13)
+    ranker, rng = fitted(X, y, qid, n_members=1, n_estimators=3), np.random.default_rng(0)
+    whole, passed = ranker.trees_[0], 0
+    for _ in range(400):
+        text = whole.copy()
+        text[rng.integers(text.size)] = rng.choice(np.frombuffer(b"0123456789-. =\ne", dtype=np.uint8))
+        ranker.trees_ = (text,)
+        try:
+            ranker._check_loaded()
+        except ModelError:
+            continue
+        passed += 1
+        assert np.isfinite(Forest((text,)).scores(X, 1)).all()
+    assert 20 < passed < 380

@@ -1,0 +1,106 @@
+"""The ridge: every one of them from one pass, cross-validation over whole queries, intercepts of queries."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from rankopt.errors import OptionError
+from rankopt.optimize.least_squares import least_squares
+from rankopt.optimize.ridge import FOLDS, WIDEST, Ridges
+
+
+def drawn(seed, queries=9, features=4):
+    random = np.random.default_rng(seed)
+    sizes = random.integers(2, 9, queries)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    X = random.normal(size=(offsets[-1], features)) * 10.0 ** random.integers(-2, 3, features)
+    X += np.repeat(random.normal(size=(queries, features)) * 5, sizes, axis=0)
+    y = X @ random.normal(size=features) + random.normal(size=offsets[-1])
+    weights = np.repeat(random.uniform(0.5, 2.0, queries), sizes)
+    return X, y, weights, offsets
+
+
+def centred(values, offsets):
+    means = np.add.reduceat(values, offsets[:-1], axis=0) / np.diff(offsets).reshape(-1, *[1] * (values.ndim - 1))
+    return values - np.repeat(means, np.diff(offsets), axis=0)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1e-3, 7.0])
+@pytest.mark.parametrize("make", [np.asarray, csr_array], ids=["dense", "CSR"])
+def test_an_intercept_of_each_query_is_eliminated(alpha, make):
+    X, y, weights, offsets = drawn(1)
+    of_query = np.repeat(np.eye(offsets.size - 1), np.diff(offsets), axis=0)
+    both = np.sqrt(weights)[:, None] * np.hstack([X, of_query])
+    ridge = np.diag(np.sqrt(np.r_[np.full(4, alpha), np.zeros(offsets.size - 1)]))
+    system, right = np.vstack([both, ridge]), np.r_[np.sqrt(weights) * y, np.zeros(ridge.shape[0])]
+    expected = np.linalg.lstsq(system, right, rcond=None)[0][:4]
+    found = least_squares(make(X), y, weights, alpha, offsets=offsets)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("offsets", [None, [0, 5, 11, 40]], ids=["one intercept", "one a query"])
+def test_wide_sparse_data_has_the_same_solution(offsets):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(40, 600)) * (random.random((40, 600)) < 0.1)
+    y = random.normal(size=40)
+    cut = None if offsets is None else np.array(offsets)
+    weights = np.repeat([1.0, 2.0, 0.5], [5, 6, 29])
+    found = least_squares(csr_array(X), y, weights, 0.3, offsets=cut)
+    assert found == pytest.approx(least_squares(X, y, weights, 0.3, offsets=cut), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_every_ridge_is_that_of_least_squares(seed):
+    X, y, weights, offsets = drawn(seed)
+    ridges = Ridges.of(X, y, weights, np.arange(len(y)), offsets)
+    assert ridges.penalties.shape == ridges.weights.shape
+    for place in range(20, len(ridges.penalties), 9):
+        expected = least_squares(X, y, weights, ridges.penalties[place], offsets=offsets)
+        assert ridges.weights[place] == pytest.approx(expected, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_is_chosen_errs_least_on_queries_left_out(seed):
+    X, y, weights, offsets = drawn(seed, queries=11)
+    rows = np.arange(len(y))
+    ridges = Ridges.of(X, y, weights, rows, offsets)
+    fold = np.repeat(np.arange(offsets.size - 1) % FOLDS, np.diff(offsets))
+    errors = []
+    for penalty in ridges.penalties:
+        error = 0.0
+        for part in range(FOLDS):
+            kept = fold != part
+            cut = np.concatenate([[0], np.cumsum(np.diff(offsets)[np.arange(offsets.size - 1) % FOLDS != part])])
+            w = least_squares(X[kept], y[kept], weights[kept], penalty, offsets=cut)
+            left = (weights * (centred(y, offsets) - centred(X, offsets) @ w) ** 2)[~kept]
+            error += left.sum()
+        errors.append(error)
+    chosen = ridges.cross_validated()
+    own = int(np.flatnonzero((ridges.penalties == chosen).all(axis=1))[0])
+    assert errors[own] == pytest.approx(min(errors), rel=1e-6)
+
+
+def test_units_of_the_features_change_no_score():
+    X, y, weights, offsets = drawn(2)
+    rows, units = np.arange(len(y)), np.array([1e-6, 1.0, 1e4, 37.0])
+    one, other = (Ridges.of(given, y, weights, rows, offsets) for given in (X, X * units))
+    kind = len(one.penalties) // 2  # the second kind is in units of the features' deviations
+    assert (X * units) @ other.weights[kind:].T == pytest.approx(X @ one.weights[kind:].T, rel=1e-6, abs=1e-9)
+
+
+def test_one_query_is_cross_validated_row_by_row():
+    X, y = drawn(5, queries=1)[:2]
+    X, y = np.vstack([X, X + 1.0, X * 0.5]), np.r_[y, y, -y]
+    ridges = Ridges.of(X, y, np.ones(len(y)), np.arange(len(y)), np.array([0, len(y)]))
+    A, r = X - X.mean(axis=0), y - y.mean()
+    judged = []
+    for penalty in ridges.penalties:
+        hat = A @ np.linalg.solve(A.T @ A + np.diag(penalty), A.T)
+        judged.append(np.sum((r - hat @ r) ** 2) / (len(y) - 1 - np.trace(hat)) ** 2)
+    own = int(np.flatnonzero((ridges.penalties == ridges.cross_validated()).all(axis=1))[0])
+    assert judged[own] == pytest.approx(min(judged), rel=1e-6)
+
+
+def test_too_many_features_are_refused_with_a_cure():
+    with pytest.raises(OptionError, match="w0='ranksvm'"):
+        Ridges.of(csr_array((4, WIDEST + 1)), np.ones(4), np.ones(4), np.arange(4), np.array([0, 4]))

@@ -1,0 +1,110 @@
+"""Starts by name, and the natural strength of the regulariser: nothing depends on units or on the order of rows."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from rankopt.data import Queries, load_sample
+from rankopt.data.canonical import canonical
+from rankopt.errors import OptionError
+from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
+from rankopt.rankers.scale import STRENGTH, spread
+
+
+def drawn(seed, queries=12, features=3):
+    random = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(queries), random.integers(2, 9, queries))
+    X = random.normal(size=(qid.size, features)) + random.normal(size=(queries, features))[qid] * 10
+    y = np.digitize(X @ random.normal(size=features) + 9 * random.normal(size=qid.size), [-1.0, 1.0]).astype(float)
+    return X, y, qid
+
+
+def arranged(X, y, qid):
+    queries = Queries.from_arrays(X, y, qid=qid)
+    return canonical(queries, np.ones(len(queries)))
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_array], ids=["dense", "CSR"])
+def test_the_spread_is_the_mean_square_distance_from_the_query(make):
+    X, y, qid = drawn(0)
+    expected = np.mean([np.mean(np.sum((X[qid == q] - X[qid == q].mean(axis=0)) ** 2, axis=1)) for q in np.unique(qid)])
+    assert spread(arranged(make(X), y, qid)) == pytest.approx(expected, rel=1e-9)
+
+
+def test_units_and_offsets_of_queries_change_nothing():
+    X, y, qid = drawn(1)
+    usual = LargeMarginRanker(tol=1e-9).fit(X, y, qid=qid)
+    for scale in (2.0**-30, 2.0**40):
+        other = LargeMarginRanker(tol=1e-9).fit(X * scale, y, qid=qid)
+        assert other.lam_ == pytest.approx(usual.lam_ * scale**2, rel=1e-12)
+        assert other.certificate_.primal == pytest.approx(usual.certificate_.primal, rel=1e-6)
+        assert other.coef_ * scale == pytest.approx(usual.coef_, rel=1e-4, abs=1e-9)
+    moved = LargeMarginRanker(tol=1e-9).fit(X + np.arange(qid.max() + 1)[qid][:, None], y, qid=qid)
+    assert moved.coef_ == pytest.approx(usual.coef_, rel=1e-4, abs=1e-9)
+
+
+def test_the_natural_strength_falls_with_the_number_of_queries():
+    X, y, qid = drawn(2)
+    ranker = LargeMarginRanker().fit(X, y, qid=qid)
+    useful = sum(np.unique(y[qid == q]).size > 1 for q in np.unique(qid))
+    assert ranker.lam_ == pytest.approx(STRENGTH * spread(arranged(X, y, qid)) / useful)
+    twice = LargeMarginRanker().fit(np.vstack([X, X]), np.r_[y, y], qid=np.r_[qid, qid + 100])
+    assert twice.lam_ == pytest.approx(ranker.lam_ / 2)
+
+
+def test_features_that_vary_nowhere_are_no_error():
+    with pytest.warns(UserWarning, match="the optimum is at w0"):
+        ranker = LargeMarginRanker().fit(np.ones((4, 2)), [0, 1, 1, 0], qid=[1, 1, 2, 2])
+    assert not ranker.coef_.any()
+
+
+def test_the_ridge_starts_with_margins_of_one():
+    X, y, qid = drawn(3)
+    w0 = LargeMarginRanker().fit(X, y, qid=qid).w0_
+    ridge = RegressionRanker().fit(X, y, qid=qid).coef_
+    times = float(w0 @ ridge / (ridge @ ridge))
+    assert w0 == pytest.approx(times * ridge, rel=1e-9)
+    queries = arranged(X @ ridge[:, None], y, qid)
+    useful = np.array(
+        [np.ptp(queries.graded[a:b]) > 0 for a, b in zip(queries.offsets, queries.offsets[1:], strict=False)]
+    )
+    chosen = queries.learnable(useful, "differ")
+    loss = PairwiseHinge(chosen.graded, chosen.offsets)
+    lam = STRENGTH * spread(queries) / len(chosen)
+
+    def J(t):
+        return lam / 2 * t**2 + loss.at(t * chosen.features[chosen.rows, 0]).value.mean()
+
+    least = min(J(t) for t in times * np.linspace(0.5, 2.0, 301))
+    assert J(times) <= least * (1 + 2e-3)
+
+
+def test_ranksvm_is_the_pairwise_ranker():
+    X, y, qid = drawn(4)
+    ranker = LargeMarginRanker(w0="ranksvm").fit(X, y, qid=qid)
+    assert np.array_equal(ranker.w0_, PairwiseRanker().fit(X, y, qid=qid).coef_)
+
+
+@pytest.mark.parametrize("w0", ["ridge", "ranksvm"])
+def test_a_shuffle_changes_no_bit(w0):
+    X, y, qid = drawn(5)
+    order = np.random.default_rng(6).permutation(qid.size)
+    one, other = (LargeMarginRanker(w0=w0).fit(X[p], y[p], qid=qid[p]) for p in (np.arange(qid.size), order))
+    assert np.array_equal(one.w0_, other.w0_)
+    assert np.array_equal(one.coef_, other.coef_)
+    assert one.lam_ == other.lam_
+
+
+def test_a_start_that_is_none_is_refused_with_those_that_are():
+    X, y, qid = drawn(7)
+    with pytest.raises(OptionError, match="'zeros', 'regression', 'ridge', 'ranksvm' or an array"):
+        LargeMarginRanker(w0="best").fit(X, y, qid=qid)
+    with pytest.raises(OptionError, match="'zeros', 'regression' or an array"):
+        MatchingRanker(w0="ridge").fit(X, y, qid=qid)
+
+
+def test_the_default_is_above_its_start_on_the_sample():
+    sample = load_sample("les-miserables")
+    ranker = LargeMarginRanker().fit(sample.train)
+    assert ranker.score(sample.test) >= RegressionRanker().fit(sample.train).score(sample.test)

@@ -1,0 +1,171 @@
+"""`normalize=` of a ranker is normalising by hand; evaluation data pass through a Pipeline."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn import config_context
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rankopt.cli import rankopt
+from rankopt.data import Queries, QueryNormalizer, load_sample, normalise, write_svmlight
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.rankers import (
+    LargeMarginRanker,
+    LossRanker,
+    MatchingRanker,
+    PairwiseRanker,
+    RegressionRanker,
+    load_model,
+)
+
+METHODS = ["sum", "zscore", "minmax", "rank"]
+KINDS = [LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker, partial(MatchingRanker, 3, bound="nonconvex")]
+
+
+def made(seed, queries=9):
+    """Rows in no order; each query has a scale and a shift of its own."""
+    rng = np.random.default_rng(seed)
+    qid = rng.permutation(np.repeat(np.arange(queries), 8))
+    X = rng.normal(size=(qid.size, 4))
+    y = np.clip(np.round(X @ [1.0, 0.5, 0.0, -1.0] + 0.5 * rng.normal(size=qid.size)), 0, 3)
+    return X * 10.0 ** rng.integers(-3, 4, size=queries)[qid, None] + rng.normal(size=(queries, 4))[qid], y, qid
+
+
+X, Y, QID = made(0)
+V, VY, VQ = made(1, queries=5)
+BY_HAND = {method: QueryNormalizer(method).fit_transform(X, qid=QID) for method in METHODS}
+SEEN = {method: QueryNormalizer(method).fit_transform(V, qid=VQ) for method in METHODS}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS, ids=["margin", "loss", "pairwise", "regression", "matching"])
+def test_the_option_is_normalising_by_hand(kind, method):
+    ranker = kind(normalize=method).fit(X, Y, qid=QID)
+    plain = kind().fit(BY_HAND[method], Y, qid=QID)
+    assert_array_equal(ranker.coef_, plain.coef_)
+    assert_array_equal(ranker.predict(V, qid=VQ), plain.predict(SEEN[method]))
+    assert ranker.score(V, VY, qid=VQ) == plain.score(SEEN[method], VY, qid=VQ)
+    ours, theirs = ranker.rank(V, VQ), plain.rank(SEEN[method], VQ)
+    assert list(ours) == list(theirs)
+    for query, order in ours.items():
+        assert_array_equal(order, theirs[query])
+
+
+def test_evaluation_data_and_paths_are_normalised_too():
+    judge = {"eval_set": (V, VY), "eval_qid": VQ}
+    ranker = LargeMarginRanker(normalize="zscore").fit(X, Y, qid=QID, **judge)
+    plain = LargeMarginRanker().fit(BY_HAND["zscore"], Y, qid=QID, eval_set=(SEEN["zscore"], VY), eval_qid=VQ)
+    assert_array_equal(ranker.coef_, plain.coef_)
+    assert ranker.eval_score_ == plain.eval_score_ == ranker.score(V, VY, qid=VQ)
+    apart = {"eval_X": V, "eval_y": VY, "eval_qid": VQ}
+    assert_array_equal(LargeMarginRanker(normalize="zscore").fit(X, Y, qid=QID, **apart).coef_, ranker.coef_)
+    path = LargeMarginRanker(normalize="zscore").path(X, Y, qid=QID, lams=[0.1], **apart)
+    assert_allclose(path[0].eval_score_, plain.eval_score_, atol=0.05)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_shuffled_rows_give_the_same_model_bit_for_bit(method):
+    order = np.random.default_rng(2).permutation(len(X))
+    rankers = [
+        LargeMarginRanker("nDCG@5", normalize=method).fit(X[rows], Y[rows], qid=QID[rows])
+        for rows in (slice(None), order)
+    ]
+    assert_array_equal(rankers[0].coef_, rankers[1].coef_)
+
+
+def test_scores_need_the_queries_of_their_rows():
+    ranker = RegressionRanker(normalize="rank").fit(X, Y, qid=QID)
+    with pytest.raises(DataError, match="`qid` is missing; pass qid="):
+        ranker.predict(V)
+    queries = Queries.from_arrays(V, VY, qid=VQ)
+    assert_array_equal(ranker.predict(queries), ranker.predict(V, qid=VQ))
+    alone = RegressionRanker(normalize="zscore").fit(X[:9], Y[:9])
+    assert_array_equal(alone.predict(X[:9]), alone.predict(X[:9], group=[9]))
+    with pytest.raises(OptionError, match=r"normalize cannot be 'z'; it is None or one of 'sum'"):
+        RegressionRanker(normalize="z").fit(X, Y, qid=QID)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_single_documents_are_explained_among_those_of_their_query(method):
+    ranker = RegressionRanker(normalize=method).fit(X, Y, qid=QID)
+    own = VQ == 3
+    scores = ranker.predict(V[own], group=[own.sum()])
+    explained = ranker.explain(V[own][0], V[own][1], among=V[own])
+    assert_allclose(explained.total, scores[0] - scores[1], rtol=1e-12)
+    with pytest.raises(DataError, match="pass among=, the rows of their query"):
+        ranker.explain(V[0], V[1])
+    slots = MatchingRanker(3, bound="nonconvex", normalize=method).fit(X, Y, qid=QID)
+    placed = slots.predict(V[own], group=[own.sum()])[:, 1]
+    assert_allclose(slots.explain(V[own][0], V[own][1], 2, among=V[own]).total, placed[0] - placed[1], atol=1e-12)
+
+
+def test_a_saved_model_keeps_it(tmp_path):
+    ranker = LargeMarginRanker("nDCG@5", normalize="rank").fit(X, Y, qid=QID)
+    ranker.save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    assert again.normalize == "rank"
+    assert_array_equal(again.predict(V, qid=VQ), ranker.predict(V, qid=VQ))
+    with pytest.raises(ModelError, match="normalize cannot be 'guess'"):
+        ranker.set_params(normalize="guess").save(tmp_path / "m")
+
+
+def test_evaluation_data_pass_through_the_steps_of_a_pipeline():
+    judge = {"eval_X": V, "eval_y": VY, "eval_qid": VQ}
+    with config_context(enable_metadata_routing=True):
+        ranker = LargeMarginRanker("nDCG@5").set_fit_request(eval_X=True)
+        pipeline = make_pipeline(StandardScaler(), QueryNormalizer("rank"), ranker, transform_input=["eval_X"])
+        pipeline.fit(X, Y, qid=QID, **judge)
+        scaler = StandardScaler().fit(X)
+        train, held = (
+            QueryNormalizer("rank").fit_transform(scaler.transform(rows), qid=queries)
+            for rows, queries in ((X, QID), (V, VQ))
+        )
+        plain = LargeMarginRanker("nDCG@5").fit(train, Y, qid=QID, eval_set=(held, VY), eval_qid=VQ)
+        assert_array_equal(pipeline[-1].coef_, plain.coef_)
+        assert pipeline[-1].eval_score_ == plain.eval_score_ == pipeline.score(V, VY, qid=VQ)
+        assert_array_equal(pipeline.predict(V, qid=VQ), plain.predict(held))
+        with pytest.raises(UnsetMetadataPassedError, match="eval_X"):
+            make_pipeline(StandardScaler(), LargeMarginRanker()).fit(X, Y, qid=QID, **judge)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"eval_X": V}, "eval_y is missing beside eval_X"),
+        ({"eval_y": VY}, "eval_X is missing beside eval_y"),
+        ({"eval_X": V, "eval_y": VY}, "pass eval_qid="),
+        ({"eval_X": V, "eval_y": VY, "eval_set": (V, VY)}, "pass one of them"),
+    ],
+)
+def test_halves_of_evaluation_data_are_refused(given, told):
+    with pytest.raises(DataError, match=told):
+        LargeMarginRanker().fit(X, Y, qid=QID, **given)
+
+
+def test_commands_apply_what_the_model_keeps(tmp_path):
+    sample = load_sample("les-miserables")
+    train, test = sample.train, sample.test
+    files = {name: str(tmp_path / name) for name in ("train", "test", "scores", "m")}
+    write_svmlight(train, files["train"])
+    write_svmlight(test, files["test"])
+    run = CliRunner().invoke
+    done = run(rankopt, ["train", files["train"], "--model", files["m"], "--normalize", "zscore", "--lam", "0.1"])
+    assert done.exit_code == 0, done.output
+    expected = LargeMarginRanker(lam=0.1).fit(normalise(train)).predict(normalise(test))
+    assert run(rankopt, ["predict", files["m"], files["test"], "--output", files["scores"]]).exit_code == 0
+    assert_allclose(np.loadtxt(files["scores"]), expected, rtol=1e-6)
+    measured = [
+        run(rankopt, ["evaluate", files["test"], *how]).output.split("\n", 1)[1]
+        for how in (["--model", files["m"]], ["--scores", files["scores"]])
+    ]
+    assert measured[0] == measured[1]
+    ranked = run(rankopt, ["rank", files["m"], files["test"], "--k", "1"])
+    assert ranked.exit_code == 0
+    shown = [float(line.split("\t")[3]) for line in ranked.output.splitlines()]
+    best = np.maximum.reduceat(expected, test.offsets[:-1])
+    assert_allclose(shown, best, rtol=1e-6)
