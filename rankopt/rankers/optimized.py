@@ -125,7 +125,8 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
-        tell_below(self._values(queries), outcome.w, objective.start)
+        if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
+            tell_below(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the best weights so far")
 
