@@ -6,6 +6,7 @@
     diverse_retrieval  ConstrainedRanking  bipartite incidence matrix       all that solve a matching, by collapse
     ranking_set        ConstrainedRanking  its statement says: verify       by its structure: matching, flow, highs, ...
     marginal_ranking   LinearProgram       (a lottery, by `decompose`)      highs, cvxpy:...
+    rescaled_ranking   RescaledRanking     (NP-hard; a vertex and a bound)  all that solve a ranking
     margin_dual        GroupedSimplexQP    (its variables are real)         active_set, qpsolvers:..., cvxpy:...
     sparse_margin_dual LinearProgram       (its variables are real)         highs, cvxpy:...
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from formulations.forms.min_cost_flow import MinCostFlow as MinCostFlow
     from formulations.forms.quadratic_program import QuadraticProgram as QuadraticProgram
     from formulations.forms.rank_two_assignment import RankTwoAssignment as RankTwoAssignment
+    from formulations.forms.rescaled_ranking import RescaledRanking as RescaledRanking
     from formulations.integrality.confirmation import confirm as confirm
     from formulations.integrality.evidence import Proof as Proof
     from formulations.integrality.evidence import Undecided as Undecided
@@ -64,6 +66,7 @@ if TYPE_CHECKING:
     from formulations.problems.matching import matching as matching
     from formulations.problems.ranking import ranking as ranking
     from formulations.problems.ranking_set import ranking_set as ranking_set
+    from formulations.problems.rescaled_ranking import rescaled_ranking as rescaled_ranking
     from formulations.problems.sparse_margin_dual import sparse_margin_dual as sparse_margin_dual
     from formulations.problems.statement_file import read_statement as read_statement
     from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
@@ -90,6 +93,7 @@ GALLERY = {
     "matching": "formulations.problems.matching:matching",
     "ranking": "formulations.problems.ranking:ranking",
     "ranking_set": "formulations.problems.ranking_set:ranking_set",
+    "rescaled_ranking": "formulations.problems.rescaled_ranking:rescaled_ranking",
     "sparse_margin_dual": "formulations.problems.sparse_margin_dual:sparse_margin_dual",
 }
 """Every problem, `name: "module:function"`."""
@@ -116,6 +120,7 @@ WORDS = {
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
+    "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
     "Refuted": "formulations.errors:Refuted",
     "Solution": "formulations.forms.form:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",

@@ -92,7 +92,7 @@ def check_loss(build: Callable[[Floats, Ints], Loss]) -> None:
             np.testing.assert_allclose(touching, there.value, atol=1e-12, err_msg="a plane must touch the loss")
             elsewhere = scores + rng.normal(size=scores.size)
             plane = there.height + np.add.reduceat(slope * elsewhere, starts)
-            above = majorant.at(elsewhere).value
+            above = majorant.at(elsewhere).bound  # of a maximum that is found to its optimum this is the value
             assert (plane <= above + 1e-12).all(), "a plane must lie below the majorant"
             assert (loss.at(elsewhere).value <= above + 1e-12).all(), "a majorant must lie above the loss"
             rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])

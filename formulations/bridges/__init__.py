@@ -5,6 +5,7 @@
     ConstrainedRanking → RankTwoAssignment (no constraints), Assignment (collapse), MinCostFlow (two laminar families),
                          LinearProgram (relaxed, then in whole numbers)
     GroupedSimplexQP → QuadraticProgram
+    RescaledRanking → RankTwoAssignment (a vertex of its hull)
 
 Each bridge returns the other problem and a function that carries its primal and dual back. The value and bound of what
 comes back are recomputed in the form it came from, so no bridge has to be believed.
@@ -26,6 +27,7 @@ from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.sets.constrained_ranking import ConstrainedRanking
 
 __all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
@@ -41,6 +43,7 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(Assignment, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(MinCostFlow, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
+    Bridge(RescaledRanking, RankTwoAssignment, narrowing.in_one_direction, "a vertex of the hull"),
     Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
     Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),
     Bridge(ConstrainedRanking, MinCostFlow, narrowing.routed, "laminar flow", narrowing.why_routed),

@@ -15,6 +15,7 @@ from formulations.forms.assignment import Assignment
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.integrality.evidence import Proof
 from formulations.integrality.proving import proof_of
 from formulations.sets.candidates import candidates
@@ -23,7 +24,7 @@ from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.laminar_flow import LaminarNetwork
 from formulations.sets.rows import SetRows
 
-__all__ = ["collapsed", "in_whole_numbers", "quick_proof", "relaxed", "routed", "unconstrained"]
+__all__ = ["collapsed", "in_one_direction", "in_whole_numbers", "quick_proof", "relaxed", "routed", "unconstrained"]
 
 ASKED = 500
 """Entries of a set's rows up to which its proof is looked for, once, to say why the relaxation is whole."""
@@ -32,6 +33,15 @@ ASKED = 500
 def quick_proof(stated: SetRows) -> Proof | None:
     """A proof that the rows are totally unimodular and their limits whole, where one is quick to find; kept."""
     return stated.kept("proof", lambda: proof_of(stated.matrix) if stated.whole_limits.all() else None)
+
+
+def in_one_direction(problem: RescaledRanking) -> tuple[RankTwoAssignment, Back]:
+    """The ranking of greatest D + M: one vertex of the hull, with the bound that it proves. `solve` asks for more."""
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        return x, None if y is None else np.concatenate([[1.0], y])
+
+    return problem.toward(1.0), back
 
 
 def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:

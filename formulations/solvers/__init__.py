@@ -36,6 +36,7 @@ SOLVERS = {
 
 AUTOMATIC = {
     "RankTwoAssignment": ("exact", "scipy"),
+    "RescaledRanking": ("exact", "scipy"),
     "Assignment": ("scipy", "ortools"),
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),

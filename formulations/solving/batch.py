@@ -4,23 +4,33 @@ from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from formulations.arrays import Floats, Ints
 from formulations.errors import Crashed, FormulationError, NoAnswer
 from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.forms.rescaled_ranking import RescaledBatch
 from formulations.solvers import named
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.exact import Exact
 from formulations.solvers.solver import BatchSolver, Solver
+from formulations.solving.hull import RescaledSolution, search
 from formulations.solving.solve import solve
 
 __all__ = ["solve_batch"]
 
 
-def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward: bool = True) -> BatchSolution:
-    """Solve every query of a batch: at once where the solver can, else one by one.
+@overload
+def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward: bool = True) -> BatchSolution: ...
+@overload
+def solve_batch(batch: RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True) -> RescaledSolution: ...
+def solve_batch(
+    batch: RankTwoBatch | RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
+) -> BatchSolution | RescaledSolution:
+    """Solve every query of a batch: at once where the solver can, else one by one. Of rescaled rankings the solver
+    makes the calls of the search.
 
     outward: whether value and bound are rounded outward, so that value <= optimum <= bound. If not, they are as double
     precision leaves them, a rounding error to either side: what training's loop takes.
@@ -30,6 +40,9 @@ def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward:
     """
     chosen = named("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
     began = perf_counter()
+    if isinstance(batch, RescaledBatch):
+        found = search(batch, lambda rankings: _told(solve_batch(rankings, chosen, outward=outward)))
+        return replace(found, solver=chosen.spec, seconds=perf_counter() - began)
     if isinstance(chosen, Exact):
         answer = chosen.solve_batch(batch)
         answer = answer.outward(chosen.for_batch(batch.offsets).compiled) if outward else answer
@@ -38,6 +51,10 @@ def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward:
     else:
         answer = _one_by_one(batch, chosen, outward)
     return replace(answer, seconds=perf_counter() - began)
+
+
+def _told(answer: BatchSolution) -> tuple[Ints, Floats]:
+    return answer.order, answer.bound
 
 
 def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:

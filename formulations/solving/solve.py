@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from formulations.arrays import Floats, Ints
 from formulations.bridges import Chain, crossings
 from formulations.bridges.bridge import Back
 from formulations.errors import (
@@ -24,8 +25,11 @@ from formulations.errors import (
 )
 from formulations.forms.cvxpy_problem import as_form
 from formulations.forms.form import Form, Solution, Status, proven
+from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.solvers import automatic, installed_version, named
 from formulations.solvers.solver import Answer, Solver
+from formulations.solving.hull import search
 
 __all__ = ["solve"]
 
@@ -66,10 +70,30 @@ def solve(
             constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = as_form(problem)
+    if isinstance(problem, RescaledRanking):
+        return _vertices(problem, solver, precision, time_limit, outward)
     if isinstance(solver, str) and solver == "auto":
         return _cheapest(problem, start, precision, time_limit, outward)
     chosen = _aimed(named(solver) if isinstance(solver, str) else solver, precision, time_limit)
     return _solve(problem, chosen, start, outward)
+
+
+def _vertices(
+    problem: RescaledRanking, solver: Solver | str, precision: float | None, time_limit: float | None, outward: bool
+) -> Solution:
+    """The best vertex of the hull of loss and margin: the solver finds each (see `hull`)."""
+    began, asked = perf_counter(), list[Solution]()
+
+    def ask(rankings: RankTwoBatch) -> tuple[Ints, Floats]:
+        asked.append(solve(rankings[0], solver, precision=precision, outward=outward, time_limit=time_limit))
+        order = asked[-1].order
+        left = np.setdiff1d(np.arange(problem.documents), order, assume_unique=True)
+        return np.concatenate([order, left]), np.array([asked[-1].bound])
+
+    found = search(problem.alone(), ask).solution(0, problem)
+    spec, _, rest = asked[-1].solver.partition(" via ")
+    via = "vertices of the hull" + (f", {rest}" if rest else "")
+    return found.told_by(solver=f"{spec} via {via}", version=asked[-1].version, seconds=perf_counter() - began)
 
 
 def _aimed(solver: Solver, precision: float | None, time_limit: float | None) -> Solver:

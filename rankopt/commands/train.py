@@ -16,13 +16,13 @@ from rankopt.commands.training_trees import train_trees
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
-from rankopt.optimize import METHODS
+from rankopt.optimize import METHODS, PENALTIES
 
 
 @click.command()
 @click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
 @click.option("--model", required=True, type=Target(), help="Where the model is written.")
-@click.option("--validate", type=click.Path(exists=True), help="Data on which λ is chosen.")
+@click.option("--validate", type=click.Path(exists=True), help="Data on which λ and decay are chosen.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
     "--bound", type=click.Choice([*BOUNDS]), default="nonconvex", show_default=True,
@@ -37,8 +37,13 @@ from rankopt.optimize import METHODS
     help="Grow trees on the bound in place of a linear ranker; with --validate as many as are best there.",
 )  # fmt: skip
 @click.option(
-    "--decay", default="power(0.5)", show_default=True, help="linear, power(0.5), log, loglog, discount; @k cuts."
-)
+    "--decay", multiple=True,
+    help="linear, power(0.5), log, loglog, discount; @k cuts [power(0.5)]; repeat it to choose on --validate.",
+)  # fmt: skip
+@click.option(
+    "--penalty", type=click.Choice([*PENALTIES]), default="l2", show_default=True,
+    help="l1 leaves features out.",
+)  # fmt: skip
 @click.option(
     "--normalize", type=click.Choice(NORMALISATIONS),
     help="Make features comparable within each query; the model keeps it, and every command applies it.",
@@ -72,6 +77,7 @@ def train(
     model: str,
     validate: str | None,
     lam: tuple[float, ...],
+    decay: tuple[str, ...],
     unjudged: float | None,
     checkpoint: str | None,
     every: float,
@@ -81,8 +87,9 @@ def train(
 ) -> None:
     """Train on the LETOR / SVMlight file TRAIN, or a folder that `rankopt store` wrote, and save the model.
 
-    Each --lam is fitted by itself, from w0, so that each can be interrupted and resumed; in Python, `path` of a ranker
-    goes from λ to λ with the planes found so far, which is several times as fast. The best on --validate is saved.
+    Each --decay with each --lam is fitted by itself, from w0, so that each can be interrupted and resumed; in Python,
+    `path` of a ranker goes from λ to λ with the planes found so far, which is several times as fast. The best on
+    --validate is saved.
 
     Prints for each λ the objective J, the proven bound below it, and the gap: to the optimum for the convex bound, to
     what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
@@ -94,14 +101,18 @@ def train(
     if options["loss"] is not None:
         _only_of_the_loss()
         options = {name: value for name, value in options.items() if name not in MARGIN}
+    elif len(set(decay)) < 2:
+        options["decay"] = decay[0] if decay else "power(0.5)"
     given = click.get_current_context().get_parameter_source("every") is ParameterSource.COMMANDLINE
     if checkpoint is None and given:
         raise click.UsageError("--checkpoint-every is about --checkpoint DIR; give both, or neither")
-    if len(lam) > 1 and validate is None:
-        raise click.UsageError("several --lam need --validate FILE to choose on")
+    for name, values in (("--lam", lam), ("--decay", decay)):
+        if len(values) > 1 and validate is None:
+            raise click.UsageError(f"several {name} need --validate FILE to choose on")
     whole = None if validate is None else os.path.abspath(validate)
     files = (os.path.abspath(train_file), os.path.abspath(model), whole)
-    training = Training(*files, lam=lam or (0.1,), unjudged=unjudged, every=every, options=options)
+    several = tuple(dict.fromkeys(decay)) if len(set(decay)) > 1 else ()
+    training = Training(*files, lam=lam or (0.1,), unjudged=unjudged, every=every, options=options, decay=several)
     training.run(json_, None if checkpoint is None else Path(checkpoint))
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import os
 from dataclasses import asdict, dataclass, replace
+from itertools import product
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,9 @@ MANIFEST = "training.json"
 OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
 """Options that may be others when a training goes on."""
 
-OPTIONS = ("measure", "bound", "loss", "decay", "normalize", "w0", "argmax", "master", "method", "tol", *OF_THE_RUN)
+OPTIONS = (
+    "measure", "bound", "loss", "decay", "normalize", "w0", "argmax", "master", "method", "penalty", "tol", *OF_THE_RUN,
+)  # fmt: skip
 """Options of a ranker that the command has: what else a file names is not ours."""
 
 MARGIN = ("bound", "decay", "argmax")
@@ -39,7 +42,8 @@ LIMIT = 1 << 20
 
 @dataclass(frozen=True)
 class Training:
-    """Files, the values of λ to choose from, and options of the ranker. every: seconds between two checkpoints."""
+    """Files, the values of λ to choose from, and options of the ranker. every: seconds between two checkpoints. decay:
+    those to choose from, where there are several."""
 
     train_file: str
     model: str
@@ -48,6 +52,7 @@ class Training:
     unjudged: float | None
     every: float
     options: dict[str, Any]
+    decay: tuple[str, ...] = ()
 
     @classmethod
     def kept(cls, folder: Path) -> Training:
@@ -64,7 +69,7 @@ class Training:
             if len(content) > LIMIT:
                 raise ValueError(f"it has more than {LIMIT} bytes")
             known = json.loads(content)
-            training = cls(**{**known, "lam": tuple(known["lam"])})
+            training = cls(**{**known, "lam": tuple(known["lam"]), "decay": tuple(known.get("decay", ()))})
             training._check()
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             told = f"{folder / MANIFEST} is not what `rankopt train` writes ({error}); begin anew in another folder"
@@ -82,6 +87,8 @@ class Training:
         for number in (*self.lam, self.every, 0.0 if self.unjudged is None else self.unjudged):
             if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < math.inf:
                 raise ValueError(f"{str(number)[:80]!r} is no number")
+        if not all(isinstance(decay, str) for decay in self.decay) or (self.decay and self.options.get("loss")):
+            raise ValueError("decay is no list of decays, or of a loss that has none")
         if not isinstance(self.options, dict) or "measure" not in self.options:
             raise ValueError("options name no measure")
         ours = OPTIONS if self.options.get("loss") is None else set(OPTIONS) - {*MARGIN}
@@ -117,12 +124,12 @@ class Training:
         if self.validate is not None:
             validation = queries_at(self.validate, unjudged=self.unjudged, n_features=queries.n_features)
         rows, best, interrupted = [], None, False
-        for number, value in enumerate(self.lam):
+        for number, (decay, value) in enumerate(product(self.decay or (None,), self.lam)):
             kept = None if checkpoint is None else checkpoint / f"lam{number}"
             if kept is not None and kept.is_symlink():
                 raise OptionError(f"{kept} is a link; a training keeps its checkpoints in folders of its own")
             try:
-                ranker, row, interrupted = self._fitted(queries, validation, value, not json_, kept)
+                ranker, row, interrupted = self._fitted(queries, validation, value, decay, not json_, kept)
             except KeyboardInterrupt:  # before this λ had a step: those before it are kept
                 if best is None:
                     raise
@@ -170,15 +177,21 @@ class Training:
         return {**asdict(self), "options": options, "model": None, "every": None}
 
     def _fitted(
-        self, queries: Queries, validation: Queries | None, lam: float, talk: bool, kept: Path | None
+        self,
+        queries: Queries,
+        validation: Queries | None,
+        lam: float,
+        decay: str | None,
+        talk: bool,
+        kept: Path | None,
     ) -> tuple[OptimizedRanker, dict[str, Any], bool]:
-        """The ranker fitted with this λ, its line of the report, and whether it was interrupted."""
+        """The ranker fitted with this λ and this decay, its line of the report, and whether it was interrupted."""
         import warnings
 
         from rankopt.rankers import Checkpoint, LargeMarginRanker, LossRanker
 
         options: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
-        options |= {"lam": lam, "verbose": int(talk)}
+        options |= {"lam": lam, "verbose": int(talk)} | ({} if decay is None else {"decay": decay})
         options["checkpoint"] = None if kept is None else Checkpoint(str(kept), self.every)
         ranker: OptimizedRanker = LossRanker(**options) if "loss" in options else LargeMarginRanker(**options)
         began, interrupted = perf_counter(), False
@@ -191,6 +204,8 @@ class Training:
         proved = ranker.certificate_
         row = {
             "lam": lam,
+            **({} if decay is None else {"decay": decay}),
+            **({"features": int(ranker.get_support().sum())} if options.get("penalty") == "l1" else {}),
             "kind": proved.kind,
             "objective": proved.primal,
             "bound": proved.bound,
@@ -208,11 +223,13 @@ class Training:
 def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, margin: bool) -> None:
     from rankopt.optimize.certificate import Stop
 
+    more = [name for name in ("decay", "features") if name in chosen]
     table(
-        ["lam", "objective", "bound", "gap", "kind", "steps", "seconds", f"{measure} on validation", ""],
+        ["lam", *more, "objective", "bound", "gap", "kind", "steps", "seconds", f"{measure} on validation", ""],
         [
             [
                 f"{row['lam']:g}",
+                *(str(row[name]) for name in more),
                 f"{row['objective']:.6f}",
                 f"{row['bound']:.6f}",
                 f"{row['gap']:.1e}",

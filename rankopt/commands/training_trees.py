@@ -35,6 +35,8 @@ def train_trees(context: click.Context) -> None:
     for option in context.command.params:
         if option.name in given and option.name not in (*TAKEN, *BESIDE):
             raise click.UsageError(f"{option.opts[0]} is an option of linear rankers, not of --trees")
+    if len(given.get("decay", ())) > 1:
+        raise click.UsageError("several --decay are tried for linear rankers, not for --trees; give one")
     files = context.params
     folder = Path(os.path.abspath(files["model"])).parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
@@ -46,6 +48,8 @@ def train_trees(context: click.Context) -> None:
     if files["validate"] is not None:
         validation = queries_at(files["validate"], unjudged=files["unjudged"], n_features=queries.n_features)
     options: dict[str, Any] = {name: given[name] for name in TAKEN if given.get(name) is not None}
+    if "decay" in options:
+        (options["decay"],) = options["decay"]
     ranker, began = BoostedRanker(**options, verbose=int(not files["json_"])), perf_counter()
     ranker.fit(queries, eval_set=validation)
     seconds = perf_counter() - began

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rankopt.losses.loss import LossAt as LossAt
     from rankopt.losses.margin import Bound
     from rankopt.losses.margin import MarginLoss as MarginLoss
+    from rankopt.losses.rescaled import RescaledSlack as RescaledSlack
     from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
 
 BOUNDS = {
@@ -32,6 +33,7 @@ BOUNDS = {
 
 LOSSES = {
     "pairwise": "rankopt.losses.pairwise:PairwiseHinge",
+    "rescaled": "rankopt.losses.rescaled:RescaledSlack",
 }
 
 PARTS = {
@@ -39,6 +41,7 @@ PARTS = {
     "Found": "rankopt.losses.argmax:Found",
     "LossAt": "rankopt.losses.loss:LossAt",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
+    "RescaledSlack": "rankopt.losses.rescaled:RescaledSlack",
     "PositionalArgmax": "rankopt.losses.argmax_positional:PositionalArgmax",
     "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",
     "parse_decay": "rankopt.losses.decay:parse_decay",

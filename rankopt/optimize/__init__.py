@@ -12,7 +12,7 @@ from rankopt.errors import OptionError
 if TYPE_CHECKING:
     from rankopt.optimize.method import Method
 
-__all__ = ["METHODS", "STATES", "method_named"]
+__all__ = ["METHODS", "PENALTIES", "STATES", "method_named"]
 
 METHODS = {
     "block_frank_wolfe": "rankopt.optimize.frank_wolfe:BlockFrankWolfe",
@@ -21,6 +21,12 @@ METHODS = {
     "steepest_subgradient": "rankopt.optimize.steepest_subgradient:SteepestSubgradient",
     "stochastic_subgradient": "rankopt.optimize.stochastic_subgradient:StochasticSubgradient",
 }
+
+PENALTIES = {
+    "l1": "rankopt.optimize.sparse_objective:SparseObjective",
+    "l2": "rankopt.optimize.objective:Objective",
+}
+"""The penalties by their usual names, λ‖w‖₁ and (λ/2)‖w - w₀‖², and the objective of each."""
 
 STATES = {
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",

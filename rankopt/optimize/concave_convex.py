@@ -87,7 +87,8 @@ def train(
     if seen is not None and (stop is Stop.INTERRUPTED or seen.rated(passed)):
         ratings = seen.known[: len(passed)]
         if len(ratings) == len(passed):  # else the judge was interrupted
-            best = max(range(len(passed)), key=ratings.__getitem__)  # the first of equals: the least trained
+            first = 0 if objective.start_counts or len(passed) == 1 else 1
+            best = max(range(first, len(passed)), key=ratings.__getitem__)  # the first of equals: the least trained
             chosen, judged = passed[best], ratings[best]
     elif seen is not None:
         stop = Stop.INTERRUPTED

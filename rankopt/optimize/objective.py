@@ -5,14 +5,14 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.start import LOST
 from formulations.errors import SolverFailed
-from formulations.forms.form import Solution, Status
+from formulations.forms.form import Form, Solution, Status
 from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.problems.margin_dual import margin_dual
 from formulations.solvers import named, solves
@@ -64,6 +64,24 @@ class Objective:
     master: Solver | str = "auto"
     small: bool = False
     ends: float | None = None
+
+    form: ClassVar[type[Form]] = GroupedSimplexQP
+    """Of the master program."""
+
+    start_counts: ClassVar[bool] = True
+    """Whether the start is one of the points that a judge chooses from."""
+
+    restarts: ClassVar[bool] = False
+    """Whether each lam of a path of a nonconvex risk begins at the start, and not where the one before ended."""
+
+    @classmethod
+    def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:
+        """The objective of this penalty, training to start there; this one pulls to that point too."""
+        return cls(risk, lam, start, master, small)
+
+    @classmethod
+    def check(cls, method: object) -> None:
+        """Raise OptionError for a method that cannot minimise it; this one all can."""
 
     @property
     def start(self) -> Floats:

@@ -13,6 +13,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Judge, Training, train
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
+from rankopt.optimize.planes import PlaneSet
 from rankopt.optimize.run import Standing
 from rankopt.optimize.state import State
 
@@ -34,8 +35,8 @@ def follow(
 
     Planes hold for every lam: they are kept, and so is the risk proven at w. A method with `aimed` begins with a model
     of the new objective, without a pass over the queries, and takes no step where that closes the gap; another one
-    starts anew from the last w. `clock` gives each run its limits. An interruption ends the path after the run that it
-    interrupted.
+    starts anew from the last w. Where the objective `restarts`, each run begins at `start`, with these planes. `clock`
+    gives each run its limits. An interruption ends the path after the run that it interrupted.
     """
     outcome, before = None, objective
     for lam in lams:
@@ -43,6 +44,8 @@ def follow(
         try:
             if outcome is None:
                 now = Standing(method.start(own, start))
+            elif own.restarts and not own.risk.convex:
+                now = Standing(_with(outcome.state.planes, method.start(own, start), method))
             else:
                 now = begun(continued(outcome.state, before, own, method), tol)
             outcome = train(own, method, start, tol, clock(), judge, now, known=outcome)
@@ -54,6 +57,13 @@ def follow(
         if outcome.certificate.stop is Stop.INTERRUPTED:
             return
         before = own
+
+
+def _with(planes: PlaneSet, state: State, method: Method) -> State:
+    """The state a method begins with, and the planes found before, whose references its first step sets."""
+    if not hasattr(method, "aimed"):
+        return state
+    return replace(state, planes=replace(planes, idle=np.zeros_like(planes.idle)), alpha=np.zeros(len(planes)))
 
 
 def begun(state: State, tol: float) -> Standing:

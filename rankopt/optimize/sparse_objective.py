@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import Infeasible, SolverFailed, Unbounded
-from formulations.forms.form import Solution, Status
+from formulations.forms.form import Form, Solution, Status
+from formulations.forms.linear_program import LinearProgram
 from formulations.problems.sparse_margin_dual import sparse_margin_dual
 from formulations.solvers import solves
+from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 from rankopt.errors import MasterFailed, OptionError
 from rankopt.optimize.objective import LONGEST, ROUNDING, SHORTEST, MasterAnswer, Objective
 from rankopt.optimize.planes import PlaneSet
+from rankopt.risk.risk import Risk
 
-__all__ = ["SparseObjective", "check_linear", "largest"]
+__all__ = ["SparseObjective", "largest"]
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +48,24 @@ class SparseObjective(Objective):
     """
 
     begins: Floats = field(default_factory=lambda: np.zeros(0))
+
+    form: ClassVar[type[Form]] = LinearProgram
+    restarts: ClassVar[bool] = True  # a path that was at 0 would stay there: 0 is critical
+    start_counts: ClassVar[bool] = False  # least squares, say, leave nothing out
+
+    @classmethod
+    def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:
+        return cls(risk, lam, np.zeros_like(start), master, small, begins=start)
+
+    @classmethod
+    def check(cls, method: object) -> None:
+        """Raise OptionError for a method that needs the squared norm: the others ask the master program alone."""
+        if getattr(method, "quadratic", False):
+            name = type(method).__name__
+            raise OptionError(
+                f"method {name} cannot train penalty='l1' because its steps are those of a squared norm; use 'bundle' "
+                "or 'cutting_planes'"
+            )
 
     @property
     def start(self) -> Floats:
@@ -108,13 +130,3 @@ def largest(objective: Objective) -> float:
     """A lam from which on w = 0 is optimal (of a nonconvex risk: critical): ‖g‖_∞ of the subgradient g of R at 0."""
     here = objective.risk.at(np.zeros_like(objective.w0))
     return float(np.abs(here.slopes - here.references).max()) * (1.0 + FAINT)
-
-
-def check_linear(method: object) -> None:
-    """Raise OptionError for a method that needs the squared norm: the others ask the master program alone."""
-    if getattr(method, "quadratic", False):
-        name = type(method).__name__
-        raise OptionError(
-            f"method {name} cannot train penalty='l1' because its steps are those of a squared norm; use 'bundle' or "
-            "'cutting_planes'"
-        )

@@ -83,10 +83,10 @@ class LargeMarginRanker(OptimizedRanker):
         normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank". The first
             thing to try where raw scales differ from query to query (benchmarks/normalisation.md).
         penalty: "l2", or "l1" for J(w) = λ‖w‖₁ + Σ_q v_q loss_q(w) [ORM, section 3.1], which leaves features out: most
-            weights are exactly 0 (`selected_`, `get_support()`). It pulls to 0, so w0 says only where training starts
-            (of the nonconvex bounds: which critical point is found), and `w0_` is 0. Features should have one scale.
-            Its master is a linear program ("auto" is HiGHS; any solver of such does), its λ another: `path(lams=20)`
-            begins where nothing is left in. Methods: "bundle" and "cutting_planes".
+            weights are exactly 0 (`selected_`, `get_support()`). It pulls to 0, and w0 says only where training starts
+            (of the nonconvex bounds: which critical point is found; an eval_set does not choose it), so `w0_` is 0.
+            Features should have one scale. Its master is a linear program ("auto" is HiGHS; any solver of such does),
+            its λ another: `path(lams=20)` begins where 0 is optimal. Methods: "bundle" and "cutting_planes".
 
     Fitted: `coef_`, `certificate_` (kind, primal, bound, gap of J), `history_` (`history_.plot()` draws the gap),
     `n_iter_`, `w0_`. With eval_set, `coef_` is the best on it of what the run passed through (`eval_score_`), and the

@@ -34,7 +34,8 @@ class LossRanker(OptimizedRanker):
     Args:
         loss: a name of `rankopt.losses.LOSSES`, or a function (relevance, offsets) to a `rankopt.losses.loss.Loss` of
             your own; `rankopt.testing.check_loss` checks it.
-        measure: what `score` means and an eval_set is judged by; training does not use it.
+        measure: what `score` means and an eval_set is judged by. Training uses it where the loss is of a measure, and
+            has `of_measure` therefore: "rescaled" bounds its regret.
         w0: "zeros" (default), "regression" (least squares on the gains of the measure), or an array (d,).
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, random_state, warm_start, callbacks,
@@ -90,8 +91,9 @@ class LossRanker(OptimizedRanker):
         self.penalty = penalty
 
     def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
+        measure = parse(self.measure)  # a slip in what it is judged by is an error before training
         factory = loss_named(self.loss)
-        parse(self.measure)  # a slip in what it is judged by is an error before training
+        factory = factory.of_measure(measure) if hasattr(factory, "of_measure") else factory
 
         def made(relevance: Floats, offsets: Ints) -> Loss:
             loss = factory(relevance, offsets)

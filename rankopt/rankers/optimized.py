@@ -33,7 +33,7 @@ from rankopt.rankers.in_range import in_range
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
-from rankopt.rankers.penalty import check_penalty, penalised
+from rankopt.rankers.penalty import penalised
 from rankopt.rankers.progress import shown
 from rankopt.rankers.resumed import Resumed
 from rankopt.rankers.scale import natural_lam
@@ -111,8 +111,8 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
         risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
         lam, w0, small = self._lam(arranged, risk.weights.size), self._w0(arranged), is_small(arranged.offsets)
-        objective = penalised(self._penalty(), risk, lam, w0, self._master(), small)
-        if isinstance(self.lam, str) and self._penalty() == "l1":
+        objective = self._penalised().begun_at(risk, lam, w0, self._master(), small)
+        if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
             objective = replace(objective, lam=LEFT_IN * largest(objective) or 1.0)
         if self.lam == "auto":
             objective = replace(objective, lam=objective.lam * chosen_factor(self, queries, weights))
@@ -125,7 +125,8 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
-        tell_below(self._values(queries), outcome.w, objective.start)
+        if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
+            tell_below(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the best weights so far")
 
@@ -163,17 +164,17 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
             del self.eval_score_
         tell(outcome, self._cures)
 
-    def _penalty(self) -> str:
-        """Which norm the regulariser is of."""
-        return str(getattr(self, "penalty", "l2"))
+    def _penalised(self) -> type[Objective]:
+        """The objective of the penalty."""
+        return penalised(getattr(self, "penalty", "l2"), method_named(self.method))
 
     def _master(self) -> Solver | str:
-        form = check_penalty(self._penalty(), method_named(self.method))
         if isinstance(self.master, str) and self.master == "auto":
             return "auto"
         solver = named(self.master) if isinstance(self.master, str) else self.master
         if not isinstance(solver, Solver):
             raise OptionError(f"master = {self.master!r} is no solver; give a name or a solver of formulations.solvers")
+        form = self._penalised().form
         if not suits(solver, form):
             known = ", ".join(accepting(form))
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")

@@ -100,7 +100,8 @@ class Pathed:
         w₀. Limits hold for each model; Ctrl-C ends the path with what it has. `each` is called with every model when it
         is fitted, the rest is as in `fit`.
         lams: None is this ranker's own λ. Under penalty="l1" a number n asks for n of them, evenly in ratio, from one
-        where no feature is left in down to a thousandth of it.
+        where w = 0 is optimal (of a nonconvex bound: critical) down to a thousandth of it; under a nonconvex bound each
+        begins at w0 again, for a path that was at 0 would stay there.
         The ranker itself stays as it is.
         """
         choices = _choices(self, decays, bounds)
@@ -116,7 +117,9 @@ class Pathed:
         evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
         models: list[Any] = []
         for choice in choices:
-            one = copy(ranker).set_params(**choice) if wanted is None else _at(ranker, wanted[0], choice)
+            one = copy(ranker).set_params(**choice)
+            if lams is not None:  # its own λ is not asked for
+                one = _at(ranker, 1.0 if wanted is None else wanted[0], choice)
             one._before(queries)
             objective = one.objective(queries, weights)
             values: Sequence[float] = (objective.lam,) if wanted is None else wanted

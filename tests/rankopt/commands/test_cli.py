@@ -14,7 +14,7 @@ from rankopt.commands.train import train
 from rankopt.data import load_sample, read_svmlight, write_svmlight
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
-from rankopt.optimize import METHODS
+from rankopt.optimize import METHODS, PENALTIES
 from rankopt.optimize.method import Clock
 from rankopt.rankers import LargeMarginRanker, LossRanker, load_model
 
@@ -68,9 +68,28 @@ def test_a_loss_is_trained_by_its_name(files):
     np.testing.assert_array_equal(trained.coef_, own.coef_)
 
 
+def test_decays_are_tried_with_each_lam_and_features_are_left_out(files):
+    model = files / "sparse.rankopt"
+    trained = json.loads(
+        run(
+            "train", files / "train.txt", "--model", model, "--validate", files / "test.txt.gz", "--json",
+            "--penalty", "l1", "--lam", 0.02, "--lam", 0.005, "--decay", "log@10", "--decay", "linear",
+        )
+    )  # fmt: skip
+    tried = [(row["decay"], row["lam"]) for row in trained["tried"]]
+    assert tried == [(decay, lam) for decay in ("log@10", "linear") for lam in (0.02, 0.005)]
+    assert trained["chosen"]["validation"] == max(row["validation"] for row in trained["tried"])
+    kept = load_model(model)
+    assert kept.penalty == "l1"
+    assert (kept.decay, kept.lam_) == (trained["chosen"]["decay"], trained["chosen"]["lam"])
+    assert kept.get_support().sum() == trained["chosen"]["features"] < kept.n_features_in_
+    told = run("train", files / "train.txt", "--model", model, "--decay", "log", "--decay", "linear", code=2)
+    assert "several --decay need --validate FILE" in told
+
+
 def test_choices_are_those_of_the_tables():
     chosen = {option.name: option.type for option in train.params}
-    tables = {"bound": BOUNDS, "loss": LOSSES, "method": METHODS, "engine": ENGINES}
+    tables = {"bound": BOUNDS, "loss": LOSSES, "method": METHODS, "engine": ENGINES, "penalty": PENALTIES}
     assert {name: list(chosen[name].choices) for name in tables} == {name: [*table] for name, table in tables.items()}
 
 

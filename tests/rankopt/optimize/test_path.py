@@ -160,7 +160,7 @@ def test_a_path_to_where_double_precision_ends_keeps_what_it_has():
 
 def test_decays_and_bounds_are_gone_through_and_one_is_chosen():
     X, y, qid = made(queries=30, features=6)
-    ranker = LargeMarginRanker("nDCG@5", random_state=0)
+    ranker = LargeMarginRanker("nDCG@5", lam=0.1, random_state=0)
     decays, bounds = ["linear", "log@5"], ["tie-aware", "nonconvex"]
     told = []
     path = ranker.path(
@@ -174,8 +174,8 @@ def test_decays_and_bounds_are_gone_through_and_one_is_chosen():
         assert model.certificate_.relative_gap <= model.tol
     assert (ranker.decay, ranker.bound) == ("power(0.5)", "nonconvex")
     alone = ranker.path(X, y, qid=qid, decays=["log@5"])
-    assert [(model.decay, model.lam_) for model in alone] == [("log@5", ranker.fit(X, y, qid=qid).lam_)]
-    fit = LargeMarginRanker("nDCG@5", decay="log@5", random_state=0).fit(X, y, qid=qid)
+    assert [(model.decay, model.lam_) for model in alone] == [("log@5", 0.1)]
+    fit = LargeMarginRanker("nDCG@5", decay="log@5", lam=0.1, random_state=0).fit(X, y, qid=qid)
     np.testing.assert_array_equal(alone[0].coef_, fit.coef_)
 
 

@@ -183,6 +183,17 @@ def test_a_path_begins_with_nothing_and_lets_features_in():
         PairwiseRanker().path(X, y, qid=qid, lams=8)
 
 
+def test_a_path_of_a_nonconvex_bound_does_not_stay_at_0():
+    X, y, qid = made(queries=30, features=6)
+    ranker = LargeMarginRanker("nDCG@5", penalty="l1", tol=1e-4)
+    with pytest.warns(OptimumAtStart):
+        path = ranker.path(X, y, qid=qid, lams=[3.0, 0.01])
+    alone = clone(ranker).set_params(lam=0.01).fit(X, y, qid=qid)
+    assert path[1].coef_.any()
+    assert path[1].certificate_.primal == pytest.approx(alone.certificate_.primal, rel=0.05)
+    assert path[1].n_iter_ <= alone.n_iter_ + 2
+
+
 def test_engines_give_the_same_bits_and_a_checkpoint_goes_on(tmp_path):
     X, y, qid = made(queries=20, features=5)
     options = {"penalty": "l1", "lam": 0.01}
@@ -205,12 +216,21 @@ def test_constraints_and_an_eval_set_go_with_it():
     assert 0.0 < ranker.eval_score_ <= 1.0
 
 
+def test_an_eval_set_does_not_choose_the_start():
+    X, y, qid = made(queries=20, features=6)
+    start = LargeMarginRanker("nDCG@5").fit(X, y, qid=qid).w0_
+    path = LargeMarginRanker("nDCG@5", penalty="l1").path(X, y, qid=qid, lams=5, eval_set=(X, y), eval_qid=qid)
+    assert all(model.get_support().any() or not model.coef_.any() for model in path)
+    assert not any(np.array_equal(model.coef_, start) for model in path)
+    assert not path[0].get_support().all()
+
+
 def test_what_cannot_be_says_so():
     X, y, qid = made()
     for method in ("block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient"):
         with pytest.raises(OptionError, match="'bundle' or 'cutting_planes'"):
             PairwiseRanker(penalty="l1", method=method).fit(X, y, qid=qid)
-    with pytest.raises(OptionError, match="known are 'l2', 'l1'"):
+    with pytest.raises(OptionError, match="known are 'l1', 'l2'"):
         LossRanker(penalty="elastic").fit(X, y, qid=qid)
     with pytest.raises(OptionError, match="active_set"):
         PairwiseRanker(penalty="l1", master="active_set").fit(X, y, qid=qid)

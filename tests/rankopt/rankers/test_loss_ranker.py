@@ -6,6 +6,7 @@ from planted.losses import TopOne
 from problems.same_bits import assert_same
 from problems.training import made
 from scipy.optimize import minimize
+from sklearn.base import clone
 
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
@@ -46,12 +47,18 @@ def test_a_smooth_loss_is_minimised_to_its_gap():
     assert certificate.primal == pytest.approx(objective(ranker.coef_), rel=1e-12)
 
 
+def within(loss):
+    """The gap to ask for: the maximum of a rescaled slack is proven to some percent only."""
+    return 0.03 if loss == "rescaled" else 1e-3
+
+
 @pytest.mark.parametrize("loss", [*LOSSES, TopOne])
 def test_every_engine_gives_the_same_bits(loss, monkeypatch):
     monkeypatch.setattr(sharding, "SHARD_ROWS", 20)
     X, y, qid = made()
     first, *others = (
-        LossRanker(loss, lam=0.1, engine=engine).fit(X, y, qid=qid) for engine in ("serial", "threads", "processes")
+        LossRanker(loss, lam=0.1, tol=within(loss), engine=engine).fit(X, y, qid=qid)
+        for engine in ("serial", "threads", "processes")
     )
     assert len(first.objective(Queries.from_arrays(X, y, qid=qid)).risk.shards) > 1
     for other in others:
@@ -62,7 +69,8 @@ def test_every_engine_gives_the_same_bits(loss, monkeypatch):
 def test_shuffling_the_input_changes_no_bit(loss):
     X, y, qid = made()
     rows = np.random.default_rng(0).permutation(len(y))
-    straight, moved = (LossRanker(loss, lam=0.1).fit(X[r], y[r], qid=qid[r]) for r in (np.arange(len(y)), rows))
+    ranker = LossRanker(loss, lam=0.1, tol=within(loss))
+    straight, moved = (clone(ranker).fit(X[r], y[r], qid=qid[r]) for r in (np.arange(len(y)), rows))
     np.testing.assert_array_equal(straight.coef_, moved.coef_)
 
 

@@ -1,0 +1,100 @@
+"""The rescaled slack: the hardest ranking is that of the greatest product of regret and margin [paper 2, section 6]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations import named, rescaled_ranking, solve_batch
+from formulations.arrays import Shorts
+from formulations.forms.rescaled_ranking import RescaledBatch
+from formulations.solvers.solver import Solver
+from rankopt.errors import OptionError
+from rankopt.losses.by_query import query_of_row
+from rankopt.losses.decay import parse_decay
+from rankopt.losses.loss import LossAt
+from rankopt.losses.ties import alike, shared
+from rankopt.measures.notation import parse
+from rankopt.measures.positional import Positional
+
+__all__ = ["RescaledSlack"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+EXACTLY = 1
+"""Queries of a shard whose prices are also checked in rational numbers, where bounds are proved by prices."""
+
+
+@dataclass(frozen=True, eq=False)
+class RescaledSlack:
+    """loss_q(s) = max_π D(π) (1 + (c[π] - c̄)ᵀs), D(π) = max a[π̄]ᵀb - a[π]ᵀb the regret of π, c̄ the mean c of the
+    rankings without regret.
+
+    Convex, for each D >= 0; not below the regret of the order by score, whose margin is 1 or more. To find the maximum
+    is NP-hard: `value` is that of the best vertex of a hull, `bound` is proven (`formulations.rescaled_ranking`). The
+    plane of any ranking, height D and slope D (c[π] - c̄), lies below the loss, so training's lower bound holds; its
+    objective is reckoned with `bound`, so that the gap it claims is true, and stays open where the hull leaves one.
+
+    measure: whose regret, positional; a `LossRanker` gives its own. decay: c. argmax: the solver of the rankings that
+    the hull asks for.
+    """
+
+    relevance: Floats
+    offsets: Ints
+    measure: Any = "nDCG@10"
+    decay: Any = "power(0.5)"
+    argmax: Solver | str = "exact"
+    convex = True
+
+    @classmethod
+    def of_measure(cls, measure: Any) -> Callable[..., RescaledSlack]:
+        """The factory of this loss for a measure."""
+        return partial(cls, measure=measure)
+
+    @cached_property
+    def problem(self) -> RescaledBatch:
+        """The batch; its scores do not matter."""
+        measure = parse(self.measure)
+        if not isinstance(measure, Positional):
+            raise OptionError(f"measure {measure} has no regret of position weights and gains; train nDCG@k, P@k, ...")
+        gain, decay = measure.gain(self.relevance, self.offsets), parse_decay(self.decay)
+        return rescaled_ranking(
+            np.zeros(gain.size),
+            gain,
+            discount=measure.discount,
+            decay=lambda n: decay.weights(n, measure),
+            offsets=self.offsets,
+        )
+
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+        """Values, proven bounds and planes at `scores`, (N,)."""
+        solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
+        answer = solve_batch(self.problem.with_scores(scores), solver, outward=False)
+        answer = answer.proved(EXACTLY) if prove else answer
+        rows = self.offsets[query_of_row(self.offsets)] + answer.order
+        placed = np.empty(scores.size)
+        placed[rows] = self.problem.ranking.decay
+        placed = shared(placed, answer.problems.ranking.scores, self.kind, self.offsets)
+        slope = np.repeat(answer.loss, np.diff(self.offsets)) * (placed - self.problem.reference)
+        return LossAt(answer.value, answer.bound, answer.loss, slope, np.zeros(scores.size), answer.seconds)
+
+    @cached_property
+    def kind(self) -> Shorts:
+        """(N,) documents of equal gain have equal ones in their query: exchanging them changes no regret."""
+        return alike(self.offsets, self.problem.ranking.gain)
+
+    def majorant(self, scores: Floats) -> RescaledSlack:
+        return self
+
+    def only(self, first: int, last: int) -> RescaledSlack:
+        low, high = self.offsets[first], self.offsets[last]
+        return replace(self, relevance=self.relevance[low:high], offsets=self.offsets[first : last + 1] - low)
+
+    def reference_weights(self, scores: Floats) -> Floats:
+        return np.zeros(scores.size)

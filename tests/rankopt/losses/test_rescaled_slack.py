@@ -1,0 +1,72 @@
+"""The rescaled slack: a convex bound of the regret, valid planes, a certificate with true gaps."""
+
+from functools import partial
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from problems.training import made
+
+from rankopt.data import Queries
+from rankopt.errors import OptionError
+from rankopt.losses import RescaledSlack
+from rankopt.rankers import LossRanker
+from rankopt.testing import check_loss
+
+
+def every_order(loss, scores):
+    """For each query regret and margin of all orders, and whether the scores allow them."""
+    ranking, reference = loss.problem.ranking, loss.problem.reference
+    for low, high in pairwise(loss.offsets.tolist()):
+        s, gain = scores[low:high], ranking.gain[low:high]
+        discount, decay = ranking.discount[low:high], ranking.decay[low:high]
+        orders = [list(order) for order in permutations(range(high - low))]
+        earned = np.array([discount @ gain[order] for order in orders])
+        margin = np.array([1 + decay @ s[order] for order in orders]) - reference[low:high] @ s
+        yield earned.max() - earned, margin, np.array([(np.diff(s[order]) <= 0).all() for order in orders])
+
+
+@pytest.mark.parametrize("decay", ["power(0.5)", "linear", "discount"])
+def test_it_passes_what_losses_pass(decay):
+    check_loss(partial(RescaledSlack, measure="nDCG@3", decay=decay))
+
+
+def test_value_and_bound_enclose_the_maximum_and_the_maximum_bounds_the_regret():
+    rng = np.random.default_rng(0)
+    offsets = np.array([0, 3, 8, 9, 15])
+    loss = RescaledSlack(rng.integers(0, 3, 15).astype(float), offsets, "nDCG@3")
+    for scale in (0.01, 1.0, 100.0):
+        scores = scale * rng.normal(size=15)
+        for prove in (False, True):
+            here = loss.at(scores, prove)
+            slope = here.placed - here.reference
+            np.testing.assert_allclose(here.height + np.add.reduceat(slope * scores, offsets[:-1]), here.value)
+            for q, (regret, margin, allowed) in enumerate(every_order(loss, scores)):
+                most = (regret * margin).max()
+                assert here.value[q] <= most + 1e-9 * scale
+                assert most <= here.bound[q] + 1e-9 * scale
+                assert regret[allowed].max() <= most + 1e-12
+
+
+def test_training_closes_the_gap_and_its_bound_is_below_every_objective():
+    X, y, qid = made(queries=20, documents=12)
+    ranker = LossRanker("rescaled", "nDCG@5", lam=0.05, tol=1e-2).fit(X, y, qid=qid)
+    proved = ranker.certificate_
+    assert proved.kind == "global"
+    assert proved.relative_gap <= 1e-2
+    risk = ranker.objective(Queries.from_arrays(X, y, qid=qid))
+    rng = np.random.default_rng(1)
+    for w in ranker.coef_ + rng.normal(size=(20, 4)) * np.logspace(-3, 0, 20)[:, None]:
+        there = risk.risk.at(w)
+        assert risk.regulariser(w) + there.bound >= proved.bound
+        assert there.bound >= there.value
+    assert ranker.score(X, y, qid=qid) > 0.7
+
+
+def test_it_is_of_the_measure_of_its_ranker():
+    X, y, qid = made(queries=10)
+    named = LossRanker("rescaled", "P@2", lam=0.1, tol=0.1).fit(X, y > 0, qid=qid)
+    given = LossRanker(partial(RescaledSlack, measure="P@2"), "nDCG@10", lam=0.1, tol=0.1).fit(X, y > 0, qid=qid)
+    np.testing.assert_array_equal(named.coef_, given.coef_)
+    with pytest.raises(OptionError, match="has no regret"):
+        LossRanker("rescaled", "AP").fit(X, y > 0, qid=qid)
