@@ -34,7 +34,7 @@ def boosting_objective(
     *,
     bound: str | Bound = "nonconvex",
     decay: Any = "power(0.5)",
-    noise: float = 0.3,
+    noise: float = 1.0,
     scale: float = 1.0,
     damping: float = 0.3,
     seed: int = 0,
@@ -72,7 +72,7 @@ class BoostingObjective:
     """
 
     loss: ScoreLoss
-    noise: float = 0.3
+    noise: float = 1.0
     scale: float = 1.0
     damping: float = 0.3
     seed: int = 0
