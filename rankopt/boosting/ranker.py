@@ -50,7 +50,10 @@ class BoostedRanker(Ranker):
         noise: the deviation of what is added to the scores a round, in deviations of the scores.
         n_members: so many models, each with noise and features drawn anew, whose scores are averaged.
         early_stopping: rounds without a better measure on eval_set after which a member ends.
-        n_jobs: threads, None or -1 for all cores; the bits are the same.
+        engine, n_jobs: "threads", so many of them (None or -1 for all cores), or "serial"; the bits are the same. Other
+            engines are refused: what the objective measures (the mean slope, the spread of the scores) is of all
+            queries, and LightGBM's workers each ask it about their own. `DaskLGBMRanker(objective=boosting_objective(
+            ...))` takes each part's for the whole: a model, but another one.
         random_state: of the draws; a number gives the same trees each time, None does too.
         verbose: 1 shows progress on a terminal.
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
@@ -61,7 +64,7 @@ class BoostedRanker(Ranker):
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "trees_", "n_rounds_", "eval_score_")
-    _of_the_run: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
+    _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
     trees_: tuple[NDArray[np.uint8], ...]
     n_rounds_: tuple[int, ...]
@@ -82,6 +85,7 @@ class BoostedRanker(Ranker):
         noise: float = 1.0,
         n_members: int = 3,
         early_stopping: int = 50,
+        engine: str = "threads",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -99,6 +103,7 @@ class BoostedRanker(Ranker):
         self.noise = noise
         self.n_members = n_members
         self.early_stopping = early_stopping
+        self.engine = engine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -137,6 +142,8 @@ class BoostedRanker(Ranker):
         )  # fmt: skip
 
     def _threads(self) -> int:
+        if self.engine == "serial":
+            return 1
         return 0 if self.n_jobs in (None, -1) else int(self.n_jobs or 0)
 
     def _scores(self, features: Any) -> Floats:
