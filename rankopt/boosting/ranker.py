@@ -49,7 +49,7 @@ class BoostedRanker(Ranker):
             that one holds at least, and the part of the features that it sees.
         noise: the deviation of what is added to the scores a round, in deviations of the scores.
         n_members: so many models, each with noise and features drawn anew, whose scores are averaged.
-        early_stopping: rounds without a better measure on eval_set after which a member ends.
+        early_stopping: rounds without a better measure of the averaged scores on eval_set after which training ends.
         engine, n_jobs: "threads", so many of them (None or -1 for all cores), or "serial"; the bits are the same. Other
             engines are refused: what the objective measures (the mean slope, the spread of the scores) is of all
             queries, and LightGBM's workers each ask it about their own. `DaskLGBMRanker(objective=boosting_objective(
@@ -59,7 +59,7 @@ class BoostedRanker(Ranker):
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `trees_`, LightGBM's text of each member, `n_rounds_`, the trees of each; with eval_set `eval_score_`.
+    Fitted: `trees_`, LightGBM's text of each member, `n_rounds_`, the trees that each has; with eval_set `eval_score_`.
     Needs `pip install 'rankopt[boosting]'`; OptionError says so where it is missing.
     """
 
@@ -67,7 +67,7 @@ class BoostedRanker(Ranker):
     _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
     trees_: tuple[NDArray[np.uint8], ...]
-    n_rounds_: tuple[int, ...]
+    n_rounds_: int
     eval_score_: float
     _forest: Forest
 
@@ -122,13 +122,9 @@ class BoostedRanker(Ranker):
         arranged = told_apart(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:
-            members = [
-                grown(arranged, objective, growth, evaluation, metric, progress(member))
-                for member, objective in enumerate(objectives, 1)
-            ]
-        texts, rounds = zip(*members, strict=True)
+            texts, self.n_rounds_ = grown(arranged, objectives, growth, evaluation, metric, progress)
         self._forest = Forest.of(texts)
-        self.trees_, self.n_rounds_ = self._forest.texts, rounds
+        self.trees_ = self._forest.texts
         if hasattr(self, "eval_score_"):
             del self.eval_score_
         if evaluation is not None:

@@ -36,8 +36,8 @@ def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
             raise OptionError(f"{name} = {options[name]!r} cannot work; give a number above 0{upper}")
     if engine not in ("threads", "serial"):
         raise OptionError(
-            f"engine = {engine!r} cannot grow trees, because the objective measures all queries at once and a worker has "
-            "its own alone; use 'threads' or 'serial', or LightGBM's DaskLGBMRanker(objective=boosting_objective(...)) "
+            f"engine = {engine!r} cannot grow trees, because the objective measures all queries at once, and a worker "
+            "has its own alone; use 'threads' or 'serial', or LightGBM's DaskLGBMRanker(objective=boosting_objective()) "
             "with chunks of whole queries, which takes each part for the whole"
         )
     if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
