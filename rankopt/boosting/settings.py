@@ -37,8 +37,8 @@ def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
     if engine not in ("threads", "serial"):
         raise OptionError(
             f"engine = {engine!r} cannot grow trees, because the objective measures all queries at once, and a worker "
-            "has its own alone; use 'threads' or 'serial', or LightGBM's DaskLGBMRanker(objective=boosting_objective()) "
-            "with chunks of whole queries, which takes each part for the whole"
+            "has its own alone; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
+            "of LightGBM with chunks of whole queries, which takes each part for the whole"
         )
     if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
         raise OptionError(f"n_jobs = {n_jobs!r} is no number of threads; give 1 or more, or None or -1 for all cores")
