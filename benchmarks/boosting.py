@@ -86,9 +86,9 @@ def by_xgboost(train, asked, held, leaves, rounds, seed):
 def by_us(**options):
     def learn(train, asked, held, leaves, rounds, seed):
         given = {"num_leaves": leaves, "n_estimators": rounds, "random_state": seed, "n_jobs": 1, **options}
-        if held is not None:  # one member says how many rounds
-            one = BoostedRanker(**{**given, "n_members": 1}, early_stopping=PATIENCE).fit(train, eval_set=held)
-            return Learnt(np.zeros(asked.n_documents), one.eval_score_, one.n_rounds_[0])
+        if held is not None:
+            one = BoostedRanker(**given, early_stopping=PATIENCE).fit(train, eval_set=held)
+            return Learnt(np.zeros(asked.n_documents), one.eval_score_, one.n_rounds_)
         ranker = BoostedRanker(**given).fit(train)
         return Learnt(ranker.predict(asked.features))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rankopt.boosting.metric import BoostingMetric
 from rankopt.boosting.objective import BoostingObjective
 from rankopt.boosting.packages import lightgbm, table
+from rankopt.boosting.rows import Rows
 from rankopt.boosting.tree_text import text_of
 from rankopt.data.values import taken
 
@@ -41,16 +42,16 @@ class Growth:
     patience: int
     threads: int = 0
 
-    def parameters(self, objective: BoostingObjective) -> dict[str, Any]:
+    def parameters(self, seed: int) -> dict[str, Any]:
         """What LightGBM is told. Its sums are taken feature by feature: the same bits on any number of threads."""
         return {
-            "objective": objective,
+            "objective": "none",
             "metric": "None",
             "learning_rate": self.learning_rate,
             "num_leaves": self.num_leaves,
             "min_data_in_leaf": self.min_child_samples,
             "feature_fraction": self.colsample_bytree,
-            "seed": objective.seed,
+            "seed": seed,
             "num_threads": self.threads,
             "deterministic": True,
             "force_col_wise": True,
@@ -60,51 +61,68 @@ class Growth:
 
 def grown(
     train: Arrangement,
-    objective: BoostingObjective,
+    objectives: Sequence[BoostingObjective],
     growth: Growth,
     evaluation: Queries | None,
     metric: BoostingMetric,
-    told: Told | None = None,
-) -> tuple[str, int]:
-    """The text of the trees for these queries, weighted as they are, and their number: those to the best round on the
-    evaluation queries, or all. No text where no feature tells documents apart."""
-    package, sizes = lightgbm(), np.diff(train.offsets)
+    told: Told = lambda round, value: None,
+) -> tuple[list[str], int]:
+    """The text of the trees of each objective for these queries, weighted as they are, and the number of rounds: those
+    to where the mean of all scores is best on the evaluation queries, or all. Empty texts where no feature tells
+    documents apart."""
+    package, data = lightgbm(), _data(train)
+    if not any(data.feature_num_bin(feature) for feature in range(train.n_features)):
+        return [""] * len(objectives), 0
+    boosters = [package.Booster(growth.parameters(objective.seed), data) for objective in objectives]
+    judged = None if evaluation is None else _Judged.of(evaluation, data, boosters, metric)
+    best, rounds, trees = -np.inf, 0, [0] * len(boosters)
+    for round in range(1, growth.rounds + 1):
+        for booster, objective in zip(boosters, objectives, strict=True):
+            booster.update(fobj=objective)
+        value = None if judged is None else judged.mean_of(boosters)
+        told(round, value)
+        if value is None or value > best:
+            # A round in which no leaf could be split leaves no tree.
+            best = best if value is None else value
+            rounds, trees = round, [booster.num_trees() for booster in boosters]
+        if round - rounds >= growth.patience:
+            break
+    return [text_of(booster, count) for booster, count in zip(boosters, trees, strict=True)], rounds
+
+
+def _data(train: Arrangement) -> Any:
+    """The `lightgbm.Dataset`."""
+    sizes = np.diff(train.offsets)
     weights: NDArray[np.float64] | None = np.repeat(train.weights * sizes.size, sizes)
     if np.ptp(train.weights) == 0:
         weights = None
-    data = package.Dataset(
-        table(taken(train.features, train.rows)),
-        train.graded,
-        group=sizes,
-        weight=weights,
-        params=OF_DATA,
-    )
-    data.construct()
-    if not any(data.feature_num_bin(feature) for feature in range(train.n_features)):
-        return "", 0
-    held = []
-    callbacks = [] if told is None else [_telling(told)]
-    if evaluation is not None:
-        sizes = np.diff(evaluation.offsets)
-        held = [
-            data.create_valid(table(evaluation.features), evaluation.relevance, group=sizes, params=OF_DATA).construct()
-        ]
-        callbacks.append(package.early_stopping(growth.patience, verbose=False))
-    booster = package.train(
-        growth.parameters(objective),
-        data,
-        growth.rounds,
-        valid_sets=held,
-        feval=metric if held else None,
-        callbacks=callbacks,
-    )
-    rounds = booster.best_iteration if held else booster.num_trees()
-    return text_of(booster, rounds), rounds
+    features = table(taken(train.features, train.rows))
+    return lightgbm().Dataset(features, train.graded, group=sizes, weight=weights, params=OF_DATA).construct()
 
 
-def _telling(told: Told) -> Callable[[Any], None]:
-    def after(round: Any) -> None:
-        found = round.evaluation_result_list
-        told(round.iteration + 1, float(found[0][2]) if found else None)
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """The evaluation queries, whose scores LightGBM keeps up to date tree by tree."""
 
-    return after
+    rows: Rows
+    metric: BoostingMetric
+
+    @classmethod
+    def of(cls, queries: Queries, data: Any, boosters: Sequence[Any], metric: BoostingMetric) -> _Judged:
+        sizes = np.diff(queries.offsets)
+        held = data.create_valid(table(queries.features), queries.relevance, group=sizes, params=OF_DATA).construct()
+        for booster in boosters:
+            booster.add_valid(held, "eval_set")
+        return cls(Rows.of(queries.relevance, np.zeros(queries.n_documents), None, sizes, "the ranker"), metric)
+
+    def mean_of(self, boosters: Sequence[Any]) -> float:
+        """The measure of the mean of all scores."""
+        total = np.zeros(self.rows.scores.size)
+
+        def add(scores: Any, data: Any) -> tuple[str, float, bool]:
+            np.add(total, scores, out=total)
+            return "scores", 0.0, True
+
+        for booster in boosters:
+            booster.eval_valid(add)
+        return self.metric.at(replace(self.rows, scores=total / len(boosters)))

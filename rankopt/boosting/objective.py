@@ -34,7 +34,7 @@ def boosting_objective(
     *,
     bound: str | Bound = "nonconvex",
     decay: Any = "power(0.5)",
-    noise: float = 0.3,
+    noise: float = 1.0,
     scale: float = 1.0,
     damping: float = 0.3,
     seed: int = 0,
@@ -72,7 +72,7 @@ class BoostingObjective:
     """
 
     loss: ScoreLoss
-    noise: float = 0.3
+    noise: float = 1.0
     scale: float = 1.0
     damping: float = 0.3
     seed: int = 0
@@ -92,27 +92,30 @@ class BoostingObjective:
     def at(self, rows: Rows) -> tuple[Floats, Floats]:
         """Gradient and Hessian, (N,) each."""
         graded = self._graded(rows)
-        counted = np.repeat(graded.counted, np.diff(graded.offsets))
+        kept = graded.kept
         scores = self.scale * rows.scores
-        slope = graded.at(scores + self.noise * self._drawn(scores, graded.offsets, counted)).slope
+        if graded.loss is not None and self.noise > 0:
+            scores[kept] += self.noise * self._drawn(scores[kept], graded.loss.argmax.offsets)
+        slope = graded.at(scores).slope[kept]
         slope[np.abs(slope) < ROUNDING] = 0.0
-        weights = np.ones(slope.size) if rows.weights is None else rows.weights
+        weights = np.ones(slope.size) if rows.weights is None else rows.weights[kept]
         total = float(weights @ np.abs(slope))
-        mean = total / float(weights[counted].sum()) if total > 0 else 1.0
-        gradient, hessian = slope / mean, np.where(counted, np.abs(slope) / mean + self.damping, IDLE)
-        return gradient * weights, hessian * weights
+        mean = total / float(weights.sum()) if total > 0 else 1.0
+        gradient, hessian = np.zeros(scores.size), np.full(scores.size, IDLE)
+        gradient[kept] = slope / mean
+        hessian[kept] = np.abs(slope) / mean + self.damping
+        return (gradient, hessian) if rows.weights is None else (gradient * rows.weights, hessian * rows.weights)
 
-    def _drawn(self, scores: Floats, offsets: NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:
-        """Normal numbers with the deviation that the scores have inside the queries that count."""
-        sizes = np.diff(offsets)
-        means = np.add.reduceat(scores, offsets[:-1]) / sizes
-        within = (scores - np.repeat(means, sizes))[counted]
-        spread = float(np.sqrt(np.mean(within**2))) if within.size else 0.0
-        if spread == 0.0 or self.noise == 0.0:
+    def _drawn(self, scores: Floats, offsets: NDArray[np.int64]) -> Floats:
+        """Normal numbers with the deviation that the scores have inside these queries."""
+        sums = np.add.reduceat(scores, offsets[:-1])
+        spread = np.sqrt(max(float(scores @ scores - sums @ (sums / np.diff(offsets))) / scores.size, 0.0))
+        if spread <= ROUNDING * np.abs(scores).max():
             return np.zeros(scores.size)
         salt = self.seed.to_bytes(16, "little")
         digest = blake2b(scores.tobytes(), digest_size=16, salt=salt).digest()
-        return spread * np.random.default_rng(int.from_bytes(digest, "little")).standard_normal(scores.size)
+        generator = np.random.Generator(np.random.SFC64(int.from_bytes(digest, "little")))
+        return np.asarray(spread * generator.standard_normal(scores.size, dtype=np.float32), dtype=np.float64)
 
     def _graded(self, rows: Rows) -> GradedLoss:
         """The loss of these grades; made once for each data set."""

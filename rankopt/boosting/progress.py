@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rankopt.boosting.growth import Told
@@ -11,11 +11,11 @@ __all__ = ["told"]
 
 
 @contextmanager
-def told(verbose: int, members: int, rounds: int, measure: str) -> Iterator[Callable[[int], Told | None]]:
-    """From the number of a member to what shows its rounds in one line; None if verbose is 0 or standard error is no
-    terminal. measure: what is watched on the eval_set."""
+def told(verbose: int, members: int, rounds: int, measure: str) -> Iterator[Told]:
+    """What shows each round in one line; nothing if verbose is 0 or standard error is no terminal. measure: what is
+    watched on the eval_set."""
     if not verbose:
-        yield lambda member: None
+        yield lambda round, value: None
         return
     from rich.console import Console
     from rich.live import Live
@@ -23,15 +23,12 @@ def told(verbose: int, members: int, rounds: int, measure: str) -> Iterator[Call
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield lambda member: None
+        yield lambda round, value: None
         return
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
 
-        def of_member(member: int) -> Told:
-            def show(round: int, value: float | None) -> None:
-                found = "" if value is None else f": {measure} {value:.4f} on eval_set"
-                live.update(Text(f"model {member} of {members}, round {round} of {rounds}{found}"))
+        def show(round: int, value: float | None) -> None:
+            found = "" if value is None else f": {measure} {value:.4f} on eval_set"
+            live.update(Text(f"{members} models, round {round} of {rounds}{found}"))
 
-            return show
-
-        yield of_member
+        yield show

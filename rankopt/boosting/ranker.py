@@ -49,22 +49,25 @@ class BoostedRanker(Ranker):
             that one holds at least, and the part of the features that it sees.
         noise: the deviation of what is added to the scores a round, in deviations of the scores.
         n_members: so many models, each with noise and features drawn anew, whose scores are averaged.
-        early_stopping: rounds without a better measure on eval_set after which a member ends.
-        n_jobs: threads, None or -1 for all cores; the bits are the same.
+        early_stopping: rounds without a better measure of the averaged scores on eval_set after which training ends.
+        engine, n_jobs: "threads", so many of them (None or -1 for all cores), or "serial"; the bits are the same. Other
+            engines are refused: what the objective measures (the mean slope, the spread of the scores) is of all
+            queries, and LightGBM's workers each ask it about their own. `DaskLGBMRanker(objective=boosting_objective(
+            ...))` takes each part's for the whole: a model, but another one.
         random_state: of the draws; a number gives the same trees each time, None does too.
         verbose: 1 shows progress on a terminal.
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `trees_`, LightGBM's text of each member, `n_rounds_`, the trees of each; with eval_set `eval_score_`.
+    Fitted: `trees_`, LightGBM's text of each member, `n_rounds_`, the trees that each has; with eval_set `eval_score_`.
     Needs `pip install 'rankopt[boosting]'`; OptionError says so where it is missing.
     """
 
     _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "trees_", "n_rounds_", "eval_score_")
-    _of_the_run: ClassVar[tuple[str, ...]] = ("n_jobs", "verbose")
+    _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
     trees_: tuple[NDArray[np.uint8], ...]
-    n_rounds_: tuple[int, ...]
+    n_rounds_: int
     eval_score_: float
     _forest: Forest
 
@@ -73,15 +76,16 @@ class BoostedRanker(Ranker):
         measure: Any = "nDCG@10",
         *,
         bound: str | Bound = "nonconvex",
-        decay: Any = "log",
+        decay: Any = "power(0.5)",
         n_estimators: int | None = None,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
         min_child_samples: int = 20,
         colsample_bytree: float = 0.7,
-        noise: float = 0.3,
+        noise: float = 1.0,
         n_members: int = 3,
         early_stopping: int = 50,
+        engine: str = "threads",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
@@ -99,6 +103,7 @@ class BoostedRanker(Ranker):
         self.noise = noise
         self.n_members = n_members
         self.early_stopping = early_stopping
+        self.engine = engine
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
@@ -117,13 +122,9 @@ class BoostedRanker(Ranker):
         arranged = told_apart(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:
-            members = [
-                grown(arranged, objective, growth, evaluation, metric, progress(member))
-                for member, objective in enumerate(objectives, 1)
-            ]
-        texts, rounds = zip(*members, strict=True)
+            texts, self.n_rounds_ = grown(arranged, objectives, growth, evaluation, metric, progress)
         self._forest = Forest.of(texts)
-        self.trees_, self.n_rounds_ = self._forest.texts, rounds
+        self.trees_ = self._forest.texts
         if hasattr(self, "eval_score_"):
             del self.eval_score_
         if evaluation is not None:
@@ -137,6 +138,8 @@ class BoostedRanker(Ranker):
         )  # fmt: skip
 
     def _threads(self) -> int:
+        if self.engine == "serial":
+            return 1
         return 0 if self.n_jobs in (None, -1) else int(self.n_jobs or 0)
 
     def _scores(self, features: Any) -> Floats:

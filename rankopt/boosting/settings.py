@@ -20,7 +20,7 @@ PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}
 """Options that are positive, and the most that each may be."""
 
 
-def check_settings(*, n_jobs: Any, **options: Any) -> None:
+def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
     """Raise OptionError for a value that cannot work; options that are not listed here are checked where they are
     used."""
     for name, least in WHOLE.items():
@@ -34,6 +34,12 @@ def check_settings(*, n_jobs: Any, **options: Any) -> None:
         if not (0 < value <= most and value < math.inf):
             upper = "" if most == math.inf else f" and at most {most:g}"
             raise OptionError(f"{name} = {options[name]!r} cannot work; give a number above 0{upper}")
+    if engine not in ("threads", "serial"):
+        raise OptionError(
+            f"engine = {engine!r} cannot grow trees, because the objective measures all queries at once, and a worker "
+            "has its own alone; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
+            "of LightGBM with chunks of whole queries, which takes each part for the whole"
+        )
     if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
         raise OptionError(f"n_jobs = {n_jobs!r} is no number of threads; give 1 or more, or None or -1 for all cores")
 

@@ -56,10 +56,15 @@ def train_trees(context: click.Context) -> None:
     ranker.save(files["model"])
     found = getattr(ranker, "eval_score_", None)
     if files["json_"]:
-        told = {"model": files["model"], "rounds": [*ranker.n_rounds_], "seconds": seconds, "validation": found}
+        told = {
+            "model": files["model"],
+            "rounds": ranker.n_rounds_,
+            "models": len(ranker.trees_),
+            "seconds": seconds,
+            "validation": found,
+        }
         as_json(told)
         return
-    rounds = " + ".join(map(str, ranker.n_rounds_))
     judged = "" if found is None else f", {files['measure']} on validation {found:.4f}"
-    click.echo(f"{len(ranker.n_rounds_)} models of {rounds} trees in {seconds:.1f} s{judged}")
+    click.echo(f"{len(ranker.trees_)} models of {ranker.n_rounds_} trees in {seconds:.1f} s{judged}")
     click.echo(f"wrote {files['model']}")

@@ -175,6 +175,7 @@ class Ranker(Explained, AllOrNothing, BaseEstimator):
         """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
         check_counts(self)
         self._check_learned()
+        check_names(self)
         try:
             self._check_params()
         except (RankoptError, TypeError, ValueError, OverflowError) as error:
@@ -201,12 +202,16 @@ class Ranker(Explained, AllOrNothing, BaseEstimator):
 
 
 def check_counts(ranker: Ranker) -> None:
-    """Raise ModelError where counts and names are missing, or of another type or shape."""
+    """Raise ModelError where counts are missing, or of another type."""
     for name in ("n_features_in_", "n_queries_"):
         if not hasattr(ranker, name):
             raise ModelError(f"{name} is missing.")
         if type(getattr(ranker, name)) is not int:
             raise ModelError(f"{name} is not a whole number.")
+
+
+def check_names(ranker: Ranker) -> None:
+    """Raise ModelError where features have names, but not one each."""
     d = ranker.n_features_in_
     names = getattr(ranker, "feature_names_in_", np.empty(max(d, 0), dtype=object))
     if not isinstance(names, np.ndarray) or names.shape != (d,) or names.dtype != object:
