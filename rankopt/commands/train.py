@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from rankopt.commands.output import json_option
+from rankopt.commands.strength import Strength
 from rankopt.commands.target import Target
 from rankopt.commands.training_run import MARGIN, Training
 from rankopt.commands.training_trees import train_trees
@@ -17,6 +18,7 @@ from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
 from rankopt.optimize import METHODS, PENALTIES
+from rankopt.rankers import STARTS
 
 
 @click.command()
@@ -48,10 +50,12 @@ from rankopt.optimize import METHODS, PENALTIES
     "--normalize", type=click.Choice(NORMALISATIONS),
     help="Make features comparable within each query; the model keeps it, and every command applies it.",
 )  # fmt: skip
-@click.option("--w0", type=click.Choice(["zeros", "regression"]), help="What the regulariser pulls to.")
+@click.option("--w0", type=click.Choice([*STARTS]), help="What the regulariser pulls to, and training starts from.")
 @click.option(
-    "--lam", type=float, multiple=True, help="Weight of the regulariser [0.1]; repeat it to choose on --validate."
-)
+    "--lam", type=Strength(), multiple=True,
+    help="Weight of the regulariser: a number, scale (natural to the data) or auto (by cross-validation) [scale; of "
+    "--loss 0.01]; repeat it to choose on --validate.",
+)  # fmt: skip
 @click.option("--argmax", default="exact", show_default=True, help="Solver of the loss-augmented ranking.")
 @click.option("--master", default="auto", show_default=True, help="Solver of the master program.")
 @click.option("--method", type=click.Choice([*METHODS]), default="bundle", show_default=True)
@@ -76,7 +80,7 @@ def train(
     train_file: str,
     model: str,
     validate: str | None,
-    lam: tuple[float, ...],
+    lam: tuple[float | str, ...],
     decay: tuple[str, ...],
     unjudged: float | None,
     checkpoint: str | None,
@@ -112,7 +116,8 @@ def train(
     whole = None if validate is None else os.path.abspath(validate)
     files = (os.path.abspath(train_file), os.path.abspath(model), whole)
     several = tuple(dict.fromkeys(decay)) if len(set(decay)) > 1 else ()
-    training = Training(*files, lam=lam or (0.1,), unjudged=unjudged, every=every, options=options, decay=several)
+    usual = "scale" if options.get("loss") is None else 1e-2
+    training = Training(*files, lam=lam or (usual,), unjudged=unjudged, every=every, options=options, decay=several)
     training.run(json_, None if checkpoint is None else Path(checkpoint))
 
 

@@ -17,6 +17,7 @@ from rankopt.commands.output import as_json, table
 from rankopt.commands.reading import queries_at
 from rankopt.commands.training_model import note
 from rankopt.errors import Interrupted, OptionError
+from rankopt.rankers import STRENGTHS
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -48,7 +49,7 @@ class Training:
     train_file: str
     model: str
     validate: str | None
-    lam: tuple[float, ...]
+    lam: tuple[float | str, ...]
     unjudged: float | None
     every: float
     options: dict[str, Any]
@@ -84,7 +85,8 @@ class Training:
             os.fsencode(file)
         if not self.lam:
             raise ValueError("lam is empty")
-        for number in (*self.lam, self.every, 0.0 if self.unjudged is None else self.unjudged):
+        numbers = [lam for lam in self.lam if not isinstance(lam, str) or lam not in STRENGTHS]
+        for number in (*numbers, self.every, 0.0 if self.unjudged is None else self.unjudged):
             if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < math.inf:
                 raise ValueError(f"{str(number)[:80]!r} is no number")
         if not all(isinstance(decay, str) for decay in self.decay) or (self.decay and self.options.get("loss")):
@@ -180,7 +182,7 @@ class Training:
         self,
         queries: Queries,
         validation: Queries | None,
-        lam: float,
+        lam: float | str,
         decay: str | None,
         talk: bool,
         kept: Path | None,
@@ -203,7 +205,7 @@ class Training:
                 interrupted = True
         proved = ranker.certificate_
         row = {
-            "lam": lam,
+            "lam": ranker.lam_,
             **({} if decay is None else {"decay": decay}),
             **({"features": int(ranker.get_support().sum())} if options.get("penalty") == "l1" else {}),
             "kind": proved.kind,

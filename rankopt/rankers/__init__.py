@@ -17,6 +17,20 @@ RANKERS = {
 }
 """Every ranker, `name: "module:object"`. The closed list of what a saved model may be."""
 
+STARTS = {
+    "zeros": "rankopt.rankers.starts:zeros",
+    "regression": "rankopt.rankers.starts:regression",
+    "ridge": "rankopt.rankers.starts:ridge",
+    "ranksvm": "rankopt.rankers.starts:ranksvm",
+}
+"""What w0 may be by name, `name: "module:function"`: a function of the ranker and of its training queries."""
+
+SLOT_STARTS = {"zeros": STARTS["zeros"], "regression": "rankopt.rankers.slot_starts:regression"}
+"""The same of `MatchingRanker`."""
+
+STRENGTHS = ("scale", "auto")
+"""What lam may be by name: the strength natural to the data, or the one that cross-validation chooses."""
+
 _PARTS = {
     "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
     "Explanation": "rankopt.explanations.terms:Explanation",

@@ -17,10 +17,10 @@ from rankopt.explanations.terms import Explanation
 from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
+from rankopt.rankers import SLOT_STARTS
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.regrets import Judged, as_arranged
-from rankopt.rankers.slot_starts import SLOT_STARTS
 from rankopt.rankers.slots import benefit, matching_solver, reached, slot_weights
 from rankopt.risk.shard import Shard
 from rankopt.risk.sharding import shards
@@ -64,7 +64,7 @@ class MatchingRanker(OptimizedRanker):
 
     _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "slot_weight_")
 
-    _starts: ClassVar[dict[str, Callable[..., Floats]]] = SLOT_STARTS
+    _starts: ClassVar[dict[str, str]] = SLOT_STARTS
 
     _cures: ClassVar[str] = "try a smaller lam or bound='nonconvex'"
 

@@ -27,6 +27,7 @@ from rankopt.optimize.history import History
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.sparse_objective import largest
+from rankopt.rankers import STARTS
 from rankopt.rankers.cross_validation import chosen_factor
 from rankopt.rankers.ending import tell, tell_below
 from rankopt.rankers.in_range import in_range
@@ -38,7 +39,7 @@ from rankopt.rankers.progress import shown
 from rankopt.rankers.resumed import Resumed
 from rankopt.rankers.scale import natural_lam
 from rankopt.rankers.selection import Selecting
-from rankopt.rankers.starts import STARTS, start_named
+from rankopt.rankers.starts import start_named
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import linear_scores
@@ -66,7 +67,7 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
-    _starts: ClassVar[dict[str, Callable[..., Floats]]] = STARTS
+    _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
 
     _cures: ClassVar[str] = "try a smaller lam"

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
+from rankopt.rankers import STRENGTHS
 
-__all__ = ["STRENGTHS", "as_numbers", "check_options", "number"]
+__all__ = ["as_numbers", "check_options", "number"]
 
 Floats = NDArray[np.float64]
-
-STRENGTHS = ("scale", "auto")
-"""What lam may be by name: the natural one of the data, and the one that cross-validation chooses."""
 
 
 def check_options(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +10,11 @@ from numpy.typing import NDArray
 from rankopt.optimize.least_squares import least_squares
 from rankopt.rankers.regression import row_weights
 from rankopt.rankers.slots import benefit, slot_weights
-from rankopt.rankers.starts import zeros
 
 if TYPE_CHECKING:
     from rankopt.data.arrangement import Arrangement
 
-__all__ = ["SLOT_STARTS"]
+__all__ = ["regression"]
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +24,3 @@ def regression(ranker: Any, queries: Arrangement) -> Floats:
     belongs = benefit(queries, slot_weights(ranker.slots, ranker.slot_weight, queries)) > 0
     weights, targets = row_weights(queries), belongs.T.astype(np.float64)
     return np.stack([least_squares(queries.features, own, weights, 0.0, queries.rows) for own in targets])
-
-
-SLOT_STARTS: dict[str, Callable[[Any, Arrangement], Floats]] = {"zeros": zeros, "regression": regression}
-"""Every start of slots by name."""

@@ -1,13 +1,13 @@
 """Where training starts from and its regulariser pulls to, by name: w₀ as a function of the training queries.
 
-The table is plain: a new start is one function and one line. A start of the nonconvex bounds has to have the right
-*scale* besides the right order: where scores lie close, the bound falls with any spread of theirs, good or bad. A
-margin of 1 between documents of different grades is that scale; least squares has a smaller one.
+A new start is one function, and one line of the table `rankopt.rankers.STARTS`. A start of the nonconvex bounds has to
+have the right *scale* besides the right order: where scores lie close, the bound falls with any spread of theirs, good
+or bad. A margin of 1 between documents of different grades is that scale; least squares has a smaller one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.small import is_small
+from formulations.tables import load
 from rankopt.engines import ended, engine_named
 from rankopt.errors import OptionError
 from rankopt.losses.pairwise import PairwiseHinge
@@ -32,7 +33,7 @@ from rankopt.scorers.linear import row_scores
 if TYPE_CHECKING:
     from rankopt.data.arrangement import Arrangement
 
-__all__ = ["STARTS", "start_named"]
+__all__ = ["start_named"]
 
 Floats = NDArray[np.float64]
 
@@ -78,17 +79,10 @@ def by_pairs(ranker: Any, queries: Arrangement, lam: float | None) -> Floats:
         return train(objective, Bundle(), objective.w0, TOL, Clock.started(STEPS, ranker.time_limit)).w
 
 
-STARTS: dict[str, Callable[[Any, Arrangement], Floats]] = {
-    "zeros": zeros,
-    "regression": regression,
-    "ridge": ridge,
-    "ranksvm": ranksvm,
-}
-"""Every start by name: a function of the ranker and of its training queries to w₀."""
-
-
-def start_named(name: str, known: dict[str, Callable[[Any, Arrangement], Floats]]) -> Callable[..., Floats]:
-    """The start of this name among those `known`. Raises OptionError for another one."""
+def start_named(name: str, known: Mapping[str, str]) -> Callable[[Any, Arrangement], Floats]:
+    """The start of this name among those `known`: a function of the ranker and of its training queries to w₀. Raises
+    OptionError for another one."""
     if name not in known:
         raise OptionError(f"w0 = {name!r} is unknown; use {', '.join(map(repr, known))} or an array")
-    return known[name]
+    start: Callable[[Any, Arrangement], Floats] = load(known[name])
+    return start
