@@ -80,10 +80,15 @@ def notation(measure: str, data: str) -> str:
 
 
 def trials(queries: Queries, measure: str, decay: str) -> list[np.ndarray]:
-    """w at `POINTS` of a short run of the ranker with its defaults: zero, least squares, in the middle, the last."""
+    """w at `POINTS` of a short run from least squares: zero, least squares, in the middle, the last."""
     seen: list[np.ndarray] = []
     LargeMarginRanker(
-        measure, decay=decay, max_iter=STEPS, callbacks=[lambda step, state: seen.append(state.trial)]
+        measure,
+        decay=decay,
+        w0="regression",
+        lam=0.1,
+        max_iter=STEPS,
+        callbacks=[lambda step, state: seen.append(state.trial)],
     ).fit(queries)
     return [np.zeros(queries.n_features), seen[0], seen[len(seen) // 2], seen[-1]]
 

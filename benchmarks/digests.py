@@ -46,8 +46,14 @@ def models():
     slots = np.where(rng.random(240) < 0.4, rng.integers(1, 4, 240), 0).astype(np.float64)
     ids = np.arange(240) // 8
     yield "convex, bundle", lambda: LargeMarginRanker("nDCG@10", bound="convex", lam=0.01).fit(les)
-    yield "tie-aware, bundle", lambda: LargeMarginRanker("nDCG@10", bound="tie-aware", decay="power(0.5)").fit(les)
-    yield "nonconvex, bundle", lambda: LargeMarginRanker("nDCG@10", bound="nonconvex", lam=0.1).fit(les)
+    yield (
+        "tie-aware, bundle",
+        lambda: LargeMarginRanker("nDCG@10", bound="tie-aware", decay="power(0.5)", w0="regression", lam=0.1).fit(les),
+    )
+    yield (
+        "nonconvex, bundle",
+        lambda: LargeMarginRanker("nDCG@10", bound="nonconvex", w0="regression", lam=0.1).fit(les),
+    )
     yield (
         "convex, reference first, cutting planes",
         lambda: LargeMarginRanker("P@5", bound="convex", reference="first", method="cutting_planes", lam=0.1).fit(les),
@@ -57,6 +63,7 @@ def models():
         lambda: LargeMarginRanker(
             "ERU(alpha=3)",
             bound="nonconvex",
+            w0="regression",
             decay="log",
             method="block_frank_wolfe",
             lam=0.1,
@@ -67,18 +74,24 @@ def models():
     yield "convex, constraints", lambda: LargeMarginRanker("nDCG@5", bound="convex", constraints=some, lam=0.1).fit(les)
     yield (
         "tie-aware, constraints",
-        lambda: LargeMarginRanker("nDCG@5", bound="tie-aware", constraints=some, lam=0.1).fit(les),
+        lambda: LargeMarginRanker("nDCG@5", bound="tie-aware", constraints=some, w0="regression", lam=0.1).fit(les),
     )
     yield (
         "nonconvex, constraints",
-        lambda: LargeMarginRanker("nDCG@5", bound="nonconvex", constraints=some, lam=0.1).fit(les),
+        lambda: LargeMarginRanker("nDCG@5", bound="nonconvex", constraints=some, w0="regression", lam=0.1).fit(les),
     )
     for bound in ("convex", "tie-aware", "nonconvex"):
         yield f"{bound}, slots", lambda bound=bound: MatchingRanker(bound=bound, lam=0.1).fit(x, slots, qid=ids)
-    yield "nonconvex, sparse float32", lambda: LargeMarginRanker("nDCG@10", bound="nonconvex", lam=0.1).fit(sparse(les))
-    yield "nonconvex, digits", lambda: LargeMarginRanker("nDCG@10", bound="nonconvex", lam=0.1, max_iter=60).fit(digits)
+    yield (
+        "nonconvex, sparse float32",
+        lambda: LargeMarginRanker("nDCG@10", bound="nonconvex", w0="regression", lam=0.1).fit(sparse(les)),
+    )
+    yield (
+        "nonconvex, digits",
+        lambda: LargeMarginRanker("nDCG@10", bound="nonconvex", w0="regression", lam=0.1, max_iter=60).fit(digits),
+    )
     yield "pairwise", lambda: PairwiseRanker(lam=0.1).fit(les)
-    yield "regression", lambda: RegressionRanker().fit(les)
+    yield "regression", lambda: RegressionRanker(0.0, target="gain", intercept="all").fit(les)
 
 
 def problems():

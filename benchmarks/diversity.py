@@ -31,7 +31,7 @@ from rankopt.data import Queries
 from rankopt.measures import parse
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
 
-OPTIONS = {"tol": 3e-3, "time_limit": 60.0}
+OPTIONS = {"w0": "regression", "tol": 3e-3, "time_limit": 60.0}
 LAMS = (1.0, 0.1, 0.01, 0.001)
 MMR = (0.95, 0.9, 0.8, 0.6)
 """The weight of relevance; scores are brought to [0, 1] within a query."""
@@ -151,7 +151,7 @@ def run(name: str, root: Path) -> None:
         free, lam = fitted(train, lambda lam: LargeMarginRanker(measure, lam=lam, **OPTIONS), within)
         chosen.setdefault("trained without, re-ranked under it", []).append(lam)
         note("trained without, re-ranked under it", free.rank(test, constraints=admissible))
-        ridge = RegressionRanker(measure=measure).fit(train)
+        ridge = RegressionRanker(0.0, target="gain", intercept="all", measure=measure).fit(train)
         note("least squares, re-ranked under it", ridge.rank(test, constraints=admissible))
         note("trained without, no set", free.rank(test))
         note("least squares, no set", ridge.rank(test))
@@ -184,7 +184,7 @@ def overlapping(root: Path) -> None:
     promised, lost, shown = [], [], []
     for pair in movielens(root / "ml-100k"):
         train, test = scaled(*pair)
-        free = RegressionRanker(measure="nDCG@10").fit(train)
+        free = RegressionRanker(0.0, target="gain", intercept="all", measure="nDCG@10").fit(train)
         scores = free.predict(test)[test.row_order]
         gain, sets = parse("nDCG@10").gain(test.relevance, test.offsets), admissible.of_queries(test)
         for q, one in enumerate(sets):

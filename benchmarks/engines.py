@@ -43,7 +43,7 @@ def main() -> None:
     shards = int(sys.argv[1]) if sys.argv[1:] else 4
     with tempfile.TemporaryDirectory() as folder:
         data = queries(shards, Path(folder))
-        risk = LargeMarginRanker().objective(data).risk
+        risk = LargeMarginRanker(w0="regression", lam=0.1).objective(data).risk
         w = np.random.default_rng(1).normal(size=FEATURES)
         points = [w * (1 + 0.01 * step) for step in range(ROUNDS + 1)]
         engines = {(name, n): engine_named(name, n) for name in ENGINES for n in ((1,) if name == "serial" else (1, 2))}

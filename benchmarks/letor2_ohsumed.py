@@ -75,7 +75,7 @@ def measured(part: dict[str, Queries], models: list[Model]) -> Floats:
 
 def trained(train: dict[str, Queries]) -> tuple[list[Model], list[Model], list[Model], list[Model]]:
     """Least squares on the given features, RankSVM, the ridge regressions, and the large-margin models of the grid."""
-    plain = RegressionRanker(target="grade").fit(train["given"])
+    plain = RegressionRanker(0.0, intercept="all").fit(train["given"])
     pairs, ridges, margins = [], [], []
     for kind in FEATURES:
         deviation = np.asarray(train[kind].features).std(axis=0)
@@ -85,7 +85,7 @@ def trained(train: dict[str, Queries]) -> tuple[list[Model], list[Model], list[M
             weights = PairwiseRanker(lam=lam).fit(scaled).coef_
             pairs.append(Model(kind, f"{kind}, RankSVM, λ = {lam:g}", weights * scale, train))
         for ridge in RIDGES:
-            w0 = RegressionRanker(alpha=ridge * scaled.n_documents, target="grade").fit(scaled).coef_
+            w0 = RegressionRanker(alpha=ridge * scaled.n_documents, intercept="all").fit(scaled).coef_
             ridges.append(Model(kind, f"{kind}, ridge {ridge:g}", w0 * scale, train))
             for bound, decay, lam in MARGIN:
                 ranker = LargeMarginRanker("nDCG@10", bound=bound, decay=decay, lam=lam, w0=w0)

@@ -52,7 +52,9 @@ class Counting:
 
 
 def ranker_of(bound: str, **options: object) -> LargeMarginRanker | PairwiseRanker:
-    return PairwiseRanker(**options) if bound == "pairwise hinge" else LargeMarginRanker(bound=bound, **options)
+    if bound == "pairwise hinge":
+        return PairwiseRanker(**options)
+    return LargeMarginRanker(bound=bound, w0="zeros" if bound == "convex" else "regression", **options)
 
 
 def cell(queries: Queries, bound: str, lam: float, method: object) -> str:

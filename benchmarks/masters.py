@@ -63,12 +63,12 @@ def tapes(method, **limits):
     places = ("letor4-mq2008/S{}.txt.gz", "letor3-ohsumed/Feature-min/S{}.txt.gz")
     for place in places:
         queries = concatenate([read_svmlight(folder / place.format(part)) for part in (1, 2, 3)])
-        for bound in ("convex", "nonconvex"):
+        for bound, w0 in (("convex", "zeros"), ("nonconvex", "regression")):
             for lam in (1.0, 1e-2, 1e-4):
                 recorder = Recorder()
-                LargeMarginRanker(bound=bound, decay="linear", lam=lam, method=method, master=recorder, **limits).fit(
-                    queries
-                )
+                LargeMarginRanker(
+                    bound=bound, decay="linear", w0=w0, lam=lam, method=method, master=recorder, **limits
+                ).fit(queries)
                 chosen = np.unique(np.linspace(0, len(recorder.tape) - 1, 8).astype(int))
                 yield from (recorder.tape[at] for at in chosen)
 

@@ -33,7 +33,9 @@ def main() -> None:
     for bound in ("convex", "nonconvex"):
         for lam in (1.0, 1e-2, 1e-4):
             began = perf_counter()
-            ranker = LargeMarginRanker(bound=bound, decay="linear", lam=lam).fit(queries)
+            ranker = LargeMarginRanker(
+                bound=bound, decay="linear", lam=lam, w0=None if bound == "convex" else "regression"
+            ).fit(queries)
             seconds, proof, last = perf_counter() - began, ranker.certificate_, ranker.history_[-1]
             cells = (
                 bound,

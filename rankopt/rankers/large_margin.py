@@ -41,10 +41,11 @@ Floats = NDArray[np.float64]
 class LargeMarginRanker(OptimizedRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w), loss_q an upper bound of the measure's regret on query q.
 
-    Source: [ORM, eq. 20 to 24]. The defaults are one choice among about a dozen compared on held-out parts of five real
-    data sets: above their own start, least squares, on four of them, though not the best on each
-    (benchmarks/defaults.md; chosen on the same parts, no test of significance). The convex bound often ends at w = 0
-    there. The m queries with something to order count, v_q = query_weight / Σ query_weight (1/m by default).
+    Source: [ORM, eq. 20 to 24]. The defaults were chosen on seven real data sets and samples of them
+    (benchmarks/accuracy.md): the ridge that cross-validation over whole queries chooses, brought to margins of 1, is
+    w₀; the nonconvex bound goes on from there. The convex bound often ends at w = 0. The m queries with something to
+    order count, v_q = query_weight / Σ query_weight (1/m by default). A `rankopt.errors.BelowStart` warning says so
+    where the training queries are ordered worse than by w₀.
 
     Args:
         measure: a positional measure of `rankopt.measures`, or its notation.
@@ -53,15 +54,19 @@ class LargeMarginRanker(OptimizedRanker):
         reference: of the convex bound, "average" or "first".
         decay: position weights of the scores: "linear", "power(0.5)", "log", "loglog", "discount", each with a cut-off
             such as "power(0.5)@10" if wanted, or an array.
-        w0: what the regulariser pulls to and training starts from: "zeros", "regression" (least squares on the gains),
-            or an array (d,). By default zeros for the convex bound and regression for the others [ORM, section 6.3].
+        w0: what the regulariser pulls to and training starts from: "ridge" (`RegressionRanker()` times the factor that
+            makes margins 1), "ranksvm" (`PairwiseRanker()`), "regression" (bare least squares on the gains [ORM,
+            section 6.3]), "zeros", or an array (d,). By default zeros for the convex bound and the ridge for the
+            others. It is found first, within time_limit.
         method: "bundle", "cutting_planes", "block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient", or
             such an object of `rankopt.optimize` with settings of its own.
         argmax: the solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.
         master: the solver of the master program, "auto" or any of `formulations.solvers`. If it fails once a step was
             done, training ends with the best weights so far, their gap, and a ConvergenceWarning.
-        lam, C: the weight λ of the regulariser; or C = 1 / (λ m), with lam=None. What a λ means depends on the scale of
-            the features and of w₀.
+        lam, C: the weight λ of the regulariser; or C = 1 / (λ m), with lam=None. "scale" is the strength natural to the
+            data, 3 U / m with U the mean square distance of the features from the mean of their query: the same
+            problem in any units of the features (under penalty="l1" 3% of the λ that leaves nothing in). "auto" chooses
+            a multiple of it by cross-validation over whole queries. `lam_` is λ.
         tol: the relative gap at which training ends.
         max_iter, time_limit: steps and seconds after which it ends anyway, with a ConvergenceWarning.
         engine, n_jobs: who computes the shards of the data ("serial", "threads", "processes", "dask", or such an
