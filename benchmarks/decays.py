@@ -39,7 +39,7 @@ def spread_at(m, train, validation, test):
     found = np.empty((DRAWS, len(DECAYS)))
     for draw in range(DRAWS):
         some = np.random.default_rng([m, draw]).choice(len(train), m, replace=False)
-        path = LargeMarginRanker("nDCG@10", engine="serial", time_limit=20).path(
+        path = LargeMarginRanker("nDCG@10", w0="regression", engine="serial", time_limit=20).path(
             train.select(np.sort(some)), decays=DECAYS, lams=LAMS
         )
         for place, decay in enumerate(DECAYS):

@@ -16,11 +16,15 @@ from time import process_time
 
 import numpy as np
 from rescaled import folds, randomised
+from sklearn.base import clone
 
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
-RANKERS = {"LargeMarginRanker": LargeMarginRanker, "PairwiseRanker": PairwiseRanker}
+RANKERS = {
+    "LargeMarginRanker": LargeMarginRanker("nDCG@10", decay="power(0.5)", w0="regression", time_limit=30),
+    "PairwiseRanker": PairwiseRanker("nDCG@10", time_limit=30),
+}
 COUNT, DENSE = 8, np.logspace(1, -3, 5)
 
 
@@ -33,11 +37,11 @@ def best_of(path, validation):
     return max(path, key=lambda model: np.nanmean(values_of(model, validation)))
 
 
-def table(name, label, kind, cuts):
+def table(name, label, ranker, cuts):
     rows, sparse, dense, counts, times = [[] for _ in range(COUNT)], [], [], [], ([], [])
     for train, validation, test in cuts:
         began = process_time()
-        path = kind("nDCG@10", penalty="l1", time_limit=30).path(train, lams=COUNT)
+        path = clone(ranker).set_params(penalty="l1").path(train, lams=COUNT)
         times[0].append(process_time() - began)
         for row, model in zip(rows, path, strict=True):
             kept = int(model.get_support().sum())
@@ -47,7 +51,7 @@ def table(name, label, kind, cuts):
         sparse.append(values_of(chosen, test))
         counts.append(chosen.get_support().sum())
         began = process_time()
-        path = kind("nDCG@10", time_limit=30).path(train, lams=DENSE)
+        path = ranker.path(train, lams=DENSE)
         times[1].append(process_time() - began)
         dense.append(values_of(best_of(path, validation), test))
     print(f"\n### {name}, {label}, {cuts[0][0].n_features} features\n")
@@ -64,9 +68,9 @@ def table(name, label, kind, cuts):
 def main():
     warnings.simplefilter("ignore")
     data = folds(Path(os.environ["RANKOPT_DATA"]))
-    for label, kind in RANKERS.items():
+    for label, ranker in RANKERS.items():
         for name in ("MQ2008", "OHSUMED"):
-            table(name, label, kind, data[name])
+            table(name, label, ranker, data[name])
 
 
 if __name__ == "__main__":
