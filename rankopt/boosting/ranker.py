@@ -59,16 +59,18 @@ class BoostedRanker(Ranker):
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         normalize: as in `LargeMarginRanker`.
 
-    Fitted: `trees_`, LightGBM's text of each member, `n_rounds_`, the trees that each has; with eval_set `eval_score_`.
+    Fitted: `trees_`, LightGBM's text of each member, `n_rounds_`, the trees that each has; with eval_set
+    `eval_score_`, and `eval_history_`, the measure after each round.
     Needs `pip install 'rankopt[boosting]'`; OptionError says so where it is missing.
     """
 
-    _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "trees_", "n_rounds_", "eval_score_")
+    _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "trees_", "n_rounds_", "eval_score_", "eval_history_")
     _of_the_run: ClassVar[tuple[str, ...]] = ("engine", "n_jobs", "verbose")
 
     trees_: tuple[NDArray[np.uint8], ...]
     n_rounds_: int
     eval_score_: float
+    eval_history_: Floats
     _forest: Forest
 
     def __init__(
@@ -122,12 +124,14 @@ class BoostedRanker(Ranker):
         arranged = told_apart(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:
-            texts, self.n_rounds_ = grown(arranged, objectives, growth, evaluation, metric, progress)
+            texts, self.n_rounds_, values = grown(arranged, objectives, growth, evaluation, metric, progress)
         self._forest = Forest.of(texts)
         self.trees_ = self._forest.texts
-        if hasattr(self, "eval_score_"):
-            del self.eval_score_
+        for name in ("eval_score_", "eval_history_"):
+            if hasattr(self, name):
+                delattr(self, name)
         if evaluation is not None:
+            self.eval_history_ = np.array(values)
             self.eval_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
 
     def _growth(self, judged: bool) -> Growth:

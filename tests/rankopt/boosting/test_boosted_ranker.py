@@ -75,6 +75,8 @@ def test_an_eval_set_says_when_to_end_and_whole_queries_judge():
     assert ranker.n_rounds_ < 1000
     assert ranker.eval_score_ == pytest.approx(ranker.score(Z, z, qid=zid))
     best = ranker.n_rounds_
+    assert ranker.eval_history_.argmax() + 1 == best
+    assert ranker.eval_history_.max() == pytest.approx(ranker.eval_score_)
     for rounds in (best - 1, best + 1):
         other = clone(ranker).set_params(n_estimators=rounds).fit(X, y, qid=qid) if rounds else None
         assert other is None or other.score(Z, z, qid=zid) <= ranker.eval_score_
