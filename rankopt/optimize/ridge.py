@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.arrangement import rows_of
-from rankopt.errors import OptionError
-from rankopt.optimize.least_squares import centred
+from rankopt.optimize.least_squares import centred, least_squares
+from rankopt.optimize.spread import spread
+from rankopt.scorers.linear import row_scores
 
-__all__ = ["FOLDS", "WIDEST", "Ridges"]
+__all__ = ["FOLDS", "WIDEST", "Ridges", "WideRidges", "ridges_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -76,20 +77,13 @@ class Ridges:
     def of(cls, features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Ridges:
         """Read the data once. Arguments as in `least_squares`; queries of weight 0 belong to no fold.
 
-        Raises OptionError for more than WIDEST features. Squares of the features must be within double precision.
+        Squares of the features must be within double precision.
         """
-        if features.shape[1] > WIDEST:
-            raise OptionError(
-                f"a ridge cannot be chosen for {features.shape[1]:,} features because that takes all their products "
-                f"with each other (up to {WIDEST:,} features); give alpha a number, or w0='ranksvm'"
-            )
         counted = np.flatnonzero(weights[offsets[:-1]] > 0)
         some = min(FOLDS, counted.size)
         folds = []
         for fold in range(some):
-            chosen = counted[fold::some]
-            own = rows_of(offsets, chosen)
-            cut = np.concatenate([[0], np.cumsum(np.diff(offsets)[chosen])])
+            own, cut = of_queries(offsets, counted[fold::some])
             folds.append(products(features, targets[own], weights[own], rows[own], cut))
         return cls(tuple(folds), rows.size)
 
@@ -163,6 +157,62 @@ class Family:
         freedom = rows - 1 - np.sum(values / (values + self.alphas[:, None]), axis=1)
         left = np.maximum(whole.errors(self.weights(whole)), 0.0)
         return np.where(freedom > 0, left / np.maximum(freedom, 1.0) ** 2, np.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class WideRidges:
+    """The same for more features than that: each ridge of a few is a solution of its own, by iteration where the
+    features are sparse. α is the trace of AᵀA times 10⁻¹ to 10⁻⁵."""
+
+    features: Any
+    targets: Floats
+    row_weights: Floats
+    rows: Ints
+    offsets: Ints
+
+    @cached_property
+    def penalties(self) -> Floats:
+        trace = spread(self.features, self.row_weights, self.rows, self.offsets)
+        alphas = (trace if trace > 0 else 1.0) * 10.0 ** np.arange(-5.0, 0.0)
+        return np.repeat(alphas[:, None], self.features.shape[1], axis=1)
+
+    @property
+    def weights(self) -> Floats:
+        every = np.arange(self.offsets.size - 1)
+        return np.stack([self._solved(every, penalty) for penalty in self.penalties])
+
+    def cross_validated(self) -> Floats:
+        """(d,) the ridge that errs least on queries left out, of three folds; one query alone gets the middle one."""
+        counted = np.flatnonzero(self.row_weights[self.offsets[:-1]] > 0)
+        some = min(3, counted.size)
+        if some < 2:
+            return np.asarray(self.penalties[len(self.penalties) // 2])
+        errors = np.zeros(len(self.penalties))
+        for fold in range(some):
+            left = counted[fold::some]
+            own, cut = of_queries(self.offsets, left)
+            middled = np.repeat(np.diff(cut), np.diff(cut))
+            for place, penalty in enumerate(self.penalties):
+                w = self._solved(np.setdiff1d(counted, left), penalty)
+                missed = self.targets[own] - row_scores(self.features, self.rows[own], w)
+                missed -= np.repeat(np.add.reduceat(missed, cut[:-1]), np.diff(cut)) / middled
+                errors[place] += float(self.row_weights[own] @ missed**2)
+        return np.asarray(self.penalties[np.flatnonzero(errors == errors.min())[-1]])
+
+    def _solved(self, queries: Ints, penalty: Floats) -> Floats:
+        own, cut = of_queries(self.offsets, queries)
+        return least_squares(self.features, self.targets[own], self.row_weights[own], penalty, self.rows[own], cut)
+
+
+def ridges_of(features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Ridges | WideRidges:
+    """What a ridge is chosen by; arguments as in `Ridges.of`."""
+    wide = features.shape[1] > WIDEST
+    return (WideRidges if wide else Ridges.of)(features, targets, weights, rows, offsets)
+
+
+def of_queries(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+    """The rows of these queries, and where each of them begins among those."""
+    return rows_of(offsets, chosen), np.concatenate([[0], np.cumsum(np.diff(offsets)[chosen])])
 
 
 def products(features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Products:

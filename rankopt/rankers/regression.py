@@ -15,7 +15,7 @@ from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize.column_units import column_units, in_units
 from rankopt.optimize.least_squares import least_squares
-from rankopt.optimize.ridge import Ridges
+from rankopt.optimize.ridge import Ridges, WideRidges, ridges_of
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import number
 from rankopt.scorers.linear import linear_scores
@@ -37,7 +37,8 @@ class RegressionRanker(LinearRanker):
 
     alpha: α >= 0, the ridge, in the units of `sklearn.linear_model.Ridge`; or `"auto"`: of ridges α and α σ_j², σ_j²
         the variance of feature j inside queries, over twelve powers of ten, the one whose squared error on whole
-        queries that were left out is least (five folds; a pass over the data serves all), or the one that orders an
+        queries that were left out is least (five folds; a pass over the data
+        serves all; beyond 2,048 features five ridges α and three folds), or the one that orders an
         eval_set best by `measure`. The second kind is the same at every scale of the features.
     target: `"grade"`, the relevance y_j itself as in [ORM, section 6.1], or `"gain"`, the gain b(y)_j of `measure` (for
         nDCG divided by the best DCG of the query); measures without gains (AP, ERR) leave only the former.
@@ -86,7 +87,7 @@ class RegressionRanker(LinearRanker):
         judge = None if evaluation is None else self._judge(evaluation)
         features, units = in_range(arranged.features) if chosen else (arranged.features, np.ones(arranged.n_features))
         if chosen:
-            ridges = Ridges.of(features, targets, rows, arranged.rows, arranged.offsets)
+            ridges = ridges_of(features, targets, rows, arranged.rows, arranged.offsets)
             alpha = ridges.cross_validated() if judge is None else best_judged(ridges, units, judge)
         else:
             alpha = np.full(arranged.n_features, float(self.alpha))
@@ -123,7 +124,7 @@ def in_range(features: Any) -> tuple[Any, Floats]:
     return (features, np.ones(features.shape[1])) if units is None else (in_units(features, units), units)
 
 
-def best_judged(ridges: Ridges, units: Floats, judge: Callable[[Floats], float]) -> Floats:
+def best_judged(ridges: Ridges | WideRidges, units: Floats, judge: Callable[[Floats], float]) -> Floats:
     """The ridge whose weights are judged best; of equals the largest of a kind."""
     judged = np.array([judge(units * w) for w in ridges.weights])
     return np.asarray(ridges.penalties[np.flatnonzero(judged == judged.max())[-1]])
@@ -133,5 +134,5 @@ def cross_validated_ridge(queries: Arrangement) -> Floats:
     """The weights (d,) of `RegressionRanker()` on these queries."""
     (features, units), weights = in_range(queries.features), row_weights(queries)
     grades = np.asarray(queries.graded, dtype=np.float64)
-    alpha = Ridges.of(features, grades, weights, queries.rows, queries.offsets).cross_validated()
+    alpha = ridges_of(features, grades, weights, queries.rows, queries.offsets).cross_validated()
     return units * least_squares(features, grades, weights, alpha, queries.rows, queries.offsets)

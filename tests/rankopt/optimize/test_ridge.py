@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from rankopt.errors import OptionError
 from rankopt.optimize.least_squares import least_squares
-from rankopt.optimize.ridge import FOLDS, WIDEST, Ridges
+from rankopt.optimize.ridge import FOLDS, WIDEST, Ridges, WideRidges, ridges_of
+from rankopt.rankers import LargeMarginRanker, RegressionRanker
 
 
 def drawn(seed, queries=9, features=4):
@@ -101,6 +101,28 @@ def test_one_query_is_cross_validated_row_by_row():
     assert judged[own] == pytest.approx(min(judged), rel=1e-6)
 
 
-def test_too_many_features_are_refused_with_a_cure():
-    with pytest.raises(OptionError, match="w0='ranksvm'"):
-        Ridges.of(csr_array((4, WIDEST + 1)), np.ones(4), np.ones(4), np.arange(4), np.array([0, 4]))
+@pytest.mark.parametrize("queries", [1, 2, 7])
+def test_more_features_than_that_are_chosen_for_one_by_one(queries):
+    random = np.random.default_rng(8)
+    qid = np.repeat(np.arange(queries), 8)
+    X = csr_array(random.normal(size=(qid.size, WIDEST + 2)) * (random.random((qid.size, WIDEST + 2)) < 0.05))
+    y = np.asarray(X[:, [0]].toarray()).ravel() + random.normal(size=qid.size)
+    offsets = np.arange(0, qid.size + 1, 8)
+    ridges = ridges_of(X, y, np.ones(qid.size), np.arange(qid.size), offsets)
+    assert isinstance(ridges, WideRidges)
+    chosen = ridges.cross_validated()
+    assert (ridges.penalties == chosen).all(axis=1).sum() == 1
+    few = Ridges.of(X[:, :40], y, np.ones(qid.size), np.arange(qid.size), offsets)
+    same = WideRidges(X[:, :40], y, np.ones(qid.size), np.arange(qid.size), offsets)
+    trace = np.trace(few.whole.squares)
+    assert same.penalties[:, 0] == pytest.approx(trace * 10.0 ** np.arange(-5.0, 0.0))
+    for w, penalty in zip(same.weights, same.penalties, strict=True):
+        assert w == pytest.approx(least_squares(X[:, :40], y, np.ones(qid.size), penalty, offsets=offsets))
+
+
+def test_a_newcomer_with_words_for_features_is_served():
+    random = np.random.default_rng(9)
+    X = csr_array((random.random((60, 5000)) < 0.01).astype(float))
+    y, qid = random.integers(0, 3, 60), np.repeat(np.arange(6), 10)
+    for ranker in (RegressionRanker(), LargeMarginRanker()):
+        assert np.isfinite(ranker.fit(X, y, qid=qid).coef_).all()

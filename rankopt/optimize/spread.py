@@ -1,0 +1,41 @@
+"""How far apart the documents of a query are: Σ_j weights_j ‖x_j - x̄_q‖², the trace of the products inside queries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.optimize.least_squares import centred
+
+__all__ = ["spread"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def spread(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
+    """Σ_j weights_j ‖x_j - x̄_q‖², x_j row rows[j] of the features (dense or CSR), x̄_q the mean of its query.
+
+    weights (N,) >= 0, equal inside a query; offsets (m + 1,) cuts the rows into queries. Infinite or NaN where squares
+    of the features leave double precision.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if hasattr(features, "tocsr"):
+            return of_sparse(features.tocsr(), weights, rows, offsets)
+        matrix, _ = centred(features, np.zeros(weights.size), weights, rows, offsets)
+        parts = matrix.reduced(lambda blocks: np.array([sum(float(np.vdot(block, block)) for _, block in blocks)]))
+        return float(np.sum(parts))
+
+
+def of_sparse(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
+    """The same without any dense part of the features: squares less squares of means."""
+    from scipy.sparse import csr_array
+
+    own = features[rows]
+    sizes = np.diff(offsets)
+    middle = csr_array((np.repeat(1.0 / sizes, sizes), np.arange(rows.size), offsets), (sizes.size, rows.size)) @ own
+    of_row = np.repeat(weights, np.diff(own.indptr))
+    of_query = np.repeat(np.add.reduceat(weights, offsets[:-1]), np.diff(middle.indptr))
+    return max(float(of_row @ own.data.astype(np.float64) ** 2 - of_query @ middle.data**2), 0.0)
