@@ -5,7 +5,7 @@
 
 Every learner chooses in the same way, inside the training queries of a split: for 4, 8 and 16 leaves it is grown for
 200 rounds on two thirds of the queries and judged after each by nDCG@10 on the other third, three times. The leaves and
-the round where the mean of the three curves (each value the mean of nine neighbours) is best are taken, and it learns
+the round are taken where the mean of the three curves (each value the mean of nine neighbours) is best, and it learns
 once more on all. (Stopping each fold by itself takes the rounds from noise: a third of MSLR's sample is 18 queries.)
 Learning rate .1, 20 documents a leaf, .7 of the features a tree, one thread, for all. nDCG@10 of the test part, queries
 without relevant documents count 0, ties averaged; the mean over the splits of a set, then over the seeds (of features,
