@@ -57,14 +57,15 @@ def train(
     begun: Standing | None = None,
     keep: Keep | None = None,
     known: Training | None = None,
+    prove: bool = True,
 ) -> Training:
     """Minimise J from `start`, or from where a run that had `begun` stood, to a relative gap of `tol`.
 
     A nonconvex risk has at each w a convex majorant that touches it there: the reference is fixed at w. The method
     improves on the majorant, the reference follows to the better point, and so on; training ends when no more than tol
     of J can be gained by the majorant at w. At the end J(w) is evaluated once more, with every ranking in it proved by
-    dual prices; a run that is `known` may have proved that already: one on the same risk, for another lam. A judge is
-    asked of each point as it is passed, so that its time counts.
+    dual prices, unless nobody asks to `prove` it; a run that is `known` may have done so: one on the same risk, for
+    another lam. A judge is asked of each point as it is passed, so that its time counts.
 
     An interruption from the keyboard, or from a callback, ends the run with the best point so far, and so does a solver
     of the master program that fails once a step was done. What the limit of time leaves is that solver's limit too.
@@ -96,8 +97,11 @@ def train(
     regulariser, primal = objective.regulariser(chosen.w), chosen.primal
     try:
         same = known is not None and np.array_equal(known.w, chosen.w)
-        risk = known.risk if known is not None and same else objective.risk.at(chosen.w, prove=True).bound
-        primal = regulariser + risk
+        if prove:
+            risk = known.risk if known is not None and same else objective.risk.at(chosen.w, prove=True).bound
+            primal = regulariser + risk
+        else:
+            risk = primal - regulariser
     except KeyboardInterrupt:
         stop, risk = Stop.INTERRUPTED, primal - regulariser
     certificate = Certificate("global" if convex else "stationary", primal, chosen.bound, stop, at_start)

@@ -30,6 +30,7 @@ def follow(
     tol: float,
     clock: Callable[[], Clock],
     judge: Judge | None = None,
+    prove: bool = True,
 ) -> Iterator[Training]:
     """J minimised for each of `lams` in turn, each run begun where the one before ended; give the largest first.
 
@@ -48,7 +49,7 @@ def follow(
                 now = Standing(_with(outcome.state.planes, method.start(own, start), method))
             else:
                 now = begun(continued(outcome.state, before, own, method), tol)
-            outcome = train(own, method, start, tol, clock(), judge, now, known=outcome)
+            outcome = train(own, method, start, tol, clock(), judge, now, known=outcome, prove=prove)
         except KeyboardInterrupt:
             if outcome is None:
                 raise

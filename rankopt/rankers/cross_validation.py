@@ -2,8 +2,9 @@
 
 The queries are dealt into three folds by their content, so that no shuffle changes them. Without each fold in turn a
 ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the fold judges every
-model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts 1 to k, which
-varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries follows.
+model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts at k, k/2,
+k/4 and k/8, which varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries
+follows.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from formulations.small import is_small
+from formulations.solvers.exact import Exact
 from rankopt.data.canonical import canonical
 from rankopt.errors import OptionError
 from rankopt.measures.notation import parse
@@ -31,8 +34,9 @@ Floats = NDArray[np.float64]
 
 FOLDS = 3
 
-FACTORS = (10.0, 3.0, 1.0, 0.3)
-"""λ of the path, in units of the natural one, the largest first; before them stands w₀ itself."""
+FACTORS, FROM_ZERO = (10.0, 3.0, 1.0), (1.0, 1e-1, 1e-2, 1e-3)
+"""λ of the path in units of the natural one, the largest first, from a start and from w₀ = 0, which has everything to
+learn; before them stands w₀ itself."""
 
 TOL, STEPS = 1e-2, 8
 """The relative gap to which the models of a fold are trained, and the steps that each may take: judging asks for no
@@ -44,41 +48,49 @@ def chosen_factor(ranker: Any, queries: Queries, weights: Floats) -> float:
 
     Raises OptionError for fewer than two queries.
     """
-    found = judged(ranker, queries, weights)
+    found, factors = judged(ranker, queries, weights)
     counted = ~np.isnan(found).any(axis=0)
     means = np.average(found[:, counted], axis=1, weights=weights[counted]) if counted.any() else np.zeros(len(found))
     best = int(np.argmax(means))  # the first of equals
-    return FACTORS[max(best - 1, 0)]
+    return factors[max(best - 1, 0)]
 
 
-def judged(ranker: Any, queries: Queries, weights: Floats) -> Floats:
-    """(1 + factors, m) the measure of each query under w₀ and along the path, trained without its fold."""
+def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tuple[float, ...]]:
+    """(1 + F, m) the measure of each query under w₀ and along the path of F factors, trained without its fold."""
     counted = np.flatnonzero(weights > 0)
     if counted.size < 2:
         raise OptionError("lam = 'auto' cannot choose because there is one query; give a number, or lam='scale'")
     folds = dealt(queries, weights, min(FOLDS, counted.size))
-    values = np.full((1 + len(FACTORS), len(queries)), np.nan)
+    factors: tuple[float, ...] = FACTORS
+    values = np.full((1 + max(len(FACTORS), len(FROM_ZERO)), len(queries)), np.nan)
     method = method_named(ranker.method, getattr(ranker, "random_state", None))
-    limit = None if ranker.time_limit is None else ranker.time_limit / (2 * FOLDS * len(FACTORS))
+    limit = None if ranker.time_limit is None else ranker.time_limit / (2 * FOLDS * len(FROM_ZERO))
     for fold in range(folds.max() + 1):
         rest, left = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        one = clone(ranker).set_params(lam="scale", C=None, checkpoint=None)
+        one = clone(ranker).set_params(lam="scale", C=None, checkpoint=None, **as_of(ranker, queries))
         own = queries.select(rest)
         one.n_queries_ = rest.size
         one.n_features_in_ = queries.n_features
         one._before(own)
         objective = one.objective(own, weights[rest])
         judge = one._values(queries.select(left), steady(ranker))
-        lams = [factor * objective.lam for factor in FACTORS]
+        factors = FACTORS if objective.start.any() else FROM_ZERO
+        lams = [factor * objective.lam for factor in factors]
 
         def clock() -> Clock:
             return Clock.started(min(STEPS, ranker.max_iter), limit)
 
         values[0, left] = judge(objective.start)
-        runs = follow(objective, method, objective.start, lams, max(TOL, ranker.tol), clock)
+        runs = follow(objective, method, objective.start, lams, max(TOL, ranker.tol), clock, prove=False)
         for place, outcome in enumerate(runs, start=1):
             values[place, left] = judge(outcome.w)
-    return values
+    return values[: 1 + len(factors)], factors
+
+
+def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
+    """The solver of rankings that the whole data have: a fold of data that are not small has compiled ones too."""
+    plain = getattr(ranker, "argmax", None) == "exact" and getattr(ranker, "constraints", None) is None
+    return {"argmax": Exact(compiled=True)} if plain and not is_small(queries.offsets) else {}
 
 
 def dealt(queries: Queries, weights: Floats, folds: int) -> NDArray[np.int64]:
@@ -88,7 +100,7 @@ def dealt(queries: Queries, weights: Floats, folds: int) -> NDArray[np.int64]:
 
 
 def steady(ranker: Any) -> list[Any]:
-    """The measure at every cut up to its own, or itself where it has none."""
+    """The measure at its cut, a half, a quarter and an eighth of it, or itself where it has none."""
     measure = getattr(ranker, "measure", None)
     if measure is None:
         return [None]
@@ -96,4 +108,4 @@ def steady(ranker: Any) -> list[Any]:
     cut = getattr(parsed, "cutoff", None)
     if not isinstance(cut, int):
         return [parsed]
-    return [replace(parsed, cutoff=k) for k in range(1, cut + 1)]
+    return [replace(parsed, cutoff=k) for k in sorted({max(round(cut / 2**part), 1) for part in range(4)})]

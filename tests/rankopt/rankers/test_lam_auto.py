@@ -7,7 +7,7 @@ from rankopt.data import Queries, load_sample
 from rankopt.errors import OptionError
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.rankers.cross_validation import FACTORS, FOLDS, dealt, judged
+from rankopt.rankers.cross_validation import FACTORS, FOLDS, FROM_ZERO, dealt, judged
 
 
 def drawn(seed=0, queries=9):
@@ -22,12 +22,13 @@ def drawn(seed=0, queries=9):
 def test_the_best_on_queries_left_out_is_chosen(ranker):
     X, y, qid = drawn()
     queries = Queries.from_arrays(X, y, qid=qid)
-    found = judged(ranker.set_params(lam="auto"), queries, np.ones(len(queries)))
-    assert found.shape == (1 + len(FACTORS), len(queries))
+    found, factors = judged(ranker.set_params(lam="auto"), queries, np.ones(len(queries)))
+    assert factors == (FROM_ZERO if isinstance(ranker, PairwiseRanker) else FACTORS)
+    assert found.shape == (1 + len(factors), len(queries))
     fitted = ranker.fit(queries)
     natural = ranker.set_params(lam="scale").fit(queries).lam_
     means = np.nanmean(found, axis=1)
-    best = FACTORS[max(int(np.argmax(means)) - 1, 0)]
+    best = factors[max(int(np.argmax(means)) - 1, 0)]
     assert ranker.set_params(lam="auto").fit(queries).lam_ == pytest.approx(best * natural, rel=1e-12)
     assert fitted.lam_ > 0
 
@@ -35,7 +36,7 @@ def test_the_best_on_queries_left_out_is_chosen(ranker):
 def test_the_first_row_is_the_start_itself():
     X, y, qid = drawn(1)
     queries, w0 = Queries.from_arrays(X, y, qid=qid), np.array([1.0, -2.0, 0.5])
-    found = judged(LargeMarginRanker("nDCG@2", w0=w0), queries, np.ones(len(queries)))
+    found, _ = judged(LargeMarginRanker("nDCG@2", w0=w0), queries, np.ones(len(queries)))
     expected = evaluate(queries, queries.features @ w0, ["nDCG@1", "nDCG@2"]).values.mean(axis=0)
     assert found[0] == pytest.approx(expected, nan_ok=True)
 
