@@ -3,6 +3,8 @@
 python examples/grid_search.py
 """
 
+import warnings
+
 import numpy as np
 import sklearn
 from sklearn.model_selection import GridSearchCV, GroupKFold
@@ -10,10 +12,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from rankopt.data import load_sample
+from rankopt.errors import OptimumAtStart
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker
 
 sklearn.set_config(enable_metadata_routing=True)  # so that qid= reaches the ranker through pipeline and search
+
+warnings.simplefilter("ignore", OptimumAtStart)  # a search may try strengths that leave w0 as it is
 
 sample = load_sample("les-miserables")
 train, test = sample.train, sample.test

@@ -178,7 +178,8 @@ class SolverSwap:
         ranker, queries = run.ranker.get_params(), run.queries
         settings = [str(ranker["measure"])] if "measure" in ranker else []
         settings += [f"{ranker['bound']} bound"] if "bound" in ranker else []
-        settings += [f"λ = {ranker['lam']:g}"] if ranker.get("lam") is not None else []
+        lam = ranker.get("lam")
+        settings += [] if lam is None else [f"λ = {lam}" if isinstance(lam, str) else f"λ = {lam:g}"]
         sizes = {"queries": len(queries), "documents": queries.n_documents, "features": queries.n_features}
         return Row(
             kind="training", solver=_label(entrant, role), status=Outcome.GIVEN_UP, role=role, maximises=False,

@@ -57,7 +57,7 @@ class LargeMarginRanker(OptimizedRanker):
         w0: what the regulariser pulls to and training starts from: "ridge" (`RegressionRanker()` times the factor that
             makes margins 1), "ranksvm" (`PairwiseRanker()`), "regression" (bare least squares on the gains [ORM,
             section 6.3]), "zeros", or an array (d,). By default zeros for the convex bound and the ridge for the
-            others. It is found first, within time_limit.
+            others. It is found first; limits of steps and time begin afterwards.
         method: "bundle", "cutting_planes", "block_frank_wolfe", "stochastic_subgradient", "steepest_subgradient", or
             such an object of `rankopt.optimize` with settings of its own.
         argmax: the solver of the loss-augmented ranking, "exact" or any of `formulations.solvers`.

@@ -146,7 +146,7 @@ def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):
 
 def test_scores_go_down_a_pipe_and_leave_it_a_pipe(files):
     model, pipe = files / "piped.rankopt", files / "pipe"
-    LargeMarginRanker(bound="convex").fit(read_svmlight(files / "train.txt")).save(model)
+    LargeMarginRanker(bound="convex", lam=0.1).fit(read_svmlight(files / "train.txt")).save(model)
     os.mkfifo(pipe)
     command = [
         sys.executable,
@@ -198,7 +198,11 @@ def test_ctrl_c_saves_the_best_weights(files, monkeypatch, capsys):
         return record(clock, state)
 
     monkeypatch.setattr(Clock, "record", interrupted)
-    monkeypatch.setattr(sys, "argv", ["rankopt", "train", str(files / "train.txt"), "--model", str(model)])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["rankopt", "train", str(files / "train.txt"), "--model", str(model), "--w0", "regression", "--lam", "0.1"],
+    )
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 130

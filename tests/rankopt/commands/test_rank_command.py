@@ -26,7 +26,7 @@ def files(tmp_path_factory):
     groups = np.where(np.arange(24) % 8 < 4, "f", "m")
     lines = zip(np.repeat(["x", "y", "z"], 8), names, sites, ages, groups, strict=True)
     (folder / "a.csv").write_text("qid,docid,site,age,group\n" + "".join(",".join(map(str, p)) + "\n" for p in lines))
-    RegressionRanker().fit(queries).save(folder / "m.rankopt")
+    RegressionRanker(0.0).fit(queries).save(folder / "m.rankopt")
     return folder
 
 
@@ -69,7 +69,7 @@ def test_quotas_are_those_of_the_language(files, name):
     options, state = QUOTAS[name]
     done = run(files, "--k", 3, "--attributes", files / "a.csv", *options)
     queries = read_attributes(files / "a.csv", read_svmlight(files / "data.txt"))
-    ranker = RegressionRanker().fit(queries)
+    ranker = RegressionRanker(0.0).fit(queries)
     expected = ranker.rank(queries, constraints=state(Admissible(3)))
     assert listed(done) == {query: list(documents) for query, documents in expected.items()}
     assert listed(done) != listed(run(files, "--k", 3))

@@ -126,7 +126,7 @@ def test_limits_count_over_all_parts_and_may_be_raised(bound, tmp_path):
 @pytest.mark.parametrize("which", ["newest", "both"])
 def test_a_damaged_file_leaves_the_one_before(damage, which, tmp_path):
     X, y, qid = made()
-    ranker = LargeMarginRanker("nDCG@5", lam=0.03)
+    ranker = LargeMarginRanker("nDCG@5", lam=0.03, w0="regression")
     whole = clone(ranker).fit(X, y, qid=qid)
     ranker.set_params(checkpoint=Checkpoint(tmp_path, every=0))
     with pytest.raises(Killed):

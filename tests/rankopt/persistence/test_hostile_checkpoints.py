@@ -34,8 +34,9 @@ def kill(step, state):
 
 def begun(folder, **options):
     """A ranker, and in the folder the standing of its run before it was killed."""
+    w0 = "zeros" if options.get("bound") == "convex" else "regression"
     ranker = LargeMarginRanker(
-        "nDCG@5", **{"lam": 0.03, "tol": 1e-6, **options}, checkpoint=Checkpoint(folder, every=0)
+        "nDCG@5", **{"lam": 0.03, "w0": w0, "tol": 1e-6, **options}, checkpoint=Checkpoint(folder, every=0)
     )
     with pytest.raises(Killed):
         clone(ranker).set_params(callbacks=[kill]).fit(X, Y, qid=QID)
