@@ -19,9 +19,11 @@ from sklearn.base import clone
 from formulations.small import is_small
 from formulations.solvers.exact import Exact
 from rankopt.data.canonical import canonical
+from rankopt.engines import ended
 from rankopt.errors import OptionError
 from rankopt.measures.notation import parse
 from rankopt.optimize import method_named
+from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
 from rankopt.optimize.path import follow
 
@@ -67,7 +69,8 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
     limit = None if ranker.time_limit is None else ranker.time_limit / (2 * FOLDS * len(FROM_ZERO))
     for fold in range(folds.max() + 1):
         rest, left = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        one = clone(ranker).set_params(lam="scale", C=None, checkpoint=None, **as_of(ranker, queries))
+        engine = "serial" if ranker.engine == "serial" else "threads"  # the data are here
+        one = clone(ranker).set_params(lam="scale", C=None, checkpoint=None, engine=engine, **as_of(ranker, queries))
         own = queries.select(rest)
         one.n_queries_ = rest.size
         one.n_features_in_ = queries.n_features
@@ -81,9 +84,14 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
             return Clock.started(min(STEPS, ranker.max_iter), limit)
 
         values[0, left] = judge(objective.start)
-        runs = follow(objective, method, objective.start, lams, max(TOL, ranker.tol), clock, prove=False)
-        for place, outcome in enumerate(runs, start=1):
-            values[place, left] = judge(outcome.w)
+        gone = 0
+        with ended(objective.risk.engine, True):
+            for outcome in follow(objective, method, objective.start, lams, max(TOL, ranker.tol), clock, prove=False):
+                if outcome.certificate.stop is not Stop.INTERRUPTED:
+                    gone += 1
+                    values[gone, left] = judge(outcome.w)
+        if gone < len(factors):
+            raise KeyboardInterrupt("interrupted while lam was chosen, before the first step was done")
     return values[: 1 + len(factors)], factors
 
 

@@ -20,6 +20,7 @@ from rankopt.engines import ended, engine_named
 from rankopt.errors import OptionError
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.optimize.bundle import Bundle
+from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import train
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.method import Clock
@@ -77,7 +78,10 @@ def by_pairs(ranker: Any, queries: Arrangement, lam: float | None) -> Floats:
     lam = natural_lam(queries, risk.weights.size) if lam is None else lam
     objective = Objective(risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets))
     with ended(engine, True):
-        return train(objective, Bundle(), objective.w0, TOL, Clock.started(STEPS, None)).w
+        outcome = train(objective, Bundle(), objective.w0, TOL, Clock.started(STEPS, None))
+    if outcome.certificate.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt("interrupted before the first step was done")
+    return outcome.w
 
 
 def start_named(name: str, known: Mapping[str, str]) -> Callable[[Any, Arrangement], Floats]:

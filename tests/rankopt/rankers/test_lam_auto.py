@@ -6,6 +6,7 @@ import pytest
 from rankopt.data import Queries, load_sample
 from rankopt.errors import OptionError
 from rankopt.measures import evaluate
+from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
 from rankopt.rankers.cross_validation import FACTORS, FOLDS, FROM_ZERO, dealt, judged
 
@@ -74,3 +75,23 @@ def test_sparse_models_are_scaled_by_the_largest_that_matters():
     ranker = LargeMarginRanker(penalty="l1", bound="convex").fit(sample)
     twice = LargeMarginRanker(penalty="l1", bound="convex").fit(sample.with_(features=sample.features * 2.0))
     assert twice.lam_ == pytest.approx(2.0 * ranker.lam_)
+
+
+@pytest.mark.parametrize("at", [1, 2, 4])
+@pytest.mark.parametrize("options", [{"lam": "auto"}, {"w0": "ranksvm"}], ids=["chosen", "a start"])
+def test_ctrl_c_before_the_first_step_leaves_nothing_half(options, at, monkeypatch):
+    X, y, qid = drawn(queries=20)
+    X = X + np.random.default_rng(1).normal(size=X.shape)
+    step, calls = Bundle.step, []
+
+    def interrupted(self, state, objective):
+        calls.append(None)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return step(self, state, objective)
+
+    monkeypatch.setattr(Bundle, "step", interrupted)
+    ranker = LargeMarginRanker(**options)
+    with pytest.raises(KeyboardInterrupt):
+        ranker.fit(X, y, qid=qid)
+    assert not hasattr(ranker, "coef_")
