@@ -20,19 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.arrangement import rows_of
-from rankopt.optimize.least_squares import centred, least_squares
-from rankopt.optimize.spread import spread
-from rankopt.scorers.linear import row_scores
+from rankopt.optimize.least_squares import centred
 
-__all__ = ["FOLDS", "WIDEST", "Ridges", "WideRidges", "ridges_of"]
+__all__ = ["FOLDS", "Ridges", "least", "of_queries"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 FOLDS = 5
-
-WIDEST = 2048
-"""Features up to which every ridge is solved at once: their products with each other are held densely."""
 
 POWERS = np.linspace(-10.0, 2.0, 12 * 6 + 1)
 """Ridges of each kind that are looked at, as powers of ten times the largest e_i."""
@@ -109,16 +104,16 @@ class Ridges:
         One query alone leaves nothing to learn from without it: its rows are left out one by one, by generalised
         cross-validation, ‖r - A w‖² / (N - 1 - Σ_i e_i / (e_i + α))² (Golub, Heath and Wahba 1979).
         """
-        if len(self.folds) > 1:
-            without = [self.whole.plus(fold, -1.0) for fold in self.folds]
-            found = [
-                sum(fold.errors(family.weights(rest)) for fold, rest in zip(self.folds, without, strict=True))
-                for family in self.families
-            ]
-        else:
-            found = [family.generalised(self.whole, self.rows) for family in self.families]
-        errors = np.concatenate(found)
-        return np.asarray(self.penalties[np.flatnonzero(errors == np.min(errors))[-1]])
+        return least(self.penalties, np.concatenate([self.judged(family) for family in self.families]))
+
+    def judged(self, family: Family) -> Floats:
+        """(A,) what each ridge of the family errs by."""
+        if len(self.folds) < 2:
+            return family.generalised(self.whole, self.rows)
+        without = [self.whole.plus(fold, -1.0) for fold in self.folds]
+        return np.asarray(
+            sum(fold.errors(family.weights(rest)) for fold, rest in zip(self.folds, without, strict=True))
+        )
 
     @cached_property
     def whole(self) -> Products:
@@ -159,55 +154,9 @@ class Family:
         return np.where(freedom > 0, left / np.maximum(freedom, 1.0) ** 2, np.inf)
 
 
-@dataclass(frozen=True, eq=False)
-class WideRidges:
-    """The same for more features than that: each ridge of a few is a solution of its own, by iteration where the
-    features are sparse. α is the trace of AᵀA times 10⁻¹ to 10⁻⁵."""
-
-    features: Any
-    targets: Floats
-    row_weights: Floats
-    rows: Ints
-    offsets: Ints
-
-    @cached_property
-    def penalties(self) -> Floats:
-        trace = spread(self.features, self.row_weights, self.rows, self.offsets)
-        alphas = (trace if trace > 0 else 1.0) * 10.0 ** np.arange(-5.0, 0.0)
-        return np.repeat(alphas[:, None], self.features.shape[1], axis=1)
-
-    @property
-    def weights(self) -> Floats:
-        every = np.arange(self.offsets.size - 1)
-        return np.stack([self._solved(every, penalty) for penalty in self.penalties])
-
-    def cross_validated(self) -> Floats:
-        """(d,) the ridge that errs least on queries left out, of three folds; one query alone gets the middle one."""
-        counted = np.flatnonzero(self.row_weights[self.offsets[:-1]] > 0)
-        some = min(3, counted.size)
-        if some < 2:
-            return np.asarray(self.penalties[len(self.penalties) // 2])
-        errors = np.zeros(len(self.penalties))
-        for fold in range(some):
-            left = counted[fold::some]
-            own, cut = of_queries(self.offsets, left)
-            middled = np.repeat(np.diff(cut), np.diff(cut))
-            for place, penalty in enumerate(self.penalties):
-                w = self._solved(np.setdiff1d(counted, left), penalty)
-                missed = self.targets[own] - row_scores(self.features, self.rows[own], w)
-                missed -= np.repeat(np.add.reduceat(missed, cut[:-1]), np.diff(cut)) / middled
-                errors[place] += float(self.row_weights[own] @ missed**2)
-        return np.asarray(self.penalties[np.flatnonzero(errors == errors.min())[-1]])
-
-    def _solved(self, queries: Ints, penalty: Floats) -> Floats:
-        own, cut = of_queries(self.offsets, queries)
-        return least_squares(self.features, self.targets[own], self.row_weights[own], penalty, self.rows[own], cut)
-
-
-def ridges_of(features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints) -> Ridges | WideRidges:
-    """What a ridge is chosen by; arguments as in `Ridges.of`."""
-    wide = features.shape[1] > WIDEST
-    return (WideRidges if wide else Ridges.of)(features, targets, weights, rows, offsets)
+def least(penalties: Floats, errors: Floats) -> Floats:
+    """The penalty of the least error; of equals the last."""
+    return np.asarray(penalties[np.flatnonzero(errors == np.min(errors))[-1]])
 
 
 def of_queries(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:

@@ -30,12 +30,21 @@ def spread(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
 
 
 def of_sparse(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
-    """The same without any dense part of the features: squares less squares of means."""
+    """The same without any dense part of the features: entries that are stored less the mean of their query, and that
+    mean for each entry that is not."""
     from scipy.sparse import csr_array
 
-    own = features[rows]
-    sizes = np.diff(offsets)
-    middle = csr_array((np.repeat(1.0 / sizes, sizes), np.arange(rows.size), offsets), (sizes.size, rows.size)) @ own
-    of_row = np.repeat(weights, np.diff(own.indptr))
-    of_query = np.repeat(np.add.reduceat(weights, offsets[:-1]), np.diff(middle.indptr))
-    return max(float(of_row @ own.data.astype(np.float64) ** 2 - of_query @ middle.data**2), 0.0)
+    own = features[rows].astype(np.float64)
+    own.sum_duplicates()
+    sizes, wide = np.diff(offsets), own.shape[1]
+    shares = csr_array((np.repeat(1.0 / sizes, sizes), np.arange(rows.size), offsets), (sizes.size, rows.size))
+    middle = shares @ own
+    middle.sort_indices()
+    kept = np.diff(middle.indptr)
+    place = np.repeat(np.arange(sizes.size), kept) * wide + middle.indices
+    query = np.repeat(np.repeat(np.arange(sizes.size), sizes), np.diff(own.indptr))
+    at = np.searchsorted(place, query * wide + own.indices)
+    apart = own.data - middle.data[at]
+    absent = np.repeat(sizes, kept) - np.bincount(at, minlength=place.size)
+    of_query = np.repeat(weights[offsets[:-1]], kept) * absent
+    return float(np.repeat(weights, np.diff(own.indptr)) @ apart**2 + of_query @ middle.data**2)

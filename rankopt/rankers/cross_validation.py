@@ -4,7 +4,7 @@ The queries are dealt into three folds by their content, so that no shuffle chan
 ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the fold judges every
 model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts at k, k/2,
 k/4 and k/8, which varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries
-follows.
+follows. Limits of steps and time begin afterwards: what they cut off would depend on the speed of the machine.
 """
 
 from __future__ import annotations
@@ -48,25 +48,33 @@ more, and a choice should cost no more than twice what the fit does."""
 def chosen_factor(ranker: Any, queries: Queries, weights: Floats) -> float:
     """λ in units of the natural one, as cross-validation chooses it; of equals the largest.
 
-    Raises OptionError for fewer than two queries.
+    Raises OptionError for fewer than two queries with something to order.
     """
     found, factors = judged(ranker, queries, weights)
-    counted = ~np.isnan(found).any(axis=0)
-    means = np.average(found[:, counted], axis=1, weights=weights[counted]) if counted.any() else np.zeros(len(found))
-    best = int(np.argmax(means))  # the first of equals
+    first = int(np.isnan(found[0]).all())  # w₀ is no member of a path that pulls to 0
+    counted = ~np.isnan(found[first:]).any(axis=0)
+    if not counted.any():
+        raise OptionError(
+            f"lam = 'auto' cannot choose because {ranker.measure} is defined on no query that was left out; give a "
+            "number, or lam='scale'"
+        )
+    best = first + int(np.argmax(np.average(found[first:, counted], axis=1, weights=weights[counted])))  # the largest
     return factors[max(best - 1, 0)]
 
 
 def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tuple[float, ...]]:
     """(1 + F, m) the measure of each query under w₀ and along the path of F factors, trained without its fold."""
-    counted = np.flatnonzero(weights > 0)
-    if counted.size < 2:
-        raise OptionError("lam = 'auto' cannot choose because there is one query; give a number, or lam='scale'")
-    folds = dealt(queries, weights, min(FOLDS, counted.size))
+    grades, starts = np.asarray(queries.relevance), queries.offsets[:-1]
+    counted = (weights > 0) & (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
+    if counted.sum() < 2:
+        raise OptionError(
+            "lam = 'auto' cannot choose because fewer than two queries have something to order; give a number, or "
+            "lam='scale'"
+        )
+    folds = dealt(queries, weights, counted, min(FOLDS, int(counted.sum())))
     factors: tuple[float, ...] = FACTORS
     values = np.full((1 + max(len(FACTORS), len(FROM_ZERO)), len(queries)), np.nan)
     method = method_named(ranker.method, getattr(ranker, "random_state", None))
-    limit = None if ranker.time_limit is None else ranker.time_limit / (2 * FOLDS * len(FROM_ZERO))
     for fold in range(folds.max() + 1):
         rest, left = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
         engine = "serial" if ranker.engine == "serial" else "threads"  # the data are here
@@ -81,9 +89,10 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
         lams = [factor * objective.lam for factor in factors]
 
         def clock() -> Clock:
-            return Clock.started(min(STEPS, ranker.max_iter), limit)
+            return Clock.started(STEPS, None)
 
-        values[0, left] = judge(objective.start)
+        if objective.start_counts:
+            values[0, left] = judge(objective.start)
         gone = 0
         with ended(objective.risk.engine, True):
             for outcome in follow(objective, method, objective.start, lams, max(TOL, ranker.tol), clock, prove=False):
@@ -101,10 +110,12 @@ def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
     return {"argmax": Exact(compiled=True)} if plain and not is_small(queries.offsets) else {}
 
 
-def dealt(queries: Queries, weights: Floats, folds: int) -> NDArray[np.int64]:
-    """(m,) the fold of each query, dealt in turn in canonical order."""
-    place = {query: number for number, query in enumerate(canonical(queries, weights).query_ids)}
-    return np.array([place[query] % folds for query in queries.query_ids])
+def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: int) -> NDArray[np.int64]:
+    """(m,) the fold of each query that is counted, dealt in turn in canonical order; -1 for the others."""
+    known = dict(zip(queries.query_ids, counted.tolist(), strict=True))
+    ordered = [query for query in canonical(queries, weights).query_ids if known[query]]
+    place = {query: number % folds for number, query in enumerate(ordered)}
+    return np.array([place.get(query, -1) for query in queries.query_ids])
 
 
 def steady(ranker: Any) -> list[Any]:

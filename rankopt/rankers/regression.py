@@ -15,7 +15,7 @@ from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize.column_units import column_units, in_units
 from rankopt.optimize.least_squares import least_squares
-from rankopt.optimize.ridge import Ridges, WideRidges, ridges_of
+from rankopt.optimize.wide_ridges import Choice, ridges_of
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import number
 from rankopt.scorers.linear import linear_scores
@@ -124,7 +124,7 @@ def in_range(features: Any) -> tuple[Any, Floats]:
     return (features, np.ones(features.shape[1])) if units is None else (in_units(features, units), units)
 
 
-def best_judged(ridges: Ridges | WideRidges, units: Floats, judge: Callable[[Floats], float]) -> Floats:
+def best_judged(ridges: Choice, units: Floats, judge: Callable[[Floats], float]) -> Floats:
     """The ridge whose weights are judged best; of equals the largest of a kind."""
     judged = np.array([judge(units * w) for w in ridges.weights])
     return np.asarray(ridges.penalties[np.flatnonzero(judged == judged.max())[-1]])

@@ -5,7 +5,8 @@ import pytest
 from scipy.sparse import csr_array
 
 from rankopt.optimize.least_squares import least_squares
-from rankopt.optimize.ridge import FOLDS, WIDEST, Ridges, WideRidges, ridges_of
+from rankopt.optimize.ridge import FOLDS, Ridges
+from rankopt.optimize.wide_ridges import WIDEST, FewRows, WideRidges, ridges_of
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
 
 
@@ -108,8 +109,7 @@ def test_more_features_than_that_are_chosen_for_one_by_one(queries):
     X = csr_array(random.normal(size=(qid.size, WIDEST + 2)) * (random.random((qid.size, WIDEST + 2)) < 0.05))
     y = np.asarray(X[:, [0]].toarray()).ravel() + random.normal(size=qid.size)
     offsets = np.arange(0, qid.size + 1, 8)
-    ridges = ridges_of(X, y, np.ones(qid.size), np.arange(qid.size), offsets)
-    assert isinstance(ridges, WideRidges)
+    ridges = WideRidges(X, y, np.ones(qid.size), np.arange(qid.size), offsets)
     chosen = ridges.cross_validated()
     assert (ridges.penalties == chosen).all(axis=1).sum() == 1
     few = Ridges.of(X[:, :40], y, np.ones(qid.size), np.arange(qid.size), offsets)
@@ -126,3 +126,23 @@ def test_a_newcomer_with_words_for_features_is_served():
     y, qid = random.integers(0, 3, 60), np.repeat(np.arange(6), 10)
     for ranker in (RegressionRanker(), LargeMarginRanker()):
         assert np.isfinite(ranker.fit(X, y, qid=qid).coef_).all()
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_array], ids=["dense", "CSR"])
+@pytest.mark.parametrize("queries", [1, 2, 6])
+def test_fewer_rows_than_features_are_turned_into_their_own_space(queries, make):
+    X, y, weights, offsets = drawn(10, queries=queries, features=40)
+    X = X[:, :38] if len(y) < 38 else np.hstack([X, X[::-1]])[:, : len(y) + 5]
+    rows = np.random.default_rng(11).permutation(len(y))
+    turned = np.argsort(rows)
+    few = ridges_of(make(X[turned]), y, weights, rows, offsets)
+    whole = Ridges.of(X[turned], y, weights, rows, offsets)
+    assert isinstance(few, FewRows)
+    some = slice(30, 60)  # the smallest ridges lose digits in either
+    assert few.penalties[some] == pytest.approx(whole.penalties[some], rel=1e-9)
+    scores = X @ few.weights[some].T
+    assert scores == pytest.approx(X @ whole.weights[some].T, rel=1e-5, abs=1e-7)
+    assert few.weights[0].shape == (X.shape[1],)
+    kinds = [ridges.judged(ridges.families[0])[some] for _, _, ridges in few.kinds]
+    for own, family in zip(kinds, whole.families, strict=True):
+        assert own == pytest.approx(whole.judged(family)[some], rel=1e-5)

@@ -1,5 +1,7 @@
 """λ by cross-validation over whole queries."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -46,7 +48,10 @@ def test_folds_are_of_the_content_alone():
     X, y, qid = drawn(2)
     order = np.random.default_rng(3).permutation(qid.size)
     one, other = (Queries.from_arrays(X[p], y[p], qid=qid[p]) for p in (np.arange(qid.size), order))
-    folds = [dict(zip(q.query_ids, dealt(q, np.ones(len(q)), FOLDS), strict=True)) for q in (one, other)]
+    folds = [
+        dict(zip(q.query_ids, dealt(q, np.ones(len(q)), np.ones(len(q), dtype=bool), FOLDS), strict=True))
+        for q in (one, other)
+    ]
     assert folds[0] == folds[1]
     assert np.bincount(list(folds[0].values())).tolist() == [3, 3, 3]
     fits = [LargeMarginRanker(lam="auto").fit(queries) for queries in (one, other)]
@@ -95,3 +100,28 @@ def test_ctrl_c_before_the_first_step_leaves_nothing_half(options, at, monkeypat
     with pytest.raises(KeyboardInterrupt):
         ranker.fit(X, y, qid=qid)
     assert not hasattr(ranker, "coef_")
+
+
+def test_a_sparse_model_is_not_judged_by_a_start_that_leaves_nothing_out():
+    """It chose 10 times the natural strength, which leaves one feature in, since the dense ridge ranks better."""
+    sample = load_sample("les-miserables").train
+    ranker = LargeMarginRanker(penalty="l1", lam="auto")
+    found, factors = judged(ranker, sample, np.ones(len(sample)))
+    assert np.isnan(found[0]).all()
+    natural = ranker.set_params(lam="scale").fit(sample).lam_
+    best = factors[int(np.argmax(np.nanmean(found[1:], axis=1)))]
+    assert ranker.set_params(lam="auto").fit(sample).lam_ == pytest.approx(best * natural)
+
+
+@pytest.mark.parametrize("useful", [0, 1, 2, 3])
+def test_queries_with_nothing_to_order_are_in_no_fold(useful):
+    X, y, qid = drawn(5, queries=6)
+    y = np.where(qid < useful, np.arange(y.size) % 2, 0.0)
+    ranker = LargeMarginRanker("nDCG@3", lam="auto")
+    if useful < 2:
+        with pytest.raises(ValueError, match="lam='scale'|something to order|different"):
+            ranker.fit(X, y, qid=qid)
+    else:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert ranker.fit(X, y, qid=qid).lam_ > 0

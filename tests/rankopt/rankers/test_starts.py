@@ -30,6 +30,12 @@ def test_the_spread_is_the_mean_square_distance_from_the_query(make):
     X, y, qid = drawn(0)
     expected = np.mean([np.mean(np.sum((X[qid == q] - X[qid == q].mean(axis=0)) ** 2, axis=1)) for q in np.unique(qid)])
     assert spread(arranged(make(X), y, qid)) == pytest.approx(expected, rel=1e-9)
+    assert spread(arranged(make(X * (X > 0) + 1e8), y, qid)) == pytest.approx(
+        spread(arranged(X * (X > 0), y, qid)), rel=1e-6
+    )
+    assert spread(arranged(make(X * (X > 0)), y, qid)) == pytest.approx(
+        spread(arranged(X * (X > 0), y, qid)), rel=1e-12
+    )
 
 
 def test_units_and_offsets_of_queries_change_nothing():
