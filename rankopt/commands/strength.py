@@ -19,5 +19,7 @@ class Strength(click.ParamType[float | str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float | str:
         if isinstance(value, str) and value in STRENGTHS:
             return value
-        number: float = click.FLOAT.convert(value, param, ctx)
-        return number
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is no number; give one, or {' or '.join(STRENGTHS)}", param, ctx)

@@ -16,7 +16,7 @@ import click
 from rankopt.commands.output import as_json, table
 from rankopt.commands.reading import queries_at
 from rankopt.commands.training_model import note
-from rankopt.errors import Interrupted, OptionError
+from rankopt.errors import BelowStart, Interrupted, OptionError
 from rankopt.rankers import STRENGTHS
 
 if TYPE_CHECKING:
@@ -197,8 +197,8 @@ class Training:
         options["checkpoint"] = None if kept is None else Checkpoint(str(kept), self.every)
         ranker: OptimizedRanker = LossRanker(**options) if "loss" in options else LargeMarginRanker(**options)
         began, interrupted = perf_counter(), False
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the report says how each run stopped
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")  # the report says how each run stopped
             try:
                 ranker.fit(queries, eval_set=validation)
             except Interrupted:
@@ -215,6 +215,7 @@ class Training:
             "relative_gap": proved.relative_gap,
             "stop": str(proved.stop),
             "at_start": proved.at_start,
+            "below_start": any(issubclass(one.category, BelowStart) for one in told),
             "steps": ranker.n_iter_,
             "seconds": perf_counter() - began,
             "validation": getattr(ranker, "eval_score_", None),
@@ -244,6 +245,11 @@ def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, ma
             for row in rows
         ],
     )
+    if chosen["below_start"]:
+        click.echo(
+            "The start w0 ranks the training queries better: try a larger --lam, or another --bound or --decay; "
+            "--validate may choose w0 itself."
+        )
     if chosen["at_start"] and chosen["stop"] == Stop.GAP:
         click.echo(
             "Nothing better than w0 was found: try a smaller --lam"

@@ -82,6 +82,8 @@ class ScoreLoss:
             raise DataError(
                 "Queries are given by qid= (an id a row) or offsets= (where each begins): pass one of them."
             )
+        if offsets is None and not grades.size:
+            offsets = [0]
         if offsets is None:
             codes, ids = codes_of_ids(qid, grades.size)
             rows, bounds, _ = grouped(codes)

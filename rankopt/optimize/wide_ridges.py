@@ -1,4 +1,4 @@
-"""Choosing a ridge for many features: in the space of the rows where these are few, else from a few ridges one by one."""
+"""Choosing a ridge for many features: in the space of the rows where these are few, else among a few, one by one."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 WIDEST = 2048
-"""Features, or rows where these are fewer, up to which every ridge is solved at once: their products with each other are
-held densely."""
+"""Features, or rows where these are fewer, up to which every ridge is solved at once: their products with each other
+are held densely."""
 
 NUMBERS = 1 << 25
 """Entries of the features up to which few rows are made dense."""

@@ -58,7 +58,7 @@ def tell_below(values: Callable[[Floats], Floats], w: Floats, start: Floats) -> 
         warnings.warn(
             f"the measure on the training queries is {after[~np.isnan(after)].mean():.4f}, below the "
             f"{before[~np.isnan(before)].mean():.4f} of the start w0: raise lam, which keeps the result nearer to w0, "
-            "give an eval_set, which may choose w0 itself, or choose another bound or decay",
+            "or choose another bound or decay; an eval_set may choose w0 itself",
             BelowStart,
             stacklevel=5,
         )

@@ -65,8 +65,8 @@ class LargeMarginRanker(OptimizedRanker):
             done, training ends with the best weights so far, their gap, and a ConvergenceWarning.
         lam, C: the weight λ of the regulariser; or C = 1 / (λ m), with lam=None. "scale" is the strength natural to the
             data, 3 U / m with U the mean square distance of the features from the mean of their query: the same
-            problem in any units of the features (under penalty="l1" 3% of the λ that leaves nothing in). "auto" chooses
-            a multiple of it by cross-validation over whole queries. `lam_` is λ.
+            problem if all features are multiplied by one factor (under penalty="l1" 3% of the λ that leaves nothing
+            in). "auto" chooses a multiple of it by cross-validation over whole queries. `lam_` is λ.
         tol: the relative gap at which training ends.
         max_iter, time_limit: steps and seconds after which it ends anyway, with a ConvergenceWarning.
         engine, n_jobs: who computes the shards of the data ("serial", "threads", "processes", "dask", or such an

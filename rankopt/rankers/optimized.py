@@ -98,7 +98,7 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
         return False
 
     def _start(self) -> Any:
-        """What w₀ is: "zeros", "regression" or an array."""
+        """What w₀ is: a name of `_starts`, or an array."""
         return "zeros"
 
     def objective(self, queries: Queries, weights: Floats | None = None) -> Objective:
@@ -138,6 +138,9 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
         start = objective.start
         if self.warm_start and hasattr(self, "coef_") and self.coef_.shape == self._coef_shape():
             start = self.coef_.ravel()
+        judge = None if evaluation is None else self._judge(evaluation)
+        if judge is not None and objective.start_counts and start is not objective.start:
+            start = max(objective.start, start, key=judge)  # both are candidates; of equals the former
         kept = self._checkpoint()
         with (
             ended(objective.risk.engine, isinstance(self.engine, str)),
@@ -149,7 +152,6 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
             if kept is not None and begun is not None:
                 kept.check(begun, objective)
             clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
-            judge = None if evaluation is None else self._judge(evaluation)
             keep = None if kept is None else kept.keep
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
 

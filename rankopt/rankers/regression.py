@@ -43,7 +43,7 @@ class RegressionRanker(LinearRanker):
     target: `"grade"`, the relevance y_j itself as in [ORM, section 6.1], or `"gain"`, the gain b(y)_j of `measure` (for
         nDCG divided by the best DCG of the query); measures without gains (AP, ERR) leave only the former.
     intercept: `"query"`, a β for each query, so that only differences inside queries are fitted, as a ranking asks; or
-        `"all"`, one β as in [ORM].
+        `"all"`, one β as in [ORM]; "auto" chooses the ridge for the former.
     measure: what `score` means, and the gains; a measure of `rankopt.measures` or its notation.
     normalize: None, or how features are normalised within their query: "zscore", "minmax", "sum", "rank".
 

@@ -66,14 +66,19 @@ def ridge(ranker: Any, queries: Arrangement) -> Floats:
 
 
 def ranksvm(ranker: Any, queries: Arrangement) -> Floats:
-    """The weights of `PairwiseRanker()`."""
+    """The weights of `PairwiseRanker()`, whose λ is a number: it depends on the scale of the features."""
     return by_pairs(ranker, queries, RANKSVM)
+
+
+def workers(ranker: Any) -> tuple[str, int | None]:
+    """Who works where the data are: the ranker's threads, or nobody else."""
+    return "serial" if ranker.engine == "serial" else "threads", None if ranker.n_jobs in (None, -1) else ranker.n_jobs
 
 
 def by_pairs(ranker: Any, queries: Arrangement, lam: float | None) -> Floats:
     """RankSVM at this λ, None for the natural one. Limits of time begin afterwards: a start that they cut off would
     depend on the speed of the machine."""
-    engine = engine_named("serial" if ranker.engine == "serial" else "threads")  # the data are here
+    engine = engine_named(*workers(ranker))
     risk = Risk(shards_of_grades(queries, PairwiseHinge), engine)
     lam = natural_lam(queries, risk.weights.size) if lam is None else lam
     objective = Objective(risk, lam, np.zeros(queries.n_features), "auto", is_small(queries.offsets))

@@ -119,7 +119,7 @@ def test_queries_with_nothing_to_order_are_in_no_fold(useful):
     y = np.where(qid < useful, np.arange(y.size) % 2, 0.0)
     ranker = LargeMarginRanker("nDCG@3", lam="auto")
     if useful < 2:
-        with pytest.raises(ValueError, match="lam='scale'|something to order|different"):
+        with pytest.raises(ValueError, match=r"lam='scale'|something to order|different"):
             ranker.fit(X, y, qid=qid)
     else:
         with warnings.catch_warnings():

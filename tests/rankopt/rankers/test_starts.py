@@ -1,13 +1,19 @@
 """Starts by name, and the natural strength of the regulariser: nothing depends on units or on the order of rows."""
 
+import json
+import warnings
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy.sparse import csr_array
 
-from rankopt.data import Queries, load_sample
+from rankopt.cli import rankopt
+from rankopt.data import Queries, load_sample, write_svmlight
 from rankopt.data.canonical import canonical
-from rankopt.errors import OptionError
+from rankopt.errors import BelowStart, DataError, OptionError
 from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
 from rankopt.rankers.scale import STRENGTH, spread
 
@@ -114,3 +120,42 @@ def test_the_default_is_above_its_start_on_the_sample():
     sample = load_sample("les-miserables")
     ranker = LargeMarginRanker().fit(sample.train)
     assert ranker.score(sample.test) >= RegressionRanker().fit(sample.train).score(sample.test)
+
+
+def test_training_that_orders_its_own_queries_worse_than_the_start_says_so():
+    sample = load_sample("les-miserables").train
+    with pytest.warns(BelowStart) as told:
+        ranker = LargeMarginRanker("nDCG@1", bound="tie-aware", lam=0.3).fit(sample)
+    start, end = (evaluate(sample, sample.features @ w, "nDCG@1").mean() for w in (ranker.w0_, ranker.coef_))
+    assert f"is {end:.4f}, below the {start:.4f} of the start" in str(told[0].message)
+    assert end < start
+
+
+def test_the_command_line_says_so_too(tmp_path):
+    sample = load_sample("les-miserables").train
+    write_svmlight(sample, tmp_path / "train.txt")
+    arguments = ["train", tmp_path / "train.txt", "--model", tmp_path / "m.rankopt", "--measure", "nDCG@1"]
+    arguments += ["--bound", "tie-aware", "--lam", "0.3"]
+    done = CliRunner().invoke(rankopt, list(map(str, arguments)))
+    assert done.exit_code == 0, done.output
+    assert "The start w0 ranks the training queries better" in done.output
+    told = CliRunner().invoke(rankopt, list(map(str, [*arguments, "--json"])))
+    assert json.loads(told.output)["chosen"]["below_start"] is True
+
+
+def test_both_starts_are_candidates_on_evaluation_queries():
+    sample = load_sample("les-miserables")
+    ranker = LargeMarginRanker("nDCG@5", warm_start=True, max_iter=1)
+    ranker.coef_, ranker.n_features_in_ = -np.ones(12), 12
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker.fit(sample.train, eval_set=sample.test)
+    own = evaluate(sample.test, sample.test.features @ ranker.w0_, "nDCG@5").mean()
+    assert ranker.eval_score_ >= own
+
+
+@pytest.mark.parametrize("scale", [1e-155, 1e-165])
+def test_features_too_faint_for_a_natural_strength_are_an_error_with_its_cure(scale):
+    X, y, qid = drawn(8)
+    with pytest.raises(DataError, match="multiply the features by 1e150"):
+        LargeMarginRanker().fit(X * scale, y, qid=qid)
