@@ -18,7 +18,7 @@ class Limits:
     problem: seconds for a problem with all its repeats and its judging.
     tape: seconds of one solver for a tape; when they are used up its other problems are given up.
     training: seconds of a live run, which it is asked to keep; it is killed at twice that and 5 more.
-    start: seconds in which a process must come up.
+    start: seconds in which a process must come up and, once on a machine, compile what its solver needs.
     memory: bytes that a solver may take beyond what its process holds when it begins; the system sees to it where it
         can (data on Linux, the address space elsewhere; nothing on Windows).
     breakdowns: crashes and the like in a row after which a solver is given up.
@@ -27,7 +27,7 @@ class Limits:
     problem: float = 10.0
     tape: float = 3.0
     training: float = 2.0
-    start: float = 60.0
+    start: float = 300.0
     memory: int | None = 4 << 30
     breakdowns: int = 3
 

@@ -160,7 +160,9 @@ def warm(solver: Solver | None, form: type[Form]) -> None:
     from formulations.testing.instances import instances
 
     if solver is None or solver.package == "rankopt":  # which of its ways are taken depends on the problem
-        for kernel in kernels_of("formulations.argmax", "formulations.active_set", "formulations.forms"):
+        masters = issubclass(form, GroupedSimplexQP | QuadraticProgram)
+        rooms = ("formulations.active_set",) if masters else ("formulations.argmax", "formulations.forms")
+        for kernel in kernels_of(*rooms):
             kernel.ready()
     with suppress(FormulationError):  # it will fail again, where it counts
         _, problem, _ = next(iter(instances(form)))
