@@ -197,6 +197,14 @@ def test_every_word_of_the_language_of_sets_is_in_its_table():
     assert own == set(words.WORDS)
 
 
+def test_no_page_holds_bytes_that_are_no_text():
+    """A page of results was once two thirds NUL bytes: a process went on writing to a file that another had cut."""
+    root = Path(__file__).parents[1]
+    pages = [path for folder in ("benchmarks", "docs", "examples") for path in (root / folder).rglob("*.md")]
+    for path in [*pages, *root.glob("*.md")]:
+        assert b"\0" not in path.read_bytes(), path
+
+
 def test_no_test_imports_another():
     for path in Path(__file__).parent.rglob("test_*.py"):
         parts = [part for found in imports(path) for part in found.name.split(".")]
