@@ -16,8 +16,8 @@ Ours: all without a parameter, but `lam="auto"`. Theirs: `ridge` is scikit-learn
 folds of whole queries; `hist` its histogram gradient boosting on grades, and LightGBM's and XGBoost's objectives, with
 leaves and rounds chosen as in `boosting.py`.
 
-`--small` draws so many training queries without replacement, ten times for each split of a set up to twenty draws at
-least, and compares the linear rankers alone.
+`--small` draws so many training queries without replacement, four times for each split of a set and twenty times a set
+at least, and compares the linear rankers alone.
 """
 
 from __future__ import annotations

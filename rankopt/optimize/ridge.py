@@ -6,7 +6,7 @@ out, with products AᵀA = G, Aᵀr = b there, err by ‖r‖² - 2 bᵀw + wᵀ
 ridges α σ_j² too, with the features in units of their deviations σ_j.
 
 Whole queries are left out, not rows. Generalised cross-validation, which leaves out rows, takes the documents of a
-query for independent and chooses ridges that are too small (benchmarks/accuracy.md).
+query for independent and chooses ridges that are too small (benchmarks/choosing.md).
 """
 
 from __future__ import annotations

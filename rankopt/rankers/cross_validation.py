@@ -42,7 +42,7 @@ learn; before them stands w₀ itself."""
 
 TOL, STEPS = 1e-2, 8
 """The relative gap to which the models of a fold are trained, and the steps that each may take: judging asks for no
-more, and a choice should cost no more than twice what the fit does."""
+more (what a choice costs: benchmarks/choosing.md)."""
 
 
 def chosen_factor(ranker: Any, queries: Queries, weights: Floats) -> float:
