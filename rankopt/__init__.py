@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "constraints", "risk", "engines", "optimize", "persistence",
-    "explanations", "rankers", "boosting", "torch", "experiments", "report", "commands",
+    "explanations", "rankers", "boosting", "mcrank", "torch", "experiments", "report", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors` and `all_or_nothing`, above them `testing`
 and `cli`."""

@@ -11,9 +11,9 @@ __all__ = ["told"]
 
 
 @contextmanager
-def told(verbose: int, members: int, rounds: int, measure: str) -> Iterator[Told]:
-    """What shows each round in one line; nothing if verbose is 0 or standard error is no terminal. measure: what is
-    watched on the eval_set."""
+def told(verbose: int, members: int, rounds: int, measure: str, where: str = "on eval_set") -> Iterator[Told]:
+    """What shows each round in one line; nothing if verbose is 0 or standard error is no terminal. measure, where: what
+    is watched, and on what."""
     if not verbose:
         yield lambda round, value: None
         return
@@ -28,7 +28,7 @@ def told(verbose: int, members: int, rounds: int, measure: str) -> Iterator[Told
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
 
         def show(round: int, value: float | None) -> None:
-            found = "" if value is None else f": {measure} {value:.4f} on eval_set"
+            found = "" if value is None else f": {measure} {value:.4f} {where}"
             live.update(Text(f"{members} models, round {round} of {rounds}{found}"))
 
         yield show

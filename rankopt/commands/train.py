@@ -17,6 +17,7 @@ from rankopt.commands.training_trees import train_trees
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES
+from rankopt.mcrank.classes import EXPECTED
 from rankopt.optimize import METHODS, PENALTIES
 from rankopt.rankers import STARTS
 
@@ -37,6 +38,14 @@ from rankopt.rankers import STARTS
 @click.option(
     "--trees", is_flag=True,
     help="Grow trees on the bound in place of a linear ranker; with --validate as many as are best there.",
+)  # fmt: skip
+@click.option(
+    "--mcrank", is_flag=True,
+    help="Grow trees that classify grades, and rank by the expected one; rounds are chosen on whole queries.",
+)  # fmt: skip
+@click.option(
+    "--expected", type=click.Choice(EXPECTED), default="grade", show_default=True,
+    help="Of --mcrank: the expectation of grades y or of gains 2^y - 1.",
 )  # fmt: skip
 @click.option(
     "--decay", multiple=True,
@@ -86,6 +95,8 @@ def train(
     checkpoint: str | None,
     every: float,
     trees: bool,
+    mcrank: bool,
+    expected: str,
     json_: bool,
     **options: Any,
 ) -> None:
@@ -99,15 +110,18 @@ def train(
     what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
     --checkpoint, a run that was interrupted or killed goes on to the same weights.
     """
-    if trees:
-        train_trees(click.get_current_context())
+    context = click.get_current_context()
+    if trees or mcrank:
+        train_trees(context, "trees" if trees else "mcrank")
         return
+    if context.get_parameter_source("expected") is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--expected is an option of --mcrank, not of linear rankers")
     if options["loss"] is not None:
         _only_of_the_loss()
         options = {name: value for name, value in options.items() if name not in MARGIN}
     elif len(set(decay)) < 2:
         options["decay"] = decay[0] if decay else "power(0.5)"
-    given = click.get_current_context().get_parameter_source("every") is ParameterSource.COMMANDLINE
+    given = context.get_parameter_source("every") is ParameterSource.COMMANDLINE
     if checkpoint is None and given:
         raise click.UsageError("--checkpoint-every is about --checkpoint DIR; give both, or neither")
     for name, values in (("--lam", lam), ("--decay", decay)):

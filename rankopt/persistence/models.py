@@ -37,6 +37,7 @@ def save_model(model: Any, path: str | PathLike[str]) -> None:
 
     name = _class_name(model)
     check_is_fitted(model)
+    model._check_storable()
     try:
         model._check_loaded()
     except ModelError as error:

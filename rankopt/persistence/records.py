@@ -25,7 +25,9 @@ RECORDS = {
 
 TABLES = {
     "bound": "rankopt.losses:BOUNDS",
+    "classifier": "rankopt.mcrank:CLASSIFIERS",
     "engine": "rankopt.engines:ENGINES",
+    "grades": "rankopt.mcrank:FORMS",
     "method": "rankopt.optimize:METHODS",
     "record": "rankopt.persistence.records:RECORDS",
     "solver": "formulations.solvers:SOLVERS",
@@ -45,22 +47,33 @@ def name_of(kind: type) -> str | None:
 
 
 def fields_of(record: Any) -> dict[str, Any]:
-    """What a dataclass is built from."""
+    """What a dataclass is built from; of an estimator the options that are not its defaults."""
+    if not dataclasses.is_dataclass(record):
+        defaults = type(record)().get_params(deep=False)
+        return {name: value for name, value in record.get_params(deep=False).items() if value is not defaults[name]}
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record) if field.init}
 
 
 def build(name: str, fields: Mapping[str, Any]) -> Any:
-    """The dataclass of that name with these fields. ModelError where there is none, or it refuses them."""
+    """The dataclass, or the estimator, of that name with these fields. ModelError where there is none, or it refuses
+    them."""
     kind = _listed(name)
-    if not dataclasses.is_dataclass(kind) or not isinstance(kind, type):
+    if not isinstance(kind, type) or not (dataclasses.is_dataclass(kind) or hasattr(kind, "_get_param_names")):
         raise ModelError(f"{name!r} is no record.")
-    unknown = fields.keys() - {field.name for field in dataclasses.fields(kind) if field.init}
+    unknown = fields.keys() - _fields(kind)
     if unknown:
         raise ModelError(f"{name!r} has no field {min(unknown)[:80]!r}.")
     try:
         return kind(**fields)
     except Exception as error:  # whatever its class says about hostile fields
         raise ModelError(f"{name!r} cannot be built from its fields ({error}).") from error
+
+
+def _fields(kind: Any) -> set[str]:
+    """What a dataclass, or an estimator, takes."""
+    if dataclasses.is_dataclass(kind):
+        return {field.name for field in dataclasses.fields(kind) if field.init}
+    return set(kind._get_param_names())
 
 
 def member(name: str, label: str) -> Enum:

@@ -12,6 +12,7 @@ RANKERS = {
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
     "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
+    "McRanker": "rankopt.mcrank.ranker:McRanker",
     "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
 }

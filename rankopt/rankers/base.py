@@ -193,6 +193,9 @@ class Ranker(Explained, AllOrNothing, BaseEstimator):
     def _check_learned(self) -> None:
         """Raise ModelError where what `_scores` uses is not what `fit` leaves."""
 
+    def _check_storable(self) -> None:
+        """Raise ModelError, with the cure, where what was learned is no data."""
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
