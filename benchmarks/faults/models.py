@@ -26,12 +26,14 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 
 from formulations.errors import FormulationError
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import ModelError, RankoptError
-from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, RegressionRanker, load_model
+from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, McRanker, RegressionRanker, load_model
 
 SECONDS, MEMORY = 10, 2 << 30
 """What one try may take."""
@@ -51,6 +53,8 @@ RANKERS = (
     LargeMarginRanker(lam=1.0, constraints=Admissible(3).at_most(2, by="site")),
     LossRanker("pairwise", lam=1.0, C=None),
     MatchingRanker(lam=1.0),
+    McRanker(HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=4, min_samples_leaf=2, n_iter_no_change=1)),
+    McRanker(LogisticRegression(C=0.5), "gain"),
 )
 """What is saved."""
 
@@ -168,7 +172,7 @@ def used(model, path):
         lambda: model.predict(QUERIES),
         lambda: model.rank(QUERIES),
         lambda: model.score(QUERIES),
-        lambda: str(model.explain(QUERIES.features[0], QUERIES.features[1])),
+        lambda: str(model.explain(QUERIES.features[0], QUERIES.features[1])) if hasattr(model, "explain") else "",
         lambda: repr(model),
         lambda: str(model.certificate_) + str(model.history_.gap) if hasattr(model, "certificate_") else "",
     ):

@@ -71,15 +71,17 @@ def train_trees(context: click.Context, flag: str) -> None:
     seconds = perf_counter() - began
     ranker.save(files["model"])
     found = getattr(ranker, "eval_score_", None)
+    if flag == "trees":
+        models: dict[str, Any] = {"models": len(ranker.trees_)}
+        what = f"{len(ranker.trees_)} models of {ranker.n_rounds_} trees"
+    else:
+        models = {"grades": ranker.classes_.tolist()}
+        what = f"{ranker.n_rounds_} rounds on {ranker.classes_.size} grades"
     if files["json_"]:
-        models = {"models": len(ranker.trees_)} if flag == "trees" else {"grades": ranker.classes_.tolist()}
         told = {"model": files["model"], "rounds": ranker.n_rounds_, **models, "seconds": seconds, "validation": found}
         as_json(told)
         return
     judged = "" if found is None else f", {files['measure']} on validation {found:.4f}"
-    what = f"{len(ranker.trees_)} models of {ranker.n_rounds_} trees"
-    if flag == "mcrank":
-        what = f"{ranker.n_rounds_} rounds on {ranker.classes_.size} grades"
     click.echo(f"{what} in {seconds:.1f} s{judged}")
     click.echo(f"wrote {files['model']}")
 

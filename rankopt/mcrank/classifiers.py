@@ -15,7 +15,7 @@ __all__ = ["check_classifier", "default_classifier", "fitted", "readable", "stop
 
 Floats = NDArray[np.float64]
 
-ROUNDS, PATIENCE, LEARNING_RATE, LEAVES = 300, 30, 0.1, 8
+ROUNDS, PATIENCE, LEARNING_RATE, LEAVES = 500, 10, 0.1, 8
 """Of the default: rounds at most, rounds without a better one after which it ends, and its trees."""
 
 

@@ -14,11 +14,10 @@ from rankopt.boosting.progress import told
 from rankopt.data.canonical import canonical
 from rankopt.data.values import taken
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.evaluation.evaluation import evaluate
 from rankopt.mcrank.classes import EXPECTED, classes_of, expectation, values_of
 from rankopt.mcrank.classifiers import check_classifier, default_classifier, fitted, readable, stops_on_queries
 from rankopt.mcrank.forms import as_data, check_form, refusal
-from rankopt.mcrank.rounds import FOLDS, Part, chosen_rounds
+from rankopt.mcrank.rounds import Part, chosen_rounds, folds_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.base import Ranker
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["McRanker"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 FEW = 30
 """Rounds where nothing can be held out: those of [Chakrabarti et al. 2008]."""
@@ -47,20 +47,20 @@ class McRanker(Ranker):
 
     Args:
         classifier: any with `fit` and `predict_proba`; a clone is fitted. None is scikit-learn's histogram boosting of
-            8 leaves a tree and 300 rounds at most. Histogram boosting with early_stopping="auto", its default, is
+            8 leaves a tree and 500 rounds at most. Histogram boosting with early_stopping="auto", its default, is
             stopped on whole queries (below): `max_iter` rounds at most, `n_iter_no_change` beyond the best. True and
             False are scikit-learn's own: stopped on rows, of whose queries others are learned from, and not at all.
         expected: "grade" or "gain".
-        measure: of `rankopt.measures`, or its notation: what `score` means, and what rounds are chosen by.
+        measure: of `rankopt.measures`, or its notation: what `score` means; nothing else.
         random_state: of the default; a number gives the same trees each time, None does too.
         verbose: 1 shows progress on a terminal.
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         normalize: as in `LargeMarginRanker`.
 
-    Rounds: those after which the mean of `measure` is best over the queries of eval_set, if there is one; else over the
-    training queries with something to order, dealt into three folds by their content, each judged by a classifier that
-    is grown without its fold (`rankopt.mcrank.rounds`). Then all training queries are learned from for so many rounds.
-    Fewer than two such queries leave nothing to judge by: 30 rounds.
+    Rounds: those after which the mean log-likelihood of the grades is best over the documents of eval_set, if there is
+    one; else over the training queries with something to order, dealt into three folds by their content, each judged by
+    a classifier that is grown without its fold (`rankopt.mcrank.rounds`). Then all training queries are learned from
+    for so many rounds. Fewer than two such queries leave nothing to judge by: 30 rounds, as in the paper.
 
     Rows come to the classifier in an order of their content, so that shuffled rows give the same model. Sparse features
     are made dense for classifiers that take no others; all must be finite, whatever the classifier does with NaN.
@@ -70,17 +70,17 @@ class McRanker(Ranker):
     Fitted: `classes_` (K,), the grades; `classifier_`; `grades_`, the classifier as arrays (`rankopt.mcrank.FORMS`), of
     histogram boosting and `LogisticRegression`, else None. A ranker with `grades_` scores by them, to the bits of the
     classifier, and can be saved, as data only; once loaded it has no `classifier_`. Where rounds were chosen
-    `n_rounds_` and `rounds_`, the mean after each round that was tried; with eval_set `eval_score_`.
+    `n_rounds_` and `held_out_`, the mean log-likelihood after each round that was tried; with eval_set `eval_score_`.
     """
 
-    _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "classes_", "grades_", "n_rounds_", "rounds_", "eval_score_")
+    _saved: ClassVar[tuple[str, ...]] = (*Ranker._saved, "classes_", "grades_", "n_rounds_", "held_out_", "eval_score_")
     _of_the_run: ClassVar[tuple[str, ...]] = ("verbose",)
 
     classes_: Floats
     classifier_: Any
     grades_: Any
     n_rounds_: int
-    rounds_: Floats
+    held_out_: Floats
     eval_score_: float
 
     def __init__(
@@ -104,7 +104,7 @@ class McRanker(Ranker):
 
     def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
         self._check_options()
-        for name in ("n_rounds_", "rounds_", "eval_score_"):
+        for name in ("n_rounds_", "held_out_", "eval_score_"):
             if hasattr(self, name):
                 delattr(self, name)
         arranged = canonical(queries, weights)
@@ -113,53 +113,33 @@ class McRanker(Ranker):
         values_of(self.classes_, self.expected)
         own = default_classifier(self.random_state) if self.classifier is None else clone(self.classifier)
         features = readable(own, taken(arranged.features, arranged.rows))
-        rows = None
-        if np.ptp(arranged.weights) > 0:
-            rows = np.repeat(arranged.weights / arranged.weights.mean(), np.diff(arranged.offsets))
+        rows = np.repeat(arranged.weights / arranged.weights.mean(), np.diff(arranged.offsets))
         if stops_on_queries(own):
+            self.n_rounds_ = min(FEW, own.max_iter)
             parts = self._parts(own, arranged, features, classes, rows, evaluation)
-            rounds = min(FEW, own.max_iter)
             if parts:
                 where = "on eval_set" if evaluation is not None else "on queries left out"
-                with told(self.verbose, len(parts), own.max_iter, f"{self.measure}", where) as progress:
-                    rounds, self.rounds_ = chosen_rounds(own, parts, progress)
-            own.set_params(max_iter=rounds, early_stopping=False)
-            self.n_rounds_ = rounds
-        self.classifier_ = fitted(own, features, classes, rows)
+                with told(self.verbose, len(parts), own.max_iter, "log-likelihood", where) as progress:
+                    self.n_rounds_, self.held_out_ = chosen_rounds(own, parts, progress)
+            own.set_params(max_iter=self.n_rounds_, early_stopping=False)
+        self.classifier_ = fitted(own, features, classes, None if np.ptp(arranged.weights) == 0 else rows)
         self.grades_ = as_data(self.classifier_, features[:SAMPLE])
         if evaluation is not None:
             self.eval_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
 
     def _parts(
-        self, own: Any, arranged: Arrangement, features: Any, classes: Any, rows: Any, evaluation: Queries | None
+        self, own: Any, arranged: Arrangement, features: Any, classes: Ints, rows: Floats, evaluation: Queries | None
     ) -> list[Part]:
-        """What rounds are judged by: the eval_set, or each fold in turn; nothing where fewer than two can be dealt."""
-        if evaluation is not None:
-            held = readable(own, evaluation.features)
-            judge = self._judge(evaluation.relevance, evaluation.offsets, np.ones(len(evaluation)))
-            return [Part(features, classes, rows, held, judge)]
-        grades, starts = arranged.graded, arranged.offsets[:-1]
-        counted = np.flatnonzero(np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
-        found = []
-        for fold in range(min(FOLDS, counted.size)) if counted.size > 1 else ():
-            left = counted[fold::FOLDS]
-            out = np.zeros(len(arranged), dtype=bool)
-            out[left] = True
-            held = np.repeat(out, np.diff(arranged.offsets))
-            part = arranged.select(left)
-            judge = self._judge(part.relevance, part.offsets, part.weights)
-            own_rows = None if rows is None else rows[~held]
-            found.append(Part(features[~held], classes[~held], own_rows, features[held], judge))
-        return found
-
-    def _judge(self, grades: Any, offsets: Any, weights: Floats) -> Any:
-        measure, values = parse(self.measure), values_of(self.classes_, self.expected)
-
-        def judge(probabilities: Floats, known: Any) -> tuple[Floats, Floats]:
-            scores = expectation(probabilities, known, values)
-            return evaluate(grades, scores, measure, offsets=offsets)[measure], weights
-
-        return judge
+        """What rounds are judged by: the eval_set, or each fold in turn."""
+        if evaluation is None:
+            return [
+                Part(features[~held], classes[~held], rows[~held], features[held], classes[held], rows[held])
+                for held in folds_of(arranged)
+            ]
+        grades = np.asarray(evaluation.relevance)
+        places = np.minimum(np.searchsorted(self.classes_, grades), self.classes_.size - 1)
+        places = np.where(self.classes_[places] == grades, places, -1)
+        return [Part(features, classes, rows, readable(own, evaluation.features), places, np.ones(places.size))]
 
     def _scores(self, features: Any) -> Floats:
         values = values_of(self.classes_, self.expected)

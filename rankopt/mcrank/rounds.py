@@ -1,13 +1,17 @@
 """How many rounds a boosted classifier grows, chosen on whole queries.
 
-Documents of one query resemble each other: rows left out of training have their like in it, so that a choice on rows is
-too late. Here queries are left out. With an eval_set, rounds* is the round after which the mean of the measure over its
-queries is largest. Without one the training queries with something to order are dealt into three folds by their content
-(their canonical order), a classifier is grown without each fold in turn, and
+Documents of one query resemble each other: rows left out of training have their like in it, and a choice on them comes
+too late. Here queries are left out. Over the documents j that are held out, with the weights v of their queries,
 
-    rounds* = argmax_r  Σ_q v_q measure_q(scores of q after r rounds, grown without the fold of q) / Σ_q v_q,
+    rounds* = argmax_r  Σ_j v_j log P_r(y_j | x_j) / Σ_j v_j,      of equals the fewest,
 
-of equals the fewest. All grow at once, `patience` rounds at a time, until the best round is so many rounds back.
+P_r the classifier after r rounds. Held out are the queries of eval_set, if there is one; else the training queries with
+something to order, dealt into three folds in their canonical order, each fold seen by a P_r that is grown without it.
+All grow at once, `n_iter_no_change` rounds at a time, until the best round is so many rounds back or `max_iter` is
+reached. A grade that nothing grown on has counts as of probability 1e-15.
+
+The likelihood is what the classifier is grown for, and smooth where the measure of a ranking is not: chosen by nDCG@10
+in its place, rounds differed more from split to split, and rankings were no better (`benchmarks/mcrank.md`).
 """
 
 from __future__ import annotations
@@ -20,72 +24,85 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
 from rankopt.rankers.options import number
 
-__all__ = ["FOLDS", "Part", "chosen_rounds"]
+__all__ = ["Part", "chosen_rounds", "folds_of"]
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 Told = Callable[[int, float | None], None]
 
 FOLDS = 3
+LEAST = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Rows to grow on, with their classes and weights (None: 1 each), and rows to be judged by; judge: from their
-    probabilities (n, K), by the classes that the classifier knows, to the measure of each query and its weight."""
+    """Rows to grow on and rows held out: features, the places of their classes (-1: of none), weights."""
 
     features: Any
-    classes: NDArray[np.int64]
-    weights: Floats | None
+    classes: Ints
+    weights: Floats
     held: Any
-    judge: Callable[[Floats, NDArray[np.int64]], tuple[Floats, Floats]]
+    held_classes: Ints
+    held_weights: Floats
+
+
+def folds_of(queries: Arrangement) -> list[Mask]:
+    """Each fold as a mask (N,) of the documents that are held out; none where fewer than two queries have something to
+    order. Whatever is held out, what is left has two grades or more."""
+    grades, starts = queries.graded, queries.offsets[:-1]
+    ordered = np.flatnonzero(np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
+    if ordered.size < 2:
+        return []
+    fold = np.full(len(queries), -1)
+    fold[ordered] = np.arange(ordered.size) % FOLDS
+    of_documents = np.repeat(fold, np.diff(queries.offsets))
+    return [of_documents == number for number in range(min(FOLDS, ordered.size))]
 
 
 def chosen_rounds(classifier: Any, parts: list[Part], told: Told) -> tuple[int, Floats]:
-    """rounds*, and the mean of the measure after each round that was grown, over the queries of all parts.
+    """rounds*, and the mean log-likelihood after each round that was grown.
 
-    classifier: has `max_iter`, `n_iter_no_change`, `warm_start` and `staged_predict_proba`, as scikit-learn's histogram
-    boosting. told: is told of each round.
+    classifier: scikit-learn's histogram boosting, or what has its `max_iter`, `n_iter_no_change`, `warm_start` and
+    `staged_predict_proba`. told: is told of each round.
     """
     from sklearn.base import clone
 
     most, patience = _whole(classifier, "max_iter"), _whole(classifier, "n_iter_no_change")
     growing = [clone(classifier).set_params(warm_start=True, early_stopping=False) for _ in parts]
-    curve: list[float] = []
-    while len(curve) < most and (not curve or len(curve) - 1 - np.argmax(curve) < patience):
-        rounds = min(len(curve) + patience, most)
-        judged = [
-            _after(one.set_params(max_iter=rounds), part, len(curve)) for one, part in zip(growing, parts, strict=True)
-        ]
-        found = np.concatenate([values for values, _ in judged], axis=1)
-        counted = ~np.isnan(found).any(axis=0)
-        if not counted.any():
-            raise OptionError(
-                "rounds cannot be chosen because the measure is defined on no query that was left out; choose another, "
-                "or HistGradientBoostingClassifier(early_stopping=False) with as many rounds as it says"
-            )
-        weights = np.concatenate([weights for _, weights in judged])[counted]
-        for value in np.average(found[:, counted], axis=1, weights=weights).tolist():
-            curve.append(value)
-            told(len(curve), value)
-    return int(np.argmax(curve)) + 1, np.array(curve)
+    total = sum(part.held_weights.sum() for part in parts)
+    found: list[float] = []
+    while len(found) < most and (not found or len(found) - 1 - np.argmax(found) < patience):
+        rounds = min(len(found) + patience, most)
+        sums = np.zeros(rounds - len(found))
+        for one, part in zip(growing, parts, strict=True):
+            sums += _after(one.set_params(max_iter=rounds), part, len(found))
+        for value in (sums / total).tolist():
+            found.append(value)
+            told(len(found), value)
+    return int(np.argmax(found)) + 1, np.array(found)
 
 
-def _after(classifier: Any, part: Part, done: int) -> tuple[Floats, Floats]:
-    """(rounds, m) the measures of the held queries after each round beyond those done, and the weights (m,)."""
-    classifier.fit(part.features, part.classes, sample_weight=part.weights)
+def _after(classifier: Any, part: Part, done: int) -> Floats:
+    """The log-likelihood of what is held out after each round beyond those done: sums over the documents."""
+    weights = None if np.ptp(part.weights) == 0 else part.weights
+    classifier.fit(part.features, part.classes, sample_weight=weights)
+    rows = np.arange(part.held_classes.size)
+    column = np.minimum(np.searchsorted(classifier.classes_, part.held_classes), classifier.classes_.size - 1)
+    known = classifier.classes_[column] == part.held_classes
     staged = islice(classifier.staged_predict_proba(part.held), done, None)
-    judged = [part.judge(found, classifier.classes_) for found in staged]
-    return np.stack([values for values, _ in judged]), judged[0][1]
+    of_own = (np.where(known, found[rows, column], 0.0) for found in staged)
+    return np.array([part.held_weights @ np.log(np.maximum(own, LEAST)) for own in of_own])
 
 
 def _whole(classifier: Any, name: str) -> int:
     """An option that is a number of rounds; OptionError for anything else."""
     value = number(getattr(classifier, name))
     if not (value >= 1 and value.is_integer()):
-        raise OptionError(
-            f"{name} = {getattr(classifier, name)!r} of the classifier is no number of rounds; give 1 or more"
-        )
+        given = getattr(classifier, name)
+        raise OptionError(f"{name} = {given!r} of the classifier is no number of rounds; give 1 or more")
     return int(value)
