@@ -10,6 +10,7 @@ from formulations.tables import member
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.data.attributes import read_attributes as read_attributes
     from rankopt.data.concatenation import concatenate as concatenate
+    from rankopt.data.contradictions import WithoutContradictions as WithoutContradictions
     from rankopt.data.kernel_features import KernelFeatures as KernelFeatures
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
@@ -29,6 +30,7 @@ PARTS = {
     "QueryNormalizer": "rankopt.data.query_normalizer:QueryNormalizer",
     "SAMPLES": "rankopt.data.samples:SAMPLES",
     "Sample": "rankopt.data.samples:Sample",
+    "WithoutContradictions": "rankopt.data.contradictions:WithoutContradictions",
     "concatenate": "rankopt.data.concatenation:concatenate",
     "load_sample": "rankopt.data.samples:load_sample",
     "normalise": "rankopt.data.normalisation:normalise",

@@ -28,7 +28,7 @@ from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
 from rankopt.rankers.options import number
 
-__all__ = ["Part", "chosen_rounds", "folds_of"]
+__all__ = ["Part", "Rows", "chosen_rounds", "folds_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,15 +40,24 @@ LEAST = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Rows to grow on and rows held out: features, the places of their classes (-1: of none), weights."""
+class Rows:
+    """Some rows (None: all) of features, places of classes (-1: of none) and weights, copied when asked for."""
 
     features: Any
     classes: Ints
     weights: Floats
-    held: Any
-    held_classes: Ints
-    held_weights: Floats
+    chosen: Mask | None = None
+
+    def of(self, values: Any) -> Any:
+        return values if self.chosen is None else values[self.chosen]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Rows to grow on, and rows that are held out."""
+
+    grown: Rows
+    held: Rows
 
 
 def folds_of(queries: Arrangement) -> list[Mask]:
@@ -74,7 +83,7 @@ def chosen_rounds(classifier: Any, parts: list[Part], told: Told) -> tuple[int, 
 
     most, patience = _whole(classifier, "max_iter"), _whole(classifier, "n_iter_no_change")
     growing = [clone(classifier).set_params(warm_start=True, early_stopping=False) for _ in parts]
-    total = sum(part.held_weights.sum() for part in parts)
+    total = sum(part.held.of(part.held.weights).sum() for part in parts)
     found: list[float] = []
     while len(found) < most and (not found or len(found) - 1 - np.argmax(found) < patience):
         rounds = min(len(found) + patience, most)
@@ -89,14 +98,16 @@ def chosen_rounds(classifier: Any, parts: list[Part], told: Told) -> tuple[int, 
 
 def _after(classifier: Any, part: Part, done: int) -> Floats:
     """The log-likelihood of what is held out after each round beyond those done: sums over the documents."""
-    weights = None if np.ptp(part.weights) == 0 else part.weights
-    classifier.fit(part.features, part.classes, sample_weight=weights)
-    rows = np.arange(part.held_classes.size)
-    column = np.minimum(np.searchsorted(classifier.classes_, part.held_classes), classifier.classes_.size - 1)
-    known = classifier.classes_[column] == part.held_classes
-    staged = islice(classifier.staged_predict_proba(part.held), done, None)
-    of_own = (np.where(known, found[rows, column], 0.0) for found in staged)
-    return np.array([part.held_weights @ np.log(np.maximum(own, LEAST)) for own in of_own])
+    grown, held = part.grown, part.held
+    weights = None if np.ptp(grown.weights) == 0 else grown.of(grown.weights)
+    classifier.fit(grown.of(grown.features), grown.of(grown.classes), sample_weight=weights)
+    classes = held.of(held.classes)
+    column = np.minimum(np.searchsorted(classifier.classes_, classes), classifier.classes_.size - 1)
+    rows, known = np.arange(classes.size), classifier.classes_[column] == classes
+    staged = islice(classifier.staged_predict_proba(held.of(held.features)), done, None)
+    own = (np.where(known, found[rows, column], 0.0) for found in staged)
+    counted = held.of(held.weights)
+    return np.array([counted @ np.log(np.maximum(found, LEAST)) for found in own])
 
 
 def _whole(classifier: Any, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The closed list of dataclasses and enumerations that a saved model or a checkpoint may hold, by name.
+"""The closed list of dataclasses, enumerations and classifiers that a saved model or a checkpoint may hold, by name.
 
 A name is `table:entry`, such as `solver:highs` or `record:Certificate`. What stands in a file is looked up here and
 built from its fields; nothing else can be named.
@@ -50,7 +50,9 @@ def fields_of(record: Any) -> dict[str, Any]:
     """What a dataclass is built from; of an estimator the options that are not its defaults."""
     if not dataclasses.is_dataclass(record):
         defaults = type(record)().get_params(deep=False)
-        return {name: value for name, value in record.get_params(deep=False).items() if value is not defaults[name]}
+        return {
+            name: value for name, value in record.get_params(deep=False).items() if not _same(value, defaults[name])
+        }
     return {field.name: getattr(record, field.name) for field in dataclasses.fields(record) if field.init}
 
 
@@ -67,6 +69,12 @@ def build(name: str, fields: Mapping[str, Any]) -> Any:
         return kind(**fields)
     except Exception as error:  # whatever its class says about hostile fields
         raise ModelError(f"{name!r} cannot be built from its fields ({error}).") from error
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (
+        isinstance(value, bool | int | float | str) and (type(value), value) == (type(default), default)
+    )
 
 
 def _fields(kind: Any) -> set[str]:

@@ -6,6 +6,7 @@
     array of strings, one-dimensional        {"strings": [...]}
     measure                                  {"measure": "nDCG@10"}, its own notation
     dataclass of `records`                   {"record": "solver:highs", "fields": {...}}
+    classifier of `records`, not fitted      {"record": "classifier:...", "fields": {...}}, options beside the defaults
     enumeration of `records`                 {"member": "record:Stop", "name": "GAP"}
 
 Nothing else can be stored, and nothing is read by evaluating it.

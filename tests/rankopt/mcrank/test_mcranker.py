@@ -5,6 +5,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from numpy.testing import assert_allclose, assert_array_equal
 from problems.training import made
 from scipy.sparse import csr_array
@@ -12,6 +13,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, GroupKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -251,6 +255,16 @@ def test_options_of_the_classifier_are_searched_like_any_other():
     assert ranker.classifier_ is not ranker.classifier
     again = pickle.loads(pickle.dumps(ranker))
     assert_array_equal(again.predict(X), ranker.predict(X))
+
+
+def test_pipelines_and_searches_keep_queries_whole():
+    X, y, qid = data(17)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), McRanker(SMALL, measure="nDCG@3"))
+        grid = {"mcranker__expected": ["grade", "gain"], "mcranker__classifier": [SMALL, LogisticRegression()]}
+        search = GridSearchCV(pipeline, grid, cv=GroupKFold(3)).fit(X, y, qid=qid, groups=qid)
+        assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+        assert search.best_estimator_.score(X, y, qid=qid) > 0.5
 
 
 def test_a_refit_that_fails_leaves_the_old_model_whole():
