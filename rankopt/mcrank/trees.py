@@ -157,7 +157,7 @@ class GradeTrees:
         return probabilities(raw)
 
     def _add(self, table: Floats, raw: Floats) -> None:
-        if _descend.pays(100 * len(raw) * self.roots.size):
+        if _descend.pays(200 * len(raw) * self.roots.size):
             table.setflags(write=False)
             _descend(table, self.feature, self.number, self.left, self.right, self.roots, 0, len(raw), raw)
             return
