@@ -62,7 +62,7 @@ class Tightness:
     counts; `bounds` by name; `most`, what the worst ranking of all would lose; `looseness`, of the bound named
     `trained` (for rankers that train no bound of the regret the nonconvex one, the tightest). `growth`: how that bound
     would change with the logarithm of the scale of the scores. Regret and bounds are in the units of the measure.
-    `own`, `lam`: whether the ranker trained a bound of the regret, and under a λ.
+    `own`, `lam`, `linear`: whether the ranker trained a bound of the regret, and under a λ, and has weights.
     """
 
     measure: str
@@ -77,6 +77,7 @@ class Tightness:
     bounds: Mapping[str, Floats]
     most: Floats
     growth: Floats
+    linear: bool = True
 
     def __len__(self) -> int:
         return len(self.query)
@@ -113,7 +114,12 @@ class Tightness:
     def _cure(self, loose: int) -> str:
         """What to do about a loose bound."""
         if not self.own:
-            return "This ranker trained no bound of the regret: start LargeMarginRanker from it, w0=ranker.coef_."
+            cure = (
+                "start LargeMarginRanker from it, w0=ranker.coef_"
+                if self.linear
+                else "BoostedRanker grows trees on one"
+            )
+            return f"This ranker trained no bound of the regret: {cure}."
         if self.looseness.mean() <= TIGHT * self.bound.mean():
             return "It is nearly all regret, so better features or more data are what can help."
         best = min(self.bounds, key=lambda name: (int(self._silent(name).sum()), float(self.bounds[name].mean())))

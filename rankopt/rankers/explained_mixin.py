@@ -78,6 +78,7 @@ class Explained(Shown):
             bounds=values,
             most=judged.argmax.best + judged.argmax.at(np.zeros(judged.argmax.shape)).value,
             growth=growth[[*bounds].index(name)],
+            linear=hasattr(self, "coef_"),
         )
 
     def prices(

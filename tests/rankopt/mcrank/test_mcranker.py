@@ -257,6 +257,16 @@ def test_options_of_the_classifier_are_searched_like_any_other():
     assert_array_equal(again.predict(X), ranker.predict(X))
 
 
+def test_what_can_be_said_of_it_is_said():
+    X, y, qid = data(18)
+    ranker = fitted(X, y, qid)
+    found = ranker.tightness(X, y, qid=qid)
+    assert (found.trained, found.own, found.lam, found.linear) == ("nonconvex", False, False, False)
+    assert found.finding.endswith("BoostedRanker grows trees on one.")
+    assert found.expected.mean() == pytest.approx(1 - ranker.score(X, y, qid=qid))
+    assert not hasattr(ranker, "explain")
+
+
 def test_pipelines_and_searches_keep_queries_whole():
     X, y, qid = data(17)
     with sklearn.config_context(enable_metadata_routing=True):
