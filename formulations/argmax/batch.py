@@ -1,7 +1,7 @@
 """The loss-augmented argmax of many queries: order, value and proven bound, each by the way that suits it.
 
-Most queries are sorted or merged (`merge_range`). What that leaves open goes to the ways of `open_queries`, each of
-which is compiled when a query first needs it.
+Most queries are sorted or merged (`merge_range`). Where the first places tell the rest, many gains go to `cut_queries`;
+what is still open goes to the ways of `open_queries`. Each of these is compiled when a query first needs it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ import numpy as np
 
 from formulations.argmax.by_assignment import assign_queries
 from formulations.argmax.chains import sort_chains
-from formulations.argmax.first_places import best_first_places, places_of
+from formulations.argmax.cones import places_of
 from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
 from formulations.argmax.query import (
     ANY,
     BATCH,
+    CUT,
     IDEALS,
     MERGE,
+    NEW,
     ONE_SORT,
     OPEN,
     TWO_SORTS,
@@ -54,8 +56,8 @@ FEW_STATES = 2
 WIDTH = 64
 """Most of them at one position."""
 
-PLACED, SLOTS = 1 << 15, 1 << 15
-"""Most states of `first_places`, and vectors of counts at one position."""
+EASILY, NEARLY = 3, 128
+"""Gains and documents up to which a merge costs no more than a search of the first places."""
 
 SHORT, DEEP = 40, 15
 """Documents up to which an assignment costs less than so many places and more."""
@@ -67,7 +69,7 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
     room: most states of a query, 0 for as many as pay. Who needs more is solved by shortest paths (see
     `augmenting_paths`, and `dense` for short lists and more than CHAINS gains).
     """
-    order, ways = np.empty(batch.scores.size, dtype=np.int64), np.empty(len(batch), dtype=np.int8)
+    order, ways = np.empty(batch.scores.size, dtype=np.int64), np.full(len(batch), NEW, dtype=np.int8)
     value, bound = np.empty(len(batch)), np.empty(len(batch))
     given = (
         batch.scores, batch.gain, layout.discount, layout.decay, batch.offsets, layout.by_gain, layout.chain_start,
@@ -79,6 +81,12 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
         share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: way(*given, begin, end, *found))
 
     run(merge_range)
+    if (ways == CUT).any():
+        from formulations.argmax.cut_queries import place_range
+
+        run(place_range)
+        if (ways == CUT).any():
+            run(merge_range)
     left, lengths = ways == OPEN, np.diff(batch.offsets)
     if left.sum() <= FEW_OPEN and (lengths[left] ** 3).sum() <= EASY:
         weights = (batch.scores, batch.gain, layout.discount, layout.decay, batch.offsets)
@@ -99,22 +107,16 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
 
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, nb.boolean))
-def _states_of_merge(room: int, n: int, last: int, two: bool) -> int:
-    """Most states of a query that is merged here, of two gains or more."""
-    return min(states_of(room, n), (16 if two else FEW_STATES) * last + min(512, n * n // 8))
+def _states_of_merge(room: int, n: int, last: int, few: bool) -> int:
+    """Most states of a query that is merged here, of few gains or more."""
+    return min(states_of(room, n), (16 if few else FEW_STATES) * last + min(512, n * n // 8))
 
 
-@compiled(nb.int64(READ_SHORTS, READ_SHORTS, nb.int64))
-def _places(low: Shorts, high: Shorts, stop: int) -> int:
-    """As `places_of`, but 0 where an assignment of a short list costs less."""
+@compiled(nb.boolean(READ_SHORTS, READ_SHORTS, nb.int64))
+def _is_cut(low: Shorts, high: Shorts, stop: int) -> bool:
+    """Whether the first places are to be searched; not where an assignment of a short list costs less."""
     turn = places_of(low, high, stop)
-    return 0 if low.size <= SHORT and turn > DEEP else turn
-
-
-@compiled(nb.int64(nb.int64, nb.int64))
-def _states_of_places(room: int, n: int) -> int:
-    """Most states of `first_places` for a query of n documents: as many as cost less than an assignment."""
-    return min(room if room > 0 else min(n, 40) * n, PLACED)
+    return turn > 0 and (low.size > SHORT or turn <= DEEP)
 
 
 @compiled(nb.void(*BATCH))
@@ -139,8 +141,8 @@ def merge_range(
     bound: Floats,
     way: Bytes,
 ) -> None:
-    """Fill order, value, bound and way of the queries begin <= q < end that sorting and merging solve; the way of the
-    others is OPEN."""
+    """Fill order, value, bound and way of the queries begin <= q < end that sorting and merging solve, of those whose
+    way is NEW, or CUT because the first places were searched in vain; the way of the others becomes CUT or OPEN."""
     n, rows = 0, 1
     for q in range(begin, end):
         n = max(n, offsets[q + 1] - offsets[q])
@@ -156,17 +158,9 @@ def merge_range(
     next_from = np.empty((rows, columns + 1), np.int32)
     key, states = np.empty(columns, np.int64), np.empty(columns)
     origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
-    near = 0
     for q in range(begin, end):
-        top, bottom = offsets[q], offsets[q + 1]
-        if first_chain[q + 1] - first_chain[q] <= CHAINS and _places(low[top:bottom], high[top:bottom], stop[q]):
-            near = max(near, bottom - top)
-    places = _states_of_places(room, near)
-    slot = np.full(min(SLOTS, 16 * near * near), -1, np.int32)
-    placed_key, placed_value, tail = np.empty(places, np.int64), np.empty(places), np.empty(places)
-    lowest, where = np.empty(places, np.int32), np.empty(places, np.int32)
-    placed_origin, placed_chain = np.empty(places, np.int32), np.empty(places, np.int8)
-    for q in range(begin, end):
+        if way[q] != NEW and way[q] != CUT:
+            continue
         top, bottom = offsets[q], offsets[q + 1]
         n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
         s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
@@ -184,25 +178,21 @@ def merge_range(
             way[q] = OPEN
             continue
         else:
-            first = first_chain[q]
+            first, two = first_chain[q], chains == 2
+            may_be_cut = way[q] == NEW and _is_cut(low[top:bottom], high[top:bottom], last)
+            if may_be_cut and (chains > EASILY or n > NEARLY):
+                way[q] = CUT
+                continue
             begins = chain_start[first : first + chains + 1]
             sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
-            two, turn, widest = chains == 2, _places(low[top:bottom], high[top:bottom], last), -1
-            if turn:
-                widest = best_first_places(
-                    height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-                    turn, slot[: 16 * n * n], placed_key, placed_value, tail, lowest, where,
-                    placed_origin[: _states_of_places(room, n)], placed_chain, label,
-                )  # fmt: skip
+            limit = _states_of_merge(room, n, last, chains <= EASILY)
+            widest = best_labels(
+                height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+                nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
+                key if two else key[: WIDTH * chains], states, origin[:limit], chain, label,
+            )  # fmt: skip
             if widest < 0:
-                limit = _states_of_merge(room, n, last, two)
-                widest = best_labels(
-                    height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
-                    nothing, nothing, np.inf, NO_BEAM, next_key, next_value, next_from,
-                    key if two else key[: WIDTH * chains], states, origin[:limit], chain, label,
-                )  # fmt: skip
-            if widest < 0:
-                way[q] = OPEN
+                way[q] = CUT if may_be_cut else OPEN
                 continue
             place(label, document, start, last, result)
             fill_up(members, last, done, result)

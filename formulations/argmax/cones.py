@@ -9,9 +9,11 @@ Later positions see fewer steps, hence a cone that is no wider.
 import numba as nb
 
 from formulations.arrays import Floats, Shorts
-from formulations.compiled import READ_FLOATS, SHORTS, compiled
+from formulations.compiled import READ_FLOATS, READ_SHORTS, SHORTS, compiled
 
-__all__ = ["find_cones"]
+__all__ = ["find_cones", "places_of"]
+
+MOST_PLACES = 32
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS))
@@ -38,3 +40,16 @@ def find_cones(discount: Floats, decay: Floats, low: Shorts, high: Shorts) -> in
             two, two_c, two_a = p, dc, da
         low[p], high[p] = one, two
     return stop
+
+
+@compiled(nb.int64(READ_SHORTS, READ_SHORTS, nb.int64))
+def places_of(low: Shorts, high: Shorts, stop: int) -> int:
+    """The first position from which all steps are parallel, if it is near and the cone the same before it; else 0."""
+    turn = 0
+    while turn < stop and low[turn] != high[turn]:
+        if turn == MOST_PLACES or low[turn] != low[0] or high[turn] != high[0]:
+            return 0
+        turn += 1
+    if turn and turn < stop and low[turn] != low[0] and low[turn] != high[0]:
+        return 0
+    return turn

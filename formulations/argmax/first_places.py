@@ -16,22 +16,7 @@ from formulations.argmax.tails import NEEDS, sort_rest, tail_costs
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
 
-__all__ = ["best_first_places", "places_of"]
-
-MOST_PLACES = 32
-
-
-@compiled(nb.int64(READ_SHORTS, READ_SHORTS, nb.int64))
-def places_of(low: Shorts, high: Shorts, stop: int) -> int:
-    """The first position from which all steps are parallel, if it is near and the cone the same before it; else 0."""
-    turn = 0
-    while turn < stop and low[turn] != high[turn]:
-        if turn == MOST_PLACES or low[turn] != low[0] or high[turn] != high[0]:
-            return 0
-        turn += 1
-    if turn and turn < stop and low[turn] != low[0] and low[turn] != high[0]:
-        return 0
-    return turn
+__all__ = ["best_first_places"]
 
 
 @compiled(

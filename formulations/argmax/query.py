@@ -9,12 +9,13 @@ from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
 
 __all__ = [
-    "ANY", "ASSIGNMENT", "BATCH", "FEW", "IDEALS", "MERGE", "ONE_SORT", "OPEN", "PRICES", "TWO_SORTS", "WAYS",
-    "fill_up", "place", "settle", "states_of",
+    "ANY", "ASSIGNMENT", "BATCH", "CUT", "FEW", "IDEALS", "MERGE", "NEW", "ONE_SORT", "OPEN", "PRICES", "TWO_SORTS",
+    "WAYS", "fill_up", "place", "settle", "states_of",
 ]  # fmt: skip
 
 WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "prices", "few candidates", "assignment")
-ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, OPEN = range(9)
+ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(11)
+"""The last three are no ways: not solved yet, its first places to be searched, not looked at yet."""
 
 EPSILON = 2.0**-52
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.cones import find_cones
-from formulations.argmax.first_places import best_first_places, places_of
+from formulations.argmax.cones import find_cones, places_of
+from formulations.argmax.first_places import best_first_places
 from formulations.argmax.layout import Layout
 from formulations.argmax.order_ideals import NO_BEAM, best_labels
 
