@@ -55,7 +55,7 @@ class Arrangement:
         kept = np.flatnonzero(useful & (self.weights > 0))
         if not kept.size:
             raise DataError(
-                f"training cannot learn an order because no query has documents that {trait}; "
+                f"these queries have no order to learn or to judge because none has documents that {trait}; "
                 "give queries with at least two different grades"
             )
         chosen = self if kept.size == len(self) else self.select(kept)

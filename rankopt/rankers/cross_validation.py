@@ -1,6 +1,6 @@
 """`lam="auto"`: λ by cross-validation over whole queries, along a path with kept planes.
 
-The queries are dealt into three folds by their content, so that no shuffle changes them. Without each fold in turn a
+The queries are dealt into two halves by their content, so that no shuffle changes them. Without each of these folds in turn a
 ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the fold judges every
 model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts at k, k/2,
 k/4 and k/8, which varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from formulations.small import is_small
+from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.exact import Exact
 from rankopt.data.canonical import canonical
 from rankopt.engines import ended
@@ -34,7 +35,7 @@ __all__ = ["FACTORS", "FOLDS", "chosen_factor", "judged"]
 
 Floats = NDArray[np.float64]
 
-FOLDS = 3
+FOLDS = 2
 
 FACTORS, FROM_ZERO = (10.0, 3.0, 1.0), (1.0, 1e-1, 1e-2, 1e-3)
 """λ of the path in units of the natural one, the largest first, from a start and from w₀ = 0, which has everything to
@@ -105,9 +106,12 @@ def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tupl
 
 
 def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
-    """The solver of rankings that the whole data have: a fold of data that are not small has compiled ones too."""
+    """The solvers that the whole data have: a fold of data that are not small has compiled ones too."""
+    if is_small(queries.offsets):
+        return {}
     plain = getattr(ranker, "argmax", None) == "exact" and getattr(ranker, "constraints", None) is None
-    return {"argmax": Exact(compiled=True)} if plain and not is_small(queries.offsets) else {}
+    master = {"master": ActiveSet(compiled=True)} if ranker.master == "auto" else {}
+    return {"argmax": Exact(compiled=True), **master} if plain else master
 
 
 def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: int) -> NDArray[np.int64]:

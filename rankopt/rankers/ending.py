@@ -28,14 +28,15 @@ NOTHING = 1e-12
 """A risk, or a gap, of this much or less is nothing but rounding: losses are in units of the measure, about 1."""
 
 
-def tell(outcome: Training, cures_at_start: str) -> None:
-    """Warn of how the run ended, if there is something to warn of; called by a method that `fit` calls."""
+def tell(outcome: Training, cures_at_start: str, stacklevel: int = 5) -> None:
+    """Warn of how the run ended, if there is something to warn of. stacklevel: frames up to the user's, 5 from a method
+    that `fit` calls."""
     proved = outcome.certificate
     if proved.at_start and proved.stop is Stop.GAP and outcome.judged is None and proved.primal > NOTHING:
         warnings.warn(
             f"the optimum is at w0, so the ranker orders as w0 does: {cures_at_start}",
             OptimumAtStart,
-            stacklevel=6,
+            stacklevel=stacklevel,
         )
     if proved.stop in CURES and proved.gap > NOTHING:
         failure = f": {outcome.failure}" if outcome.failure else ""
@@ -43,7 +44,7 @@ def tell(outcome: Training, cures_at_start: str) -> None:
             f"training stopped before the gap closed ({proved}){failure}; {CURES[proved.stop]}, enlarge lam or accept "
             "a larger tol",
             ConvergenceWarning,
-            stacklevel=6,
+            stacklevel=stacklevel,
         )
 
 

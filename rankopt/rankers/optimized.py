@@ -126,6 +126,7 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
         with in_range(queries):
             outcome, objective = self._trained(queries, weights, evaluation)
         self._keep(outcome, objective)
+        tell(outcome, self._cures)
         if objective.start_counts:  # a sparse model is not to be measured by what leaves nothing out
             tell_below(self._values(queries), outcome.w, objective.start)
         if outcome.certificate.stop is Stop.INTERRUPTED:
@@ -165,7 +166,6 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
             self.eval_score_ = outcome.judged
         elif hasattr(self, "eval_score_"):
             del self.eval_score_
-        tell(outcome, self._cures)
 
     def _penalised(self) -> type[Objective]:
         """The objective of the penalty."""

@@ -19,6 +19,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
 from rankopt.optimize.path import follow
 from rankopt.optimize.sparse_objective import SparseObjective, largest
+from rankopt.rankers.ending import tell
 from rankopt.rankers.inputs import in_one, read_evaluation, read_queries, warn_of_one_query
 from rankopt.rankers.progress import shown
 from rankopt.rankers.weights import query_weights
@@ -150,6 +151,7 @@ class Pathed:
             for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
                 model = _at(ranker, lam)
                 model._keep(outcome, replace(objective, lam=lam))
+                tell(outcome, model._cures, stacklevel=4)
                 yield model
 
     def _before(self, queries: Queries) -> None:

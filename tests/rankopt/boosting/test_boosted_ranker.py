@@ -134,7 +134,7 @@ def test_queries_without_anything_to_order_are_refused_only_where_there_are_no_o
     X, y, qid = data(9)
     few = np.where(qid < 2, y, 0.0)
     assert fitted(X, few, qid).n_queries_ == 16
-    with pytest.raises(DataError, match="no query has documents that"):
+    with pytest.raises(DataError, match="none has documents that"):
         fitted(X, np.zeros(y.size), qid)
 
 

@@ -250,7 +250,7 @@ def test_what_has_no_bound_is_refused():
         ranker.tightness(features, qid=qid)
     with pytest.raises(DataError, match="`qid` is missing"):
         ranker.tightness(features, grades)
-    with pytest.raises(DataError, match="no query has documents that"):
+    with pytest.raises(DataError, match="none has documents that"):
         ranker.tightness(features, np.zeros(grades.size), qid=qid, measure="nDCG@3")
     topic = np.empty(4, dtype=object)
     topic[:] = [("a", "b"), ("a",), ("b",), None]

@@ -5,10 +5,11 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.data import Queries
 from rankopt.errors import ForgottenQueries
-from rankopt.rankers import LargeMarginRanker, RegressionRanker
+from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
 
 WEIGHTS = np.array([1.0, 0.5, 0.0, -1.0])
 SIZES = np.array([12, 9, 15, 12, 12])
@@ -114,3 +115,16 @@ def test_pyterriers_regression_form_forgets_the_queries():
         pt.ltr.apply_learned_model(RegressionRanker(), form="regression").fit(
             frame, frame[["qid", "docno"]].assign(label=grades)
         )
+
+
+@pytest.mark.parametrize("ranker", [LargeMarginRanker, PairwiseRanker, MatchingRanker])
+@pytest.mark.parametrize("path", [False, True])
+def test_an_open_gap_warns_the_caller(ranker, path):
+    features, grades, _ = MANY
+    short = ranker(tol=1e-9, max_iter=1, lam=1e-3)
+    with pytest.warns(ConvergenceWarning, match="before the gap closed") as caught:
+        if path:
+            short.path(features, grades, group=[10] * (len(grades) // 10), lams=[1e-3])
+        else:
+            short.fit(features, grades, group=[10] * (len(grades) // 10))
+    assert {warning.filename for warning in caught} == {__file__}

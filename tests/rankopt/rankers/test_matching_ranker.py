@@ -198,7 +198,7 @@ def test_fit_says_what_is_wrong(options, error, says, made):
 
 def test_what_cannot_be_matched_is_refused(made):
     features, slot, qid = made
-    with pytest.raises(DataError, match="no query has documents that belong in different slots"):
+    with pytest.raises(DataError, match="none has documents that belong in different slots"):
         MatchingRanker(slots=3).fit(features, np.zeros(slot.size), qid=qid)
     with pytest.raises(DataError, match=r"grade \d\.5, which names no slot"):
         MatchingRanker(slots=3).fit(features, slot / 2, qid=qid)
