@@ -189,7 +189,25 @@ def table(file: Path) -> None:
             ranker: mean(per_run(ranker, name) / per_run("lambdarank", name) for name in timed) for ranker in whole
         }
         print("\nSeconds by lambdarank's: " + ", ".join(f"{ranker} {ratio:.3g}" for ranker, ratio in ratios.items()))
+    differences(found, names)
     small(file)
+
+
+def differences(found: dict[tuple[str, str], np.ndarray], names: list[str]) -> None:
+    """Mean of the default less that of every other ranker, and p of the paired test."""
+    first, *others = RANKERS
+    print("\n| " + first + " less | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
+    for other in others:
+        cells = []
+        for name in names:
+            pair = [found.get((ranker, name)) for ranker in (first, other)]
+            if pair[0] is None or pair[1] is None:
+                cells.append("")
+            elif np.array_equal(*pair):
+                cells.append("0")
+            else:
+                cells.append(f"{(pair[0] - pair[1]).mean():+.4f} (p {compare(*pair).p_randomization:.2f})")
+        print(f"| {other} | {' | '.join(cells)} |")
 
 
 def small(file: Path) -> None:
