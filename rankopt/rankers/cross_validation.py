@@ -1,9 +1,9 @@
 """`lam="auto"`: λ by cross-validation over whole queries, along a path with kept planes.
 
-The queries are dealt into two halves by their content, so that no shuffle changes them. Without each of these folds in turn a
-ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the fold judges every
-model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts at k, k/2,
-k/4 and k/8, which varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries
+The queries are dealt into two halves by their content, so that no shuffle changes them. Without each half in turn a
+ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the half judges every
+model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts at k, k/2, k/4
+and k/8, which varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries
 follows. Limits of steps and time begin afterwards: what they cut off would depend on the speed of the machine.
 """
 
