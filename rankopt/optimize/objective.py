@@ -36,6 +36,10 @@ SOFTEST = 1e-14
 LONGEST = 300.0
 """Seconds that a solver which takes a limit may spend on one master program."""
 
+OPEN = 64
+"""Planes, and features, from which on a master of small data is compiled too: so many planes may carry weight at once,
+and Python would spend seconds on each master where features differ in scale."""
+
 SHORTEST = 1.0
 """Seconds that it gets in any case, though those of training are over: no limit leaves a solver without an answer."""
 
@@ -54,7 +58,7 @@ class MasterAnswer:
 class Objective:
     """The regularised risk that is minimised, and the solver of its master program.
 
-    small: whether the data are so little that our own solver compiles nothing for them.
+    small: whether the data are so little that our own solver compiles nothing for them, if the master is small too.
     ends: the reading of `perf_counter` at which the seconds of training are over, if they are limited.
     """
 
@@ -151,17 +155,16 @@ class Objective:
     ) -> Solution:
         """The solution of a master program, as double precision leaves it."""
         limits: dict[str, Any] = {"precision": precision, "time_limit": seconds, "outward": False}
-        solution = solve(program, self._solver, start, **limits)
+        solution = solve(program, self._solver(program), start, **limits)
         enough = max(LOST, 4.0 * (precision or 0.0)) * solution.value
         loose = self.master == "auto" and self.small and solution.gap > enough
         return solve(program, "auto", start, **limits) if loose else solution
 
-    @property
-    def _solver(self) -> Solver | str:
-        """The solver of the master; ours without compiled code where the data are small."""
+    def _solver(self, program: GroupedSimplexQP) -> Solver | str:
+        """The solver of the master; ours without compiled code where the data and the master are small."""
         solver = named("active_set") if self.small and self.master == "auto" else self.master
         if isinstance(solver, ActiveSet) and solver.compiled is None:
-            return replace(solver, compiled=not self.small)
+            return replace(solver, compiled=not self.small or min(program.slopes.shape) > OPEN)
         return solver
 
     def _solved(self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None) -> MasterAnswer:
