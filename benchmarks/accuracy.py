@@ -196,6 +196,9 @@ def table(file: Path) -> None:
 def differences(found: dict[tuple[str, str], np.ndarray], names: list[str]) -> None:
     """Mean of the default less that of every other ranker, and p of the paired test."""
     first, *others = RANKERS
+    others = [other for other in others if any((first, name) in found and (other, name) in found for name in names)]
+    if not others:
+        return
     print("\n| " + first + " less | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
     for other in others:
         cells = []
