@@ -7,6 +7,9 @@
     ranking_set        ConstrainedRanking  its statement says: verify       by its structure: matching, flow, highs, ...
     marginal_ranking   LinearProgram       (a lottery, by `decompose`)      highs, cvxpy:...
     rescaled_ranking   RescaledRanking     (NP-hard; a vertex and a bound)  all that solve a ranking
+    pattern_ranking    PatternRanking      a path of a lattice is a flow    exact, and all that solve a flow
+    pairwise_ranking   PatternRanking      the same, the map of pairs       as pattern_ranking
+    first_relevant_ranking  PatternRanking  the same, the map of the first  as pattern_ranking
     margin_dual        GroupedSimplexQP    (its variables are real)         active_set, qpsolvers:..., cvxpy:...
     sparse_margin_dual LinearProgram       (its variables are real)         highs, cvxpy:...
 
@@ -44,8 +47,10 @@ if TYPE_CHECKING:
     from formulations.forms.form import Solution as Solution
     from formulations.forms.form import Status as Status
     from formulations.forms.grouped_simplex import GroupedSimplexQP as GroupedSimplexQP
+    from formulations.forms.lattice_path import LatticePath as LatticePath
     from formulations.forms.linear_program import LinearProgram as LinearProgram
     from formulations.forms.min_cost_flow import MinCostFlow as MinCostFlow
+    from formulations.forms.pattern_ranking import PatternRanking as PatternRanking
     from formulations.forms.quadratic_program import QuadraticProgram as QuadraticProgram
     from formulations.forms.rank_two_assignment import RankTwoAssignment as RankTwoAssignment
     from formulations.forms.rescaled_ranking import RescaledRanking as RescaledRanking
@@ -61,9 +66,12 @@ if TYPE_CHECKING:
     from formulations.marginals.exposure import DisparateTreatment as DisparateTreatment
     from formulations.marginals.exposure import ExposureLimits as ExposureLimits
     from formulations.problems.diverse_retrieval import diverse_retrieval as diverse_retrieval
+    from formulations.problems.first_relevant_ranking import first_relevant_ranking as first_relevant_ranking
     from formulations.problems.margin_dual import margin_dual as margin_dual
     from formulations.problems.marginal_ranking import marginal_ranking as marginal_ranking
     from formulations.problems.matching import matching as matching
+    from formulations.problems.pairwise_ranking import pairwise_ranking as pairwise_ranking
+    from formulations.problems.pattern_ranking import pattern_ranking as pattern_ranking
     from formulations.problems.ranking import ranking as ranking
     from formulations.problems.ranking_set import ranking_set as ranking_set
     from formulations.problems.rescaled_ranking import rescaled_ranking as rescaled_ranking
@@ -81,16 +89,19 @@ if TYPE_CHECKING:
     from formulations.solving.solve import solve as solve
 
 ROOMS = (
-    "notation", "forms", "integrality", "argmax", "active_set", "sets", "marginals", "bridges", "problems",
-    "certificates", "solvers", "solving", "testing",
+    "notation", "forms", "patterns", "integrality", "argmax", "pattern_argmax", "active_set", "sets", "marginals",
+    "bridges", "problems", "certificates", "solvers", "solving", "testing",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand the files of this folder."""
 
 GALLERY = {
     "diverse_retrieval": "formulations.problems.diverse_retrieval:diverse_retrieval",
+    "first_relevant_ranking": "formulations.problems.first_relevant_ranking:first_relevant_ranking",
     "margin_dual": "formulations.problems.margin_dual:margin_dual",
     "marginal_ranking": "formulations.problems.marginal_ranking:marginal_ranking",
     "matching": "formulations.problems.matching:matching",
+    "pairwise_ranking": "formulations.problems.pairwise_ranking:pairwise_ranking",
+    "pattern_ranking": "formulations.problems.pattern_ranking:pattern_ranking",
     "ranking": "formulations.problems.ranking:ranking",
     "ranking_set": "formulations.problems.ranking_set:ranking_set",
     "rescaled_ranking": "formulations.problems.rescaled_ranking:rescaled_ranking",
@@ -113,9 +124,11 @@ WORDS = {
     "GroupedSimplexQP": "formulations.forms.grouped_simplex:GroupedSimplexQP",
     "Infeasible": "formulations.errors:Infeasible",
     "InvalidProblem": "formulations.errors:InvalidProblem",
+    "LatticePath": "formulations.forms.lattice_path:LatticePath",
     "LinearProgram": "formulations.forms.linear_program:LinearProgram",
     "Lottery": "formulations.marginals.birkhoff:Lottery",
     "MinCostFlow": "formulations.forms.min_cost_flow:MinCostFlow",
+    "PatternRanking": "formulations.forms.pattern_ranking:PatternRanking",
     "Proof": "formulations.integrality.evidence:Proof",
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",

@@ -4,13 +4,16 @@ import numpy as np
 
 from formulations.arrays import Ints
 
-__all__ = ["is_small"]
+__all__ = ["STATES", "is_small"]
 
 ROWS = 1 << 11
 """Documents of a small batch, at most."""
 
 PAIRS = 1 << 18
 """Pairs of documents of one query in it, at most."""
+
+STATES = 1 << 18
+"""States, in all, of the lattices of small data that may be searched without compiled code."""
 
 
 def is_small(offsets: Ints) -> bool:

@@ -6,6 +6,7 @@
                          LinearProgram (relaxed, then in whole numbers)
     GroupedSimplexQP → QuadraticProgram
     RescaledRanking → RankTwoAssignment (a vertex of its hull)
+    PatternRanking → LatticePath → MinCostFlow
 
 Each bridge returns the other problem and a function that carries its primal and dual back. The value and bound of what
 comes back are recomputed in the form it came from, so no bridge has to be believed.
@@ -17,14 +18,16 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TypeVar, cast
 
-from formulations.bridges import narrowing, widening
+from formulations.bridges import narrowing, paths, widening
 from formulations.bridges.bridge import Back, Bridge, Declined
 from formulations.errors import Unsupported
 from formulations.forms.assignment import Assignment
 from formulations.forms.form import Form
 from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.lattice_path import LatticePath
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.forms.rescaled_ranking import RescaledRanking
@@ -43,6 +46,8 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(Assignment, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(MinCostFlow, LinearProgram, widening.in_whole_numbers, "integer program"),
     Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
+    Bridge(PatternRanking, LatticePath, paths.by_chains),
+    Bridge(LatticePath, MinCostFlow, paths.as_flow),
     Bridge(RescaledRanking, RankTwoAssignment, narrowing.in_one_direction, "a vertex of the hull"),
     Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
     Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),

@@ -11,17 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.certificates import rational_orders, rational_programs, rational_sets
+from formulations.certificates import rational_orders, rational_paths, rational_programs, rational_sets
 from formulations.certificates.rational_programs import Evidence
 from formulations.errors import Refuted, Unsupported
 from formulations.forms.assignment import Assignment
 from formulations.forms.cvxpy_problem import as_form
 from formulations.forms.form import Form, Solution, Status, proven
 from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.lattice_path import LatticePath
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.pattern_argmax.pattern_bound import searched_bound
 from formulations.sets.constrained_ranking import ConstrainedRanking
 
 __all__ = ["Certificate", "certify"]
@@ -32,6 +35,8 @@ RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence
     Assignment: rational_orders.assigned,
     ConstrainedRanking: rational_sets.constrained,
     MinCostFlow: rational_orders.routed,
+    PatternRanking: rational_paths.patterned,
+    LatticePath: rational_paths.walked,
     LinearProgram: rational_programs.linear,
     QuadraticProgram: rational_programs.quadratic,
     GroupedSimplexQP: rational_programs.margin,
@@ -134,4 +139,6 @@ def _evidence(problem: Form, solution: Solution) -> Evidence:
     recovered = problem.recovered_dual(solution.x)
     bounds = [proven(problem, dual) for dual in (solution.y, recovered)]
     bound = sign * min((sign * bound for bound in bounds if bound is not None), default=np.inf)
+    if bound - value > problem.rounding and isinstance(problem, PatternRanking):
+        bound = min(bound, searched_bound(problem))
     return Evidence(problem.violation(solution.x), value, bound)

@@ -28,7 +28,14 @@ def non_increasing(name: str, weights: Floats) -> None:
 
 def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     """The weights given for n documents, at most n of them."""
-    given = np.asarray(weights(n) if callable(weights) else weights, dtype=np.float64)
+    said = weights(n) if callable(weights) else weights
+    try:
+        given = np.asarray(said, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidProblem(
+            f"position weights cannot be read as numbers: {error}; give an array, or a function from the number of "
+            "documents to one"
+        ) from None
     if given.ndim != 1:
         raise InvalidProblem(f"position weights have shape {given.shape}, but need one dimension")
     return given[:n]

@@ -37,6 +37,8 @@ SOLVERS = {
 AUTOMATIC = {
     "RankTwoAssignment": ("exact", "scipy"),
     "RescaledRanking": ("exact", "scipy"),
+    "PatternRanking": ("exact", "ortools", "highs"),
+    "LatticePath": ("exact", "ortools", "highs"),
     "Assignment": ("scipy", "ortools"),
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, overload
 
 import numpy as np
 
 from formulations.argmax.by_assignment import assign_queries, candidates_of
 from formulations.arrays import Floats, Ints
 from formulations.forms.form import Form, Solution
+from formulations.forms.lattice_path import LatticePath
+from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.small import is_small
 from formulations.solvers.batch_solution import BatchSolution
+from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import Answer
 
 if TYPE_CHECKING:
@@ -28,7 +31,8 @@ class Exact:
     Weights that are nothing beside the largest are left out of the search; what that may cost is in the bound.
 
     compiled: whether compiled code is used; small batches are assignments for SciPy else, which compiles nothing. None
-    asks `is_small` of the batch at hand; who cuts up a batch asks once, of the whole.
+    asks `is_small` of the batch at hand, and of pattern rankings how many states their lattices have; who cuts up a
+    batch asks once, of the whole.
     room: states that the dynamic program may hold for a query, by default as many as cost less than an assignment of
     all its documents; a query that needs more is solved as an assignment, by shortest paths from a good order.
     """
@@ -36,14 +40,19 @@ class Exact:
     room: int | None = None
     compiled: bool | None = None
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment,)
+    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment, PatternRanking, LatticePath)
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "exact"
 
     def declines(self, problem: Form) -> str | None:
         return None
 
-    def solve(self, problem: RankTwoAssignment, start: Solution | None = None) -> Answer:
+    def solve(self, problem: RankTwoAssignment | PatternRanking | LatticePath, start: Solution | None = None) -> Answer:
+        if isinstance(problem, LatticePath):
+            return Answer(problem.levels.path(problem.edges, problem.potentials), message="lattice")
+        if isinstance(problem, PatternRanking):
+            found = self.solve_batch(problem.alone())
+            return Answer(found.order, message=found.way[0], details={"way": found.way[0]})
         padded = _padded(problem)
         if padded is None:  # a negative weight at the last position: left-out documents are worth more than placed ones
             order, way = _few_candidates(problem)
@@ -58,8 +67,14 @@ class Exact:
             return self
         return replace(self, compiled=self.room is not None or not is_small(offsets))
 
-    def solve_batch(self, batch: RankTwoBatch) -> BatchSolution:
+    @overload
+    def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
+    @overload
+    def solve_batch(self, batch: PatternBatch) -> PatternSolution: ...
+    def solve_batch(self, batch: RankTwoBatch | PatternBatch) -> BatchSolution | PatternSolution:
         """All queries at once, on all threads; the way taken is reported for each."""
+        if isinstance(batch, PatternBatch):
+            return self._solve_patterns(batch)
         from formulations.argmax.query import WAYS
 
         if not self.for_batch(batch.offsets).compiled:
@@ -77,6 +92,27 @@ class Exact:
         if layout.lost_discount.any() or layout.lost_decay.any():
             value, bound = _with_all_weights(batch, layout, order, bound - value)
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
+
+    def _solve_patterns(self, batch: PatternBatch) -> PatternSolution:
+        from formulations.pattern_argmax.pattern_layout import layout_of
+        from formulations.pattern_argmax.pattern_ways import PATTERN_WAYS
+
+        layout = layout_of(batch)
+        compiled = self.compiled
+        if compiled is None:
+            compiled = self.room is not None or not layout.is_small(batch)
+        if not compiled:
+            from formulations.pattern_argmax.pattern_small import search_small
+
+            order, ways = search_small(batch, layout)
+            told = batch.judged(order)
+        else:
+            from formulations.pattern_argmax.pattern_batch import argmax_of_patterns
+
+            ways = layout.way
+            order, told = argmax_of_patterns(batch, layout, ways)
+        bound = told.value + layout.hidden(batch, ways)
+        return PatternSolution(batch, order, told.value, bound, ways, PATTERN_WAYS, self.spec, told=told)
 
 
 def _with_all_weights(batch: RankTwoBatch, layout: Layout, order: Ints, gap: Floats) -> tuple[Floats, Floats]:

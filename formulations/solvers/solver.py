@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats
 from formulations.bridges import chains
 from formulations.forms.form import Form, Solution
-from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.solvers.batch_solution import BatchSolution
 
 __all__ = ["Answer", "BatchSolver", "Solver", "suits"]
 
@@ -51,9 +49,9 @@ class Solver(Protocol):
 
 @runtime_checkable
 class BatchSolver(Protocol):
-    """A solver that takes many rankings at once."""
+    """A solver that takes many rankings at once: batches of each form that it accepts."""
 
-    def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
+    def solve_batch(self, batch: Any) -> Any: ...
 
 
 def suits(solver: Solver, form: type[Form]) -> bool:

@@ -10,11 +10,13 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from formulations.errors import Crashed, FormulationError, NoAnswer
+from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.forms.rescaled_ranking import RescaledBatch
 from formulations.solvers import named
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.exact import Exact
+from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import BatchSolver, Solver
 from formulations.solving.hull import RescaledSolution, search
 from formulations.solving.solve import solve
@@ -26,9 +28,11 @@ __all__ = ["solve_batch"]
 def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward: bool = True) -> BatchSolution: ...
 @overload
 def solve_batch(batch: RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True) -> RescaledSolution: ...
+@overload
+def solve_batch(batch: PatternBatch, solver: Solver | str = "exact", *, outward: bool = True) -> PatternSolution: ...
 def solve_batch(
-    batch: RankTwoBatch | RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True
-) -> BatchSolution | RescaledSolution:
+    batch: RankTwoBatch | RescaledBatch | PatternBatch, solver: Solver | str = "exact", *, outward: bool = True
+) -> BatchSolution | RescaledSolution | PatternSolution:
     """Solve every query of a batch: at once where the solver can, else one by one. Of rescaled rankings the solver
     makes the calls of the search.
 
@@ -43,6 +47,8 @@ def solve_batch(
     if isinstance(batch, RescaledBatch):
         found = search(batch, lambda rankings: _told(solve_batch(rankings, chosen, outward=outward)))
         return replace(found, solver=chosen.spec, seconds=perf_counter() - began)
+    if isinstance(batch, PatternBatch):
+        return replace(_patterns(batch, chosen, outward), seconds=perf_counter() - began)
     if isinstance(chosen, Exact):
         answer = chosen.solve_batch(batch)
         answer = answer.outward(chosen.for_batch(batch.offsets).compiled) if outward else answer
@@ -53,12 +59,39 @@ def solve_batch(
     return replace(answer, seconds=perf_counter() - began)
 
 
+def _patterns(batch: PatternBatch, solver: Solver, outward: bool) -> PatternSolution:
+    """At once where the solver takes such batches, else one by one."""
+    if isinstance(solver, Exact):
+        answer = solver.solve_batch(batch)
+        return answer.outward() if outward else answer
+    nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
+    if isinstance(solver, BatchSolver) and PatternRanking in solver.accepts:
+        order = _orders(solver, batch, PatternSolution)
+        return PatternSolution(batch, order, nothing, nothing + np.inf, ways, (solver.spec,), solver.spec).proved()
+    order, bound = np.empty(batch.scores.size, dtype=np.int64), nothing
+    for query in range(len(batch)):
+        solution = solve(batch[query], solver, outward=outward)
+        order[batch.offsets[query] : batch.offsets[query + 1]] = solution.order
+        bound[query] = solution.bound
+    found = batch.judged(order)
+    value = found.least if outward else found.value
+    return PatternSolution(batch, order, value, bound, ways, (solver.spec,), solver.spec, told=found)
+
+
 def _told(answer: BatchSolution) -> tuple[Ints, Floats]:
     return answer.order, answer.bound
 
 
 def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
     """The orders that a batch solver found; value and bound recomputed from the data."""
+    spec = getattr(solver, "spec", type(solver).__name__)
+    whole = _orders(solver, batch, BatchSolution)
+    nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
+    return BatchSolution(batch, whole, nothing, nothing, ways, (str(spec),), str(spec)).proved()
+
+
+def _orders(solver: Any, batch: RankTwoBatch | PatternBatch, kind: type[Any]) -> Ints:
+    """The orders that a batch solver found: every one an order of its query's documents."""
     spec = getattr(solver, "spec", type(solver).__name__)
     try:
         said = solver.solve_batch(batch)
@@ -67,8 +100,8 @@ def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
     except Exception as error:  # whatever a solver of the user's own dies of
         raise Crashed(f"{spec!r} crashed: {type(error).__name__}: {error}") from error
     order = getattr(said, "order", None)
-    if not isinstance(said, BatchSolution) or not isinstance(order, np.ndarray):
-        raise NoAnswer(f"{spec!r} returned {type(said).__name__}, which is no BatchSolution with an array of orders")
+    if not isinstance(said, kind) or not isinstance(order, np.ndarray):
+        raise NoAnswer(f"{spec!r} returned {type(said).__name__}, which is no {kind.__name__} with an array of orders")
     order = np.asarray(order)
     if order.shape != batch.scores.shape or order.dtype.kind not in "iu":
         raise NoAnswer(
@@ -81,9 +114,7 @@ def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:
         place = int(np.flatnonzero(~inside | (held != 1))[0])
         query = int(np.searchsorted(batch.offsets, place, side="right")) - 1
         raise NoAnswer(f"what {spec!r} returned is no order of the documents of query {query}")
-    nothing, ways = np.zeros(len(batch)), np.zeros(len(batch), dtype=np.int8)
-    whole = np.ascontiguousarray(order, dtype=np.int64)
-    return BatchSolution(batch, whole, nothing, nothing, ways, (str(spec),), str(spec)).proved()
+    return np.ascontiguousarray(order, dtype=np.int64)
 
 
 def _one_by_one(batch: RankTwoBatch, solver: Solver, outward: bool) -> BatchSolution:

@@ -27,6 +27,7 @@ from formulations.forms.cvxpy_problem import as_form
 from formulations.forms.form import Form, Solution, Status, proven
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.forms.rescaled_ranking import RescaledRanking
+from formulations.pattern_argmax.pattern_bound import with_searched_bound
 from formulations.solvers import automatic, installed_version, named
 from formulations.solvers.solver import Answer, Solver
 from formulations.solving.hull import search
@@ -114,11 +115,13 @@ def _cheapest(
     """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
     enough = LOOSE if precision is None else max(LOOSE, 4.0 * precision)
     failures: list[str] = []
+    refusals: list[str] = []
     loose: list[Solution] = []
     for spec in automatic(problem):
         try:
             solution = _solve(problem, _aimed(named(spec), precision, time_limit), start, outward)
-        except Unsupported:
+        except Unsupported as error:
+            refusals.append(f"{spec}: {error}")
             continue
         except SolverFailed as error:
             reason = str(error)
@@ -135,7 +138,8 @@ def _cheapest(
     if loose:
         return min(loose, key=lambda solution: solution.gap)
     if not failures:
-        raise Unsupported(f"no installed solver accepts this {type(problem).__name__}; give one of your own")
+        said = ". ".join(["", *refusals[:1]])  # the first is the one that suits best
+        raise Unsupported(f"no installed solver accepts this {type(problem).__name__}; give one of your own{said}")
     raise SolverFailed("every solver failed. " + "; ".join(failures))
 
 
@@ -214,7 +218,8 @@ def _answered(
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [bridge.because(problem) for bridge in chain[:1] if bridge.because is not None]
-    return problem.solution(problem.repaired(x), y, outward=outward).told_by(
+    solution = with_searched_bound(problem, problem.solution(problem.repaired(x), y, outward=outward))
+    return solution.told_by(
         solver=solver.spec + via,
         version=installed_version(solver.package),
         seconds=seconds,

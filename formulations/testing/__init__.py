@@ -23,6 +23,8 @@ from formulations.certificates.certify import certify
 from formulations.errors import FormulationError, Fractional, Infeasible, SolverFailed
 from formulations.forms.assignment import Assignment
 from formulations.forms.form import Form, Solution, Status
+from formulations.forms.lattice_path import LatticePath
+from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.solvers import accepting
@@ -97,7 +99,8 @@ def check_problem(problem: Form, *, solvers: Iterable[Solver | str] | None = Non
         for other in solutions.values():
             assert sign * (one.value - other.bound) <= slack, f"{one} beats the bound of {other}"
     best = max(sign * solution.value for solution in solutions.values())
-    if isinstance(problem, Assignment | RankTwoAssignment | ConstrainedRanking) and problem.documents <= 7:
+    orders = Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking
+    if isinstance(problem, orders) and problem.documents <= 7:
         assert abs(best - brute_force(problem)) <= problem.rounding, f"brute force finds {brute_force(problem)!r}"
     for solution in solutions.values():
         if solution.y is not None:
@@ -154,7 +157,7 @@ def _certified(problem: Form, solver: Solver | str, label: str) -> Solution:
 def _check_value(solution: Solution, optimum: float | None, accuracy: float, label: str) -> None:
     problem = solution.problem
     sign = 1.0 if problem.maximises else -1.0
-    placed = isinstance(problem, Assignment | RankTwoAssignment | ConstrainedRanking)
+    placed = isinstance(problem, Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking | LatticePath)
     allowed = problem.rounding + (0.0 if placed else accuracy * max(problem.scale, abs(solution.value)))
     if optimum is None:
         assert solution.gap <= allowed, f"{label} leaves the gap {solution.gap:g}"

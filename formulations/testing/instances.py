@@ -12,13 +12,19 @@ from scipy.sparse import csr_array
 
 from formulations.bridges import restated
 from formulations.forms.assignment import Assignment
+from formulations.forms.earnings import DOCUMENT
 from formulations.forms.form import Form
 from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.lattice_path import LatticePath
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.problems.first_relevant_ranking import first_relevant_ranking
 from formulations.problems.margin_dual import margin_dual
+from formulations.problems.pairwise_ranking import pairwise_ranking
+from formulations.problems.pattern_ranking import pattern_ranking
 from formulations.problems.ranking import ranking
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.ranking_set import RankingSet
@@ -26,7 +32,8 @@ from formulations.sets.ranking_set import RankingSet
 __all__ = ["FORMS", "brute_force", "infeasible", "instances", "shuffled"]
 
 FORMS: tuple[type[Form], ...] = (
-    RankTwoAssignment, Assignment, ConstrainedRanking, MinCostFlow, LinearProgram, GroupedSimplexQP, QuadraticProgram
+    RankTwoAssignment, Assignment, ConstrainedRanking, PatternRanking, LatticePath, MinCostFlow, LinearProgram,
+    GroupedSimplexQP, QuadraticProgram,
 )  # fmt: skip
 
 
@@ -38,6 +45,10 @@ def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
         yield from ((name, problem, brute_force(problem)) for name, problem in _matchings())
     elif form is ConstrainedRanking:
         yield from ((name, constrained, brute_force(constrained)) for name, constrained in _constrained())
+    elif form is PatternRanking:
+        yield from ((name, pattern, brute_force(pattern)) for name, pattern in _patterns())
+    elif form is LatticePath:
+        yield from ((name, pattern.lattice(), brute_force(pattern)) for name, pattern in _patterns())
     elif form is MinCostFlow:
         for name, problem in _matchings():
             yield name, restated(problem, MinCostFlow), -brute_force(problem)
@@ -53,11 +64,13 @@ def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
         yield "corner", _corner(), -2.4375
 
 
-def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking) -> float:
+def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking) -> float:
     """The best value over all orders; for at most 7 documents."""
     if isinstance(problem, ConstrainedRanking):
         every = map(np.array, permutations(range(problem.documents), problem.positions))
         return max(problem.value(order) for order in every if problem.admissible.admits(order))
+    if isinstance(problem, PatternRanking):
+        return max(problem.value(np.array(order)) for order in permutations(range(problem.documents)))
     if isinstance(problem, RankTwoAssignment):
         profit = np.outer(problem.decay, problem.scores) - np.outer(problem.discount, problem.gain)
     else:
@@ -75,6 +88,9 @@ def shuffled(problem: Form, seed: int = 0) -> Form | None:
     if isinstance(problem, Assignment):
         new = random.permutation(problem.documents)
         return Assignment(problem.profit[:, new], None if problem.allowed is None else problem.allowed[:, new])
+    if isinstance(problem, PatternRanking) and problem.earnings.kind != DOCUMENT:
+        new = random.permutation(problem.documents)
+        return PatternRanking(problem.scores[new], problem.grade[new], problem.map, problem.earnings)
     if isinstance(problem, GroupedSimplexQP):
         new = random.permutation(problem.values.size)
         return GroupedSimplexQP(
@@ -112,6 +128,23 @@ def _rankings() -> Iterator[tuple[str, RankTwoAssignment]]:
     yield "1e9", ranking(scores * 1e9, gain * 1e9, discount=log, decay=power)
     yield "mixed scales", ranking(scores * 1e9, gain, discount=log, decay=power)
     yield "negative weights", ranking(scores, gain, discount=log[:4] - 1, decay=power[:4] - 0.8)
+
+
+def _patterns() -> Iterator[tuple[str, PatternRanking]]:
+    random = np.random.default_rng(11)
+    scores, grades, tied = random.normal(size=5), [2, 0, 1, 0, 0], [1.0, 1.0, 0.0, 1.0, 0.0]
+    half = 0.5 ** np.arange(5.0)
+    yield "AP by pairs", pairwise_ranking(scores, grades, "AP")
+    yield "AP by pairs, tied", pairwise_ranking(tied, grades, "AP")
+    yield "AUC by pairs, all scores zero", pairwise_ranking(np.zeros(5), grades, "AUC")
+    yield "nDCG@2 by pairs, graded", pairwise_ranking(scores, grades, "nDCG@2")
+    yield "RR by the first", first_relevant_ranking(scores, grades, "RR")
+    yield "AP by positions", pattern_ranking(scores, grades, "AP", decay=half)
+    yield "ERR@2 by positions", pattern_ranking(tied, grades, "ERR@2", decay=half)
+    yield "one document", pairwise_ranking([-2.0], [1.0], "AP")
+    yield "no relevant document", first_relevant_ranking(scores, np.zeros(5), "RR")
+    yield "AP by pairs, 1e-9", pairwise_ranking(scores * 1e-9, grades, "AP", strength=1e-9)
+    yield "AP by pairs, 1e9", pairwise_ranking(scores * 1e9, grades, "AP")
 
 
 def _matchings() -> Iterator[tuple[str, Assignment]]:

@@ -1,0 +1,183 @@
+"""What orders of a batch are worth by the definition: slope, gain and value of every query, whoever found them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+import numpy as np
+
+from formulations.arrays import Floats, Ints
+from formulations.forms.earnings import DOCUMENT, RANK, Earnings
+from formulations.forms.feature_map import PAIRWISE, POSITIONAL, FeatureMap
+from formulations.forms.form import EPSILON
+
+__all__ = ["Judged", "Placed", "levels_of", "reach_of"]
+
+TINY = 2.0**-900
+"""More than what a few thousand products drop where they fall below what doubles hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """slope (N,): r(y). earned (m,): gain(y). value (m,): r(y)ᵀs - gain(y) in double precision. off (m,): more than
+    that is off."""
+
+    slope: Floats
+    earned: Floats
+    value: Floats
+    off: Floats
+
+    @property
+    def least(self) -> Floats:
+        """(m,) value, rounded down."""
+        return np.asarray(np.where(self.off > 0.0, np.nextafter(self.value - self.off, -np.inf), self.value))
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Orders of the queries of a batch: order (N,) holds the document, counted within its query, at each position.
+
+    level (N,): the rank of each document's grade among those of its query, see `levels_of`.
+    """
+
+    grade: Floats
+    level: Ints
+    map: FeatureMap
+    earnings: Earnings
+    offsets: Ints
+    order: Ints
+
+    @cached_property
+    def sizes(self) -> Ints:
+        return np.diff(self.offsets)
+
+    @cached_property
+    def starts(self) -> Ints:
+        return self.offsets[:-1]
+
+    @cached_property
+    def query(self) -> Ints:
+        """(N,) the query of each row."""
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    @cached_property
+    def rows(self) -> Ints:
+        """(N,) the row of the document at each position."""
+        return np.asarray(self.starts[self.query] + self.order)
+
+    @cached_property
+    def place(self) -> Ints:
+        """(N,) the position, from 0, that each row speaks of."""
+        return np.asarray(np.arange(self.order.size) - self.starts[self.query])
+
+    def judged(self, scores: Floats) -> Judged:
+        """At these scores."""
+        slope = np.empty(self.rows.size)
+        slope[self.rows] = self._slopes()
+        gains, constant = self._gains(), self.earnings.constant
+        placed = slope * scores
+        earned = self._sums(gains) - constant
+        value = self._sums(placed) - earned + 0.0
+        size = self._sums(np.abs(placed)) + self._sums(np.abs(gains)) + np.abs(constant)
+        off = np.where(size > 0.0, EPSILON * (16.0 + 4.0 * self.sizes) * size + TINY, 0.0)
+        return Judged(slope, earned, value, off)
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(values, self.starts))
+
+    def _slopes(self) -> Floats:
+        """r of the document at each position."""
+        weight = self.map.weight
+        if self.map.kind == POSITIONAL:
+            return weight
+        grade, starts = self.grade[self.rows], self.starts
+        if self.map.kind == PAIRWISE:
+            return weight[self.query] * self._pairs()
+        good = grade > 0
+        first = np.minimum.reduceat(np.where(good, self.place, self.place.size), starts)
+        slope = np.where(self.place < first[self.query], weight[self.query], 0.0)
+        at = np.flatnonzero(good & (self.place == first[self.query]))
+        slope[at] = -weight[self.query[at]] * self.place[at]
+        return slope
+
+    def _pairs(self) -> Floats:
+        """Documents of higher grade below each position, less documents of lower grade above it."""
+        level = self.level[self.rows]
+        starts = self.starts
+        count = np.zeros(self.rows.size)
+        for cut in range(int(level.max(initial=0))):
+            higher = level > cut
+            above: Ints = np.cumsum(higher) - higher
+            above -= np.repeat(above[starts], self.sizes)
+            total = np.add.reduceat(higher.astype(np.int64), starts)[self.query]
+            count += np.where(level == cut, total - above, 0.0)
+            lower = ~higher
+            passed: Ints = np.cumsum(lower) - lower
+            passed -= np.repeat(passed[starts], self.sizes)
+            count -= np.where(level == cut + 1, passed, 0.0)
+        return count
+
+    def _gains(self) -> Floats:
+        """What the document at each position earns."""
+        earnings = self.earnings
+        if earnings.kind == RANK:
+            good = self.grade[self.rows] > 0
+            rank: Ints = np.cumsum(good) - good
+            rank -= np.repeat(rank[self.starts], self.sizes)
+            return np.where(good, earnings.share[self.starts[self.query] + rank], 0.0) * earnings.discount
+        if earnings.kind == DOCUMENT:
+            worth = earnings.share[self.rows] * earnings.discount
+            if (earnings.passing == 1.0).all():
+                return worth
+            passed = np.empty(self.rows.size)
+            for low, high in zip(self.starts.tolist(), self.offsets[1:].tolist(), strict=True):
+                chances = earnings.passing[self.rows[low:high]]
+                passed[low:high] = np.concatenate([[1.0], np.cumprod(chances)[:-1]])
+            return worth * passed
+        return np.concatenate([self._tabled(q) for q in range(self.sizes.size)])
+
+    def _tabled(self, query: int) -> Floats:
+        low, high = self.offsets[query : query + 2].tolist()
+        begin, end = self.earnings.starts[query : query + 2].tolist()
+        grades, chain = np.unique(self.grade[low:high], return_inverse=True)
+        counts = np.bincount(chain)
+        table = self.earnings.table[begin:end].reshape(grades.size, *(counts + 1))
+        at = chain[self.rows[low:high] - low]
+        taken = np.zeros((grades.size, at.size), dtype=np.int64)
+        taken[at, np.arange(at.size)] = 1
+        above = np.cumsum(taken, axis=1) - taken
+        return np.asarray(table[(at, *above)])
+
+
+def levels_of(grade: Floats, offsets: Ints) -> Ints:
+    """(N,) the rank of each document's grade among the grades of its query, from 0."""
+    query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    by_grade = np.lexsort((grade, query))
+    new = np.zeros(query.size, dtype=np.int64)
+    new[1:] = grade[by_grade[1:]] != grade[by_grade[:-1]]
+    new[offsets[:-1]] = 0
+    risen = np.cumsum(new)
+    level = np.empty(query.size, dtype=np.int64)
+    level[by_grade] = risen - np.repeat(risen[offsets[:-1]], np.diff(offsets))
+    return level
+
+
+def reach_of(map: FeatureMap, earnings: Earnings, offsets: Ints) -> tuple[Floats, Floats]:
+    """(m,) the largest |r_j| there is in a query; (m,) the most that it earns, in magnitude: the i-th good stands at
+    position i or below, and no order pairs shares and discounts better than the one in which both fall."""
+    sizes, starts = np.diff(offsets), offsets[:-1]
+    weight = np.abs(map.weight)
+    slope: Floats = np.maximum.reduceat(weight, starts) if map.kind == POSITIONAL else weight * sizes
+    discount, share = np.abs(earnings.discount), np.abs(earnings.share)
+    falls = discount[1:] <= discount[:-1]
+    falls[starts[1:] - 1] = True
+    if earnings.kind != RANK or not falls.all():
+        query = np.repeat(np.arange(sizes.size), sizes)
+        discount, share = (part[np.lexsort((-part, query))] for part in (discount, share))
+    most = np.add.reduceat(discount * share, starts) + np.abs(earnings.constant)
+    if earnings.table.size:
+        parts = pairwise(earnings.starts.tolist())
+        most += sizes * np.array([np.abs(earnings.table[low:high]).max(initial=0.0) for low, high in parts])
+    return slope, np.asarray(most, dtype=np.float64)

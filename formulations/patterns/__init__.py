@@ -1,0 +1,51 @@
+"""Measures of the pattern of grades, and the feature maps of rankings under which their argmax is a longest path.
+
+>>> from formulations.patterns import AP, pattern_loss
+>>> pattern_loss("AP@10") == AP(cutoff=10)
+True
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from formulations.tables import member
+
+if TYPE_CHECKING:
+    from formulations.forms.earnings import Earnings as Earnings
+    from formulations.forms.feature_map import FeatureMap as FeatureMap
+    from formulations.patterns.losses import AP as AP
+    from formulations.patterns.losses import AUC as AUC
+    from formulations.patterns.losses import ERR as ERR
+    from formulations.patterns.losses import RR as RR
+    from formulations.patterns.losses import Discounted as Discounted
+    from formulations.patterns.losses import PatternLoss as PatternLoss
+    from formulations.patterns.named import pattern_loss as pattern_loss
+    from formulations.patterns.own import Cells as Cells
+    from formulations.patterns.own import Steps as Steps
+
+LOSSES = {
+    "AP": "formulations.patterns.losses:AP",
+    "AUC": "formulations.patterns.losses:AUC",
+    "Cells": "formulations.patterns.own:Cells",
+    "Discounted": "formulations.patterns.losses:Discounted",
+    "ERR": "formulations.patterns.losses:ERR",
+    "RR": "formulations.patterns.losses:RR",
+    "Steps": "formulations.patterns.own:Steps",
+}
+"""Every loss of a pattern, `name: "module:class"`."""
+
+WORDS = {
+    "Earnings": "formulations.forms.earnings:Earnings",
+    "FeatureMap": "formulations.forms.feature_map:FeatureMap",
+    "PatternLoss": "formulations.patterns.losses:PatternLoss",
+    "pattern_loss": "formulations.patterns.named:pattern_loss",
+}
+
+__all__ = [*LOSSES, *WORDS]
+
+
+def __getattr__(name: str) -> Any:
+    return member(__name__, name, LOSSES, WORDS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,109 @@
+"""Pattern rankings: the argmax against brute force over all orders, for every loss under every feature map."""
+
+from fractions import Fraction
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from formulations import (
+    InvalidProblem,
+    accepting,
+    first_relevant_ranking,
+    pairwise_ranking,
+    pattern_ranking,
+    solve,
+    solve_batch,
+    verify_integrality,
+)
+from formulations.forms.pattern_exact import exact_value
+from formulations.patterns import Cells, Steps
+
+OWN = {
+    "cells": Cells(lambda good, bads, relevant, others: np.exp(-0.5 * good - 0.3 * bads) / max(relevant, 1)),
+    "steps": Steps(lambda grade, grades, above: grade / (2.0 + above.sum(axis=0))),
+}
+LOSSES = ["AUC", "AP", "AP@3", "RR", "RR@2", "nDCG", "nDCG@3", "DCG", "P@3", "ERR", "ERR@3", *OWN]
+
+
+def falling(n):
+    return 0.8 - np.arange(n) ** 0.7
+
+
+MAPS = {
+    "pairwise": pairwise_ranking,
+    "first-relevant": first_relevant_ranking,
+    "shared": lambda *given, **offsets: first_relevant_ranking(*given, shared=True, **offsets),
+    "positional": lambda *given, **offsets: pattern_ranking(
+        *given, decay=lambda n: 0.8 - np.arange(n) ** 0.7, **offsets
+    ),
+}
+
+
+def stated(scores, relevance, loss, map_, **offsets):
+    return MAPS[map_](scores, relevance, OWN.get(loss, loss), **offsets)
+
+
+def drawn(random, largest=6):
+    """Scores and grades: ties, zeros, one class only, one document."""
+    n = int(random.integers(1, largest))
+    scores = random.normal(size=n) if random.random() < 0.4 else random.integers(-2, 3, n) * random.choice([1.0, 0.1])
+    return scores, random.integers(0, random.integers(1, 4), n)
+
+
+def best(problem):
+    """The greatest value of any order, as a fraction."""
+    parts = (problem.scores, problem.grade, problem.map, problem.earnings)
+    return max(exact_value(*parts, np.array(order)) for order in permutations(range(problem.documents)))
+
+
+@pytest.mark.parametrize("map_", MAPS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_no_order_beats_the_argmax(loss, map_):
+    random = np.random.default_rng(1)
+    for _ in range(12):
+        problem = stated(*drawn(random), loss, map_)
+        solution, most = solve(problem), best(problem)
+        assert solution.value == pytest.approx(float(most), abs=problem.rounding)
+        assert Fraction(solution.value) <= most <= Fraction(solution.bound)
+        assert solution.status.name == "OPTIMAL"
+
+
+@pytest.mark.parametrize("map_", MAPS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_batch_answers_as_its_queries_do(loss, map_):
+    random = np.random.default_rng(2)
+    queries = [drawn(random, 9) for _ in range(8)]
+    offsets = np.cumsum([0] + [len(scores) for scores, _ in queries])
+    scores, relevance = (np.concatenate(part) for part in zip(*queries, strict=True))
+    batch = stated(np.zeros(scores.size), relevance, loss, map_, offsets=offsets).with_scores(scores)
+    answer = solve_batch(batch)
+    alone = [solve(stated(*query, loss, map_)) for query in queries]
+    np.testing.assert_allclose(answer.value, [one.value for one in alone], atol=1e-12)
+    assert (answer.value <= answer.bound).all()
+    assert (answer.bound - answer.value <= 3 * batch.left).all()
+    gained = np.add.reduceat(answer.slope * scores, offsets[:-1]) - answer.earned
+    np.testing.assert_allclose(gained, answer.value, atol=1e-12)
+    part = solve_batch(batch.only(2, 5), outward=False)
+    np.testing.assert_array_equal(part.order, answer.order[offsets[2] : offsets[5]])
+
+
+@pytest.mark.parametrize("strength", ["x", [1, 2], None, -1.0, float("nan"), 1e200])
+def test_strengths_that_are_none_are_refused_by_name(strength):
+    for map_ in (pairwise_ranking, first_relevant_ranking):
+        with pytest.raises(InvalidProblem, match=r"strength is .* must be one number"):
+            map_([1.0, 2.0], [0, 1], "AP", strength=strength)
+
+
+@pytest.mark.parametrize("decay", ["log", lambda n: "log", [[1.0, 0.5], [1.0]]])
+def test_position_weights_that_are_no_numbers_are_refused(decay):
+    with pytest.raises(InvalidProblem, match="position weights cannot be read as numbers"):
+        pattern_ranking([1.0, 2.0], [0, 1], "AP", decay=decay)
+
+
+def test_solvers_of_flows_solve_them():
+    problem = pairwise_ranking([0.5, 0.2, 0.1, -1.0], [0, 1, 1, 0], "AP")
+    assert {"exact", "highs", "ortools", "networkx"} <= set(accepting(problem))
+    for solver in ("highs", "ortools", "networkx"):
+        assert solve(problem, solver).value == pytest.approx(solve(problem).value, abs=1e-9)
+    assert str(verify_integrality(problem)).startswith("Proof")
