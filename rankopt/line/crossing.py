@@ -1,0 +1,62 @@
+"""Where two lines cross, how well that is known, and the order of lines at t = -∞: what all sweeps share."""
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.stable_sort import sort_falling
+
+__all__ = ["ROUNDING", "by_falling_score", "first_order", "groups_of", "width"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+ROUNDING = 4 * float(np.finfo(np.float64).eps)
+"""Of a computed score s + t a, by |s| + |t a|; twice what two roundings can do, for the time itself is rounded."""
+
+
+@compiled(nb.float64(nb.float64, nb.float64, nb.float64, nb.float64, nb.float64))
+def width(t: float, s: float, a: float, other_s: float, other_a: float) -> float:
+    """How far from their crossing t two lines may stand in either order once their scores are rounded."""
+    spread = abs(s) + abs(other_s) + abs(t) * (abs(a) + abs(other_a))
+    return ROUNDING * spread / abs(a - other_a)
+
+
+@compiled(nb.void(READ_FLOATS, READ_INTS, nb.int64, nb.int64, INTS))
+def by_falling_score(scores: Floats, offsets: Ints, first: int, last: int, order: Ints) -> None:
+    """order[offsets[q] : offsets[q + 1]] are the documents of query q, counted from its first, by falling score."""
+    for q in range(first, last):
+        low, high = offsets[q], offsets[q + 1]
+        own = order[low:high]
+        for j in range(high - low):
+            own[j] = j
+        key = np.empty(high - low)
+        key[:] = scores[low:high]
+        sort_falling(own, key, np.empty(high - low, np.int64))
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS))
+def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints) -> None:
+    """The documents of a query as they stand at t = -∞: the least slope first, of equal slopes the larger score.
+
+    by_score: them by falling score. key, order, spare: room for as many.
+    """
+    for j in range(by_score.size):
+        order[j] = by_score[j]
+        key[j] = -slopes[j]
+    sort_falling(order, key, spare)
+
+
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, INTS))
+def groups_of(scores: Floats, slopes: Floats, order: Ints, starts: Ints) -> int:
+    """How many groups of identical lines, which never cross and are tied for all t, stand in `order`: group g has the
+    places starts[g] : starts[g + 1]. starts has room for one more than there are documents."""
+    groups = 0
+    for place in range(order.size):
+        j = order[place]
+        if place == 0 or slopes[j] != slopes[order[place - 1]] or scores[j] != scores[order[place - 1]]:
+            starts[groups] = place
+            groups += 1
+    starts[groups] = order.size
+    return groups

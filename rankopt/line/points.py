@@ -1,0 +1,99 @@
+"""Where to stand on a line: which t in, or about, the best interval."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.line.best import EQUAL, best_interval
+from rankopt.line.events import Events
+from rankopt.line.steps import Steps
+
+__all__ = ["LinePoint", "middle_point", "window_point"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LinePoint:
+    """A t, the open interval (low, high) around it, the value there, and how many events the line has."""
+
+    t: float
+    low: float
+    high: float
+    value: float
+    events: int
+
+
+def middle_point(events: Events, reach: float) -> LinePoint:
+    """The middle of the best interval; of one without an end its other end, away from it by half of that, and by
+    `reach` at least."""
+    low, high, value = best_interval(events)
+    return LinePoint(middle(low, high, reach), low, high, value, events.times.size)
+
+
+def middle(low: float, high: float, reach: float) -> float:
+    """A t in the open interval (low, high)."""
+    if np.isfinite(low) and np.isfinite(high):
+        return low + (high - low) / 2
+    if np.isfinite(low):
+        return low + max(reach, abs(low) / 2)
+    return high - max(reach, abs(high) / 2) if np.isfinite(high) else 0.0
+
+
+def window_point(events: Events, h: float) -> LinePoint:
+    """The t of the largest (1 / 2h) ∫ M over [t - h, t + h]: a sliver of an interval is never taken.
+
+    That mean is linear between the jumping points ± h, so it is exact; of a stretch of best points the middle, of
+    several stretches the one nearest to 0. Where t is a jumping point it moves into the better interval beside it.
+    """
+    steps = Steps.of(events)
+    if steps.values.size == 1:
+        return LinePoint(0.0, -np.inf, np.inf, float(steps.values[0]), events.times.size)
+    jumps = steps.highs[:-1] + (steps.lows[1:] - steps.highs[:-1]) / 2
+    at, area = _areas(jumps, steps.values)
+    points = np.concatenate([jumps - h, jumps + h])
+    means = np.concatenate([at - area(jumps - 2 * h), area(jumps + 2 * h) - at]) / (2 * h)
+    top = np.flatnonzero(means >= means.max() - EQUAL * np.maximum(1.0, 1e-3 * np.abs(points) / h))
+    points = np.sort(points[top])
+    rank = np.searchsorted(jumps, points - h) + np.searchsorted(jumps, points + h)  # among all that were tried
+    broken = np.diff(rank) > 1
+    begins, ends = np.append(0, np.flatnonzero(broken) + 1), np.append(np.flatnonzero(broken), points.size - 1)
+    away = np.maximum(np.maximum(points[begins], -points[ends]), 0.0)
+    run = np.argmin(away)
+    t = float(points[begins[run]] + (points[ends[run]] - points[begins[run]]) / 2)
+    place = int(np.searchsorted(steps.highs, t, side="right"))
+    if not t > steps.lows[place]:
+        place = place if steps.values[place] >= steps.values[place - 1] else place - 1
+        low, high = float(steps.lows[place]), float(steps.highs[place])
+        inside = min(h / 8, (high - low) / 2)
+        t = low + inside if t <= low else high - inside
+    return LinePoint(
+        t, float(steps.lows[place]), float(steps.highs[place]), float(steps.values[place]), events.times.size
+    )
+
+
+def _areas(jumps: Floats, values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """∫ M from 0 to each jumping point, and t -> ∫ M from 0 to t.
+
+    Summed from 0 on either way, so that far jumping points cost no digits near it.
+    """
+    zero = int(np.searchsorted(jumps, 0.0))
+    pieces = values[1:-1] * np.diff(jumps)
+    at = np.empty(jumps.size)
+    if zero < jumps.size:
+        at[zero:] = values[zero] * jumps[zero] + np.append(0.0, np.cumsum(pieces[zero:]))
+    if zero > 0:
+        at[:zero] = values[zero] * jumps[zero - 1] - np.append(0.0, np.cumsum(pieces[: zero - 1][::-1]))[::-1]
+
+    def area(t: Floats) -> Floats:
+        place = np.searchsorted(jumps, t)
+        right, left = at[np.maximum(place - 1, 0)], at[np.minimum(place, jumps.size - 1)]
+        onward = right + values[place] * (t - jumps[np.maximum(place - 1, 0)])
+        backward = left - values[place] * (jumps[np.minimum(place, jumps.size - 1)] - t)
+        return np.where(place == zero, values[place] * t, np.where(place > zero, onward, backward))
+
+    return at, area

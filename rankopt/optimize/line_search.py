@@ -1,0 +1,199 @@
+"""The exact line search of a ranking measure: the best t of M(w + t v), among all t [paper 3].
+
+M(w) = Σ_q v_q measure_q(X_q w) / Σ_q v_q, over the queries on which the measure is defined, documents of equal score
+averaged: what `evaluate` says. Along a line it is a step function; its jumping points are found query by query, so the
+best of all t is found, not the best of some steps.
+
+>>> from rankopt.data import load_sample
+>>> search = LineSearch.of("nDCG@10", load_sample("les-miserables").train)
+>>> w = np.zeros(search.features)
+>>> best = max((search.along(w, j) for j in range(search.features)), key=lambda line: line.value)
+>>> best.value > search.value(w)
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rankopt.data.arrangement import Arrangement
+from rankopt.data.queries import Queries
+from rankopt.engines import engine_named
+from rankopt.errors import DataError, OptionError
+from rankopt.line.events import Events, joined
+from rankopt.line.points import LinePoint, middle_point, window_point
+from rankopt.line.steps import Steps
+from rankopt.line.sweep import Sweep
+from rankopt.losses.loss import Loss
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import parse
+from rankopt.risk.along_line import AlongLine, MeasureAt
+from rankopt.risk.ideal_order import IdealOrderAt
+from rankopt.risk.risk import Engine
+from rankopt.risk.shard import Shard
+from rankopt.risk.sharding import shards
+
+__all__ = ["LineSearch", "Point"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+Point = Literal["window", "middle", "plackett-luce"]
+"""Where to stand: see `LineSearch.along`."""
+
+
+@dataclass(frozen=True, eq=False)
+class LineSearch:
+    """A measure of queries as a function of w, and the search along lines.
+
+    shards: the queries on which the measure is defined, each with a `Sweep`. engine: who computes them; the answers are
+    the same bits whoever does.
+    """
+
+    measure: Measure
+    shards: tuple[Shard, ...]
+    engine: Engine
+
+    @classmethod
+    def of(
+        cls,
+        measure: str | Measure,
+        queries: Queries | Arrangement,
+        query_weight: ArrayLike | None = None,
+        engine: str | Engine = "threads",
+    ) -> LineSearch:
+        """Of queries with grades; query_weight (m,), 1 unless given. DataError where the measure is defined nowhere."""
+        asked = parse(measure)
+
+        def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
+            useful = asked.defined(queries.graded, queries.offsets)
+            queries = queries.learnable(useful, f"give {asked} a value")
+            return queries, Sweep.of(asked, queries.graded, queries.offsets, queries.weights)
+
+        return cls(asked, shards(_arranged(queries, query_weight), build), engine_named(engine))
+
+    @property
+    def features(self) -> int:
+        """The length of w."""
+        return self.shards[0].scorer.dimensions
+
+    def value(self, w: ArrayLike) -> float:
+        """M(w), measured."""
+        return sum(self.engine.map(MeasureAt(self._vector("w", w)), self.shards))
+
+    def along(
+        self, w: ArrayLike, direction: int | ArrayLike, point: Point = "window", window: float = 0.2
+    ) -> LinePoint:
+        """The best t of M(w + t v), v a vector (d,), or the unit vector of a feature if `direction` is its number.
+
+        point      "window": the t whose surroundings are best, the largest mean of M over [t - h, t + h], h so
+                   large that scores move by `window` of their deviation inside queries; "middle" of the interval of the
+                   largest value; "plackett-luce": where in that interval the ideal order is most likely
+        value      M there, as predicted: M is constant on the open interval (low, high) around t
+        """
+        return self.along_all(w, [direction], point, window)[0]
+
+    def along_all(
+        self,
+        w: ArrayLike,
+        directions: Sequence[int | ArrayLike] | None = None,
+        point: Point = "window",
+        window: float = 0.2,
+    ) -> list[LinePoint]:
+        """`along` for each of the directions, all from the same w; None: for every feature."""
+        if point not in get_args(Point):
+            raise OptionError(f"point {point!r} is unknown; known are {', '.join(get_args(Point))}")
+        if not (np.isfinite(window) and window > 0):
+            raise OptionError(f"window = {window!r} cannot be; give the part of the scores' deviation, such as 0.2")
+        start = self._vector("w", w)
+        chosen = list(range(self.features)) if directions is None else list(directions)
+        return [
+            self._stand(start, direction, events, reach, point)
+            for direction, (events, reach) in zip(chosen, self._lines(start, chosen, window), strict=True)
+        ]
+
+    def steps(self, w: ArrayLike, direction: int | ArrayLike) -> Steps:
+        """All of t -> M(w + t v): its open intervals and their values."""
+        ((events, _),) = self._lines(self._vector("w", w), [direction], 1.0)
+        return Steps.of(events)
+
+    def _lines(self, w: Floats, directions: Sequence[int | ArrayLike], window: float) -> list[tuple[Events, float]]:
+        """The events along each direction, and the t by which scores move by `window` of their deviation."""
+        single = [isinstance(one, int | np.integer) for one in directions]
+        vectors: list[tuple[Events, float]] = [None] * len(single)  # type: ignore[list-item]
+        for kind in (True, False):
+            places = [place for place, one in enumerate(single) if one == kind]
+            if places:
+                asked = [self._direction(directions[place]) for place in places]
+                parts = self.engine.map(AlongLine(w, np.array(asked)), self.shards)
+                variance = sum(part.score_variance for part in parts)
+                of_slopes = np.sum([part.slope_variances for part in parts], axis=0)
+                for number, place in enumerate(places):
+                    spread = np.sqrt(variance) or 1.0
+                    slope = np.sqrt(of_slopes[number]) or 1.0
+                    vectors[place] = joined([part.events[number] for part in parts]), float(window * spread / slope)
+        return vectors
+
+    def _stand(self, w: Floats, direction: int | ArrayLike, events: Events, reach: float, point: Point) -> LinePoint:
+        if point == "window":
+            return window_point(events, reach)
+        found = middle_point(events, reach)
+        return found if point == "middle" else self._most_likely(w, direction, found, reach)
+
+    def _most_likely(self, w: Floats, direction: int | ArrayLike, found: LinePoint, reach: float) -> LinePoint:
+        """Where in the interval the ideal order is most likely; an interval without an end ends where `middle` goes."""
+        from scipy.optimize import minimize_scalar
+
+        v = self._unit(direction)
+        low = found.low if np.isfinite(found.low) else min(found.t, found.high - reach)
+        high = found.high if np.isfinite(found.high) else max(found.t, found.low + reach)
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+            return found
+
+        def unlikely(t: float) -> float:
+            return -sum(self.engine.map(IdealOrderAt(w + t * v, w), self.shards))
+
+        best = minimize_scalar(unlikely, bounds=(low, high), method="bounded")
+        t = float(best.x)
+        inside = found.low < t < found.high and -best.fun >= -unlikely(found.t)
+        return LinePoint(t if inside else found.t, found.low, found.high, found.value, found.events)
+
+    def _direction(self, direction: int | ArrayLike) -> int | Floats:
+        if isinstance(direction, int | np.integer):
+            if not 0 <= direction < self.features:
+                raise OptionError(f"direction {direction} is no feature; there are {self.features}, from 0")
+            return int(direction)
+        return self._vector("direction", direction)
+
+    def _unit(self, direction: int | ArrayLike) -> Floats:
+        given = self._direction(direction)
+        return np.eye(1, self.features, given)[0] if isinstance(given, int) else given
+
+    def _vector(self, what: str, values: ArrayLike) -> Floats:
+        try:
+            vector = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{what} cannot be read as numbers: {error}") from error
+        if vector.shape != (self.features,) or not np.isfinite(vector).all():
+            raise DataError(
+                f"{what} must be {self.features} finite numbers, one a feature; it has the shape {vector.shape}"
+            )
+        return vector
+
+
+def _arranged(queries: Queries | Arrangement, query_weight: ArrayLike | None) -> Arrangement:
+    """The queries as they stand, with their weights."""
+    if isinstance(queries, Arrangement):
+        return queries
+    weights = np.ones(len(queries)) if query_weight is None else np.asarray(query_weight, dtype=np.float64)
+    if weights.shape != (len(queries),) or not np.isfinite(weights).all() or np.any(weights < 0):
+        raise DataError(f"query_weight must be {len(queries)} finite numbers of 0 or more, one a query")
+    rows = np.arange(queries.n_documents)
+    return Arrangement(
+        queries.features, rows, queries.offsets, weights, queries.relevance, queries.query_ids, queries.attributes
+    )
