@@ -5,6 +5,7 @@
     losses       upper bounds of the regret and other losses, as functions of the scores
     evaluation   how good rankings are; paired comparison
     constraints  sets of admissible rankings, stated over attributes of documents
+    line         a measure as a step function along a line
     optimize     the loop that minimises a loss to a proven gap
     explanations  scores taken apart, counterfactuals, how tight the bounds are, what limits cost
     rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
@@ -34,8 +35,8 @@ if TYPE_CHECKING:
     from rankopt.rankers.regression import RegressionRanker as RegressionRanker
 
 ROOMS = (
-    "data", "scorers", "measures", "losses", "evaluation", "constraints", "risk", "engines", "optimize", "persistence",
-    "explanations", "rankers", "boosting", "mcrank", "torch", "experiments", "report", "commands",
+    "data", "scorers", "measures", "losses", "evaluation", "constraints", "line", "risk", "engines", "optimize",
+    "persistence", "explanations", "rankers", "boosting", "mcrank", "torch", "experiments", "report", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors` and `all_or_nothing`, above them `testing`
 and `cli`."""

@@ -1,4 +1,4 @@
-"""Conformance checks for a measure, a loss, a bound or a method of your own: the ones that ours pass.
+"""Conformance checks for a measure, a loss, a bound, a feature map or a method of your own: the ones that ours pass.
 
 Each takes the thing to be checked and raises `AssertionError` with what is wrong; all are seeded.
 
@@ -9,7 +9,7 @@ Each takes the thing to be checked and raises `AssertionError` with what is wron
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise, permutations
 from typing import TYPE_CHECKING
 
@@ -17,17 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import named, ranking
+from rankopt.data.arrangement import Arrangement, rows_of
 from rankopt.data.queries import Queries
+from rankopt.line.best import best_interval
+from rankopt.line.enumeration import all_crossings, value_at
+from rankopt.line.steps import Steps
+from rankopt.line.sweep import Sweep
+from rankopt.losses import bound_named
+from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_positional import PositionalArgmax
+from rankopt.losses.criterion import Criterion
+from rankopt.losses.decay import parse_decay
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound, MarginLoss
+from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 
 if TYPE_CHECKING:
     from rankopt.optimize.method import Method
 
-__all__ = ["check_bound", "check_loss", "check_measure", "check_method"]
+__all__ = ["check_bound", "check_line_search", "check_loss", "check_map", "check_measure", "check_method"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,6 +78,67 @@ def check_measure(measure: Positional, grades: Callable[[Floats], Floats] = lamb
             assert np.isclose(reached, max(values), atol=1e-12), "sorting by grade must be best"
         rows = np.concatenate([np.arange(low, high)[::-1] for low, high in pairwise(offsets.tolist())])
         np.testing.assert_allclose(measure.gain(relevance[rows], offsets), gain[rows], rtol=1e-12, atol=1e-15)
+
+
+def check_line_search(measure: Measure, grades: Callable[[Floats], Floats] = lambda grades: grades) -> None:
+    """The measure along lines, as it is swept, against all crossings: enumerated, and valued by the measure itself.
+
+    Lines are drawn at random, of whole numbers, all through one point, of all zeros, with ties in scores and in slopes,
+    and on scales from 1e-9 to 1e9. grades: turns grades 0, 1, 2 into ones that the measure takes.
+    """
+    rng = np.random.default_rng(5)
+    for turn, (relevance, offsets) in enumerate(small_queries(seed=5, batches=36, largest=8)):
+        relevance = grades(relevance)
+        scores, slopes = drawn_lines(rng, LINES[turn % len(LINES)], relevance.size)
+        check_lines(measure, relevance, offsets, scores, slopes, rng.random(offsets.size - 1))
+
+
+LINES = ("random", "tied slopes", "tied scores", "zeros", "whole", "through a point", "scaled", "flat", "many scales")
+"""Kinds of lines that `check_line_search` draws."""
+
+
+def drawn_lines(rng: np.random.Generator, kind: str, size: int) -> tuple[Floats, Floats]:
+    """Scores and slopes (N,) of lines of this kind."""
+    scores, slopes = rng.normal(size=size), rng.normal(size=size)
+    if kind in ("tied slopes", "whole"):
+        slopes = rng.integers(-1, 2, size).astype(np.float64)
+    if kind in ("tied scores", "whole"):
+        scores = rng.integers(-2, 3, size).astype(np.float64)
+    if kind == "through a point":
+        scores = rng.normal() - slopes * rng.normal()
+    if kind == "scaled":
+        scores, slopes = scores * 10.0 ** rng.integers(-9, 10), slopes * 10.0 ** rng.integers(-9, 10)
+    if kind == "many scales":
+        scores, slopes = scores * 10.0 ** rng.integers(-9, 10, size), slopes * 10.0 ** rng.integers(-9, 10, size)
+    return scores * (kind != "zeros"), slopes * (kind != "flat")
+
+
+def check_lines(
+    measure: Measure, relevance: Floats, offsets: Ints, scores: Floats, slopes: Floats, weights: Floats
+) -> int:
+    """Compare every interval of these lines, compiled and in NumPy; returns how many values were compared."""
+    kept = np.flatnonzero(measure.defined(relevance, offsets) & (np.diff(offsets) > 0))
+    if not kept.size:
+        return 0
+    rows, offsets = rows_of(offsets, kept), np.concatenate([[0], np.cumsum(np.diff(offsets)[kept])])
+    relevance, scores, slopes, weights = relevance[rows], scores[rows], slopes[rows], weights[kept]
+    crossings, compared = all_crossings(scores, slopes, offsets), 0
+    low, high = (crossings[0], crossings[-1]) if crossings.size else (0.0, 0.0)
+    gaps = np.concatenate([crossings[:-1] + np.diff(crossings) / 2, [low - 1 - abs(low), high + 1 + abs(high)]])
+    for small in (False, True):
+        sweep = Sweep(measure, relevance, offsets, weights, small)
+        (events,) = sweep.events(scores, slopes[None])
+        steps = Steps.of(events)
+        for t in np.concatenate([steps.middles, gaps]):
+            told = float(steps.at(t))
+            if np.isnan(told) or np.any(np.abs(crossings - t) <= 4 * np.finfo(np.float64).eps * abs(t)):
+                continue  # t is a jumping point, to rounding
+            value = value_at(measure, scores, slopes, relevance, weights, offsets, float(t))
+            assert abs(told - value) <= 1e-10 * (1 + abs(value)), f"{measure} is {value} at {t} on a line, not {told}"
+            compared += 1
+        reached = best_interval(events)[2]
+        assert reached == steps.values.max() or np.isclose(reached, steps.values.max()), "no best interval"
+    return compared
 
 
 def check_loss(build: Callable[[Floats, Ints], Loss]) -> None:
@@ -130,6 +201,54 @@ def check_bound(bound: Bound) -> None:
             regret = rankings.best[q] - min(float(discount @ gain[order]) for order in allowed)
             assert values[q] >= regret - 1e-12, "a bound must not be below the regret"
     _train(bound)
+
+
+def check_map(
+    map: Map, measure: str | Measure, bounds: Iterable[str | Bound] = ("convex", "tie-aware", "nonconvex")
+) -> None:
+    """A feature map, for a measure that it takes: under each of the bounds its loss passes `check_loss`, is nowhere
+    below the regret of an order that the scores allow, and `LargeMarginRanker` trains it until its gap closes.
+
+    Of the convex, the tie-aware and the nonconvex bound none is below the next.
+    """
+    asked, decay, rng = parse(measure), parse_decay("power(0.5)"), np.random.default_rng(5)
+    assert map.takes(asked), f"the map must take {asked}"
+
+    def build(bound: str | Bound, relevance: Floats, offsets: Ints) -> MarginLoss:
+        n, m = relevance.size, offsets.size - 1
+        ones, ids = np.full(m, 1.0 / m), tuple(range(m))
+        queries = Arrangement(np.zeros((n, 0)), np.arange(n), offsets, ones, relevance, ids, {})
+        return MarginLoss.build(map.of(queries, asked, decay, named("exact")), bound_named(bound))
+
+    known = [*bounds]
+    for bound in known:
+        check_loss(lambda relevance, offsets, bound=bound: build(bound, relevance, offsets))  # type: ignore[misc]
+    for relevance, offsets in small_queries(seed=5, largest=5):
+        relevance, offsets = _orderable(relevance, offsets)
+        criterion = Criterion.of(asked, relevance, offsets)
+        scores = rng.integers(-1, 2, relevance.size).astype(float)
+        regret = criterion.best - criterion.worst_and_mean(scores)[0]
+        values = [build(bound, relevance, offsets).at(scores).value for bound in known]
+        for bound, value in zip(known, values, strict=True):
+            assert (value >= regret - 1e-12).all(), f"the {bound} bound must not be below the regret"
+        for above, below in pairwise(values if known == ["convex", "tie-aware", "nonconvex"] else []):
+            assert (above >= below - 1e-12).all(), "a tighter bound must not be above a looser one"
+    _train_map(map, asked, known)
+
+
+def _train_map(map: Map, measure: Measure, bounds: list[str | Bound]) -> None:
+    """The gap of a ranker closes under this map."""
+    from rankopt.rankers.large_margin import LargeMarginRanker
+
+    rng = np.random.default_rng(6)
+    features = np.round(rng.normal(size=(48, 3)), 1)
+    grades = np.digitize(features @ [1.0, -1.0, 0.5] + rng.normal(size=48), [0.3, 1.2]).astype(np.float64)
+    queries = Queries.from_arrays(features, grades, qid=np.arange(48) // 8)
+    for bound in bounds:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the optimum is at w0 is no fault of a map
+            ranker = LargeMarginRanker(measure, map=map, bound=bound, lam=0.1).fit(queries)
+        assert ranker.certificate_.relative_gap <= ranker.tol, "the gap must close"
 
 
 def _train(bound: Bound) -> None:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankopt.boosting.rows import Rows
 from rankopt.errors import OptionError
+from rankopt.losses.argmax import Map
 from rankopt.losses.margin import Bound
 from rankopt.losses.score_loss import GradedLoss, ScoreLoss
 from rankopt.rankers.options import number
@@ -38,17 +39,20 @@ def boosting_objective(
     scale: float = 1.0,
     damping: float = 0.3,
     seed: int = 0,
+    map: str | Map = "positional",
 ) -> BoostingObjective:
     """The objective Σ_q loss_q(scale · s) of scores s, loss_q an upper bound of the regret of `measure` on query q.
 
-    measure, bound, decay: as in `rankopt.losses.ScoreLoss`. The rest: see `BoostingObjective`.
+    measure, bound, decay, map: as in `rankopt.losses.ScoreLoss`. The rest: see `BoostingObjective`.
     """
     for name, value, zero in (("noise", noise, True), ("scale", scale, False), ("damping", damping, False)):
         if not (0 < number(value) < np.inf or (zero and value == 0)):
             raise OptionError(f"{name} = {value!r} cannot work; give a positive number, such as 0.3")
     if not (number(seed) >= 0 and number(seed).is_integer()):
         raise OptionError(f"seed = {seed!r} is no seed; give a whole number, 0 or more")
-    return BoostingObjective(ScoreLoss(measure, bound, decay), float(noise), float(scale), float(damping), int(seed))
+    return BoostingObjective(
+        ScoreLoss(measure, bound, decay, map), float(noise), float(scale), float(damping), int(seed)
+    )
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class BoostingObjective:
         kept = graded.kept
         scores = self.scale * rows.scores
         if graded.loss is not None and self.noise > 0:
-            scores[kept] += self.noise * self._drawn(scores[kept], graded.loss.argmax.offsets)
+            scores[kept] += self.noise * self._drawn(scores[kept], graded.kept_offsets)
         slope = graded.at(scores).slope[kept]
         slope[np.abs(slope) < ROUNDING] = 0.0
         weights = np.ones(slope.size) if rows.weights is None else rows.weights[kept]

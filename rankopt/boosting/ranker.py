@@ -16,6 +16,7 @@ from rankopt.boosting.progress import told
 from rankopt.boosting.settings import check_settings, seeds_of
 from rankopt.data.canonical import canonical
 from rankopt.errors import DataError
+from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_positional import told_apart
 from rankopt.losses.margin import Bound
 from rankopt.rankers.base import Ranker
@@ -40,8 +41,7 @@ class BoostedRanker(Ranker):
     so nothing is proved of the result; `LargeMarginRanker` has certificates.
 
     Args:
-        measure: a positional measure of `rankopt.measures`, or its notation.
-        bound, decay: as in `LargeMarginRanker`; the convex bound is of little use here.
+        measure, map, bound, decay: as in `LargeMarginRanker`; the convex bound is of little use here.
         n_estimators: trees, one a round; None is 100, or with eval_set as many as are best for `measure` there, 1,000
             at most.
         learning_rate: what a leaf may move a score by at most, in units of the margin.
@@ -77,6 +77,7 @@ class BoostedRanker(Ranker):
         self,
         measure: Any = "nDCG@10",
         *,
+        map: str | Map = "positional",
         bound: str | Bound = "nonconvex",
         decay: Any = "power(0.5)",
         n_estimators: int | None = None,
@@ -95,6 +96,7 @@ class BoostedRanker(Ranker):
         normalize: str | None = None,
     ) -> None:
         self.measure = measure
+        self.map = map
         self.bound = bound
         self.decay = decay
         self.n_estimators = n_estimators
@@ -117,10 +119,12 @@ class BoostedRanker(Ranker):
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         objectives = [
-            boosting_objective(self.measure, bound=self.bound, decay=self.decay, noise=self.noise, seed=seed)
+            boosting_objective(
+                self.measure, map=self.map, bound=self.bound, decay=self.decay, noise=self.noise, seed=seed
+            )
             for seed in seeds_of(self.random_state, self.n_members)
         ]
-        measure = objectives[0].loss.positional
+        measure = objectives[0].loss.regret.measure
         arranged = told_apart(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:

@@ -63,7 +63,10 @@ def explain(
     try:
         found = ranker.tightness(queries, measure=measure)
     except OptionError as error:
-        raise OptionError(str(error).replace("pass measure='nDCG@10'", "give --measure nDCG@10")) from error
+        told, other = str(error), "give --measure nDCG@10"
+        for cure in ("pass measure='nDCG@10'", "train another measure and evaluate with it"):
+            told = told.replace(cure, other)
+        raise OptionError(told) from error
     weights = _weights(ranker, normalised(ranker, queries))
     pairs = _pairs(ranker, queries, weights, [found.query[row] for row in found.worst(count).tolist()])
     prices = ranker.prices(queries) if limits is not None else None

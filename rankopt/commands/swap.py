@@ -14,7 +14,7 @@ from rankopt.commands.output import as_given, as_json, json_option, report_optio
 from rankopt.commands.reading import queries_at
 from rankopt.commands.swap_table import show, summary
 from rankopt.commands.target import Target
-from rankopt.losses import BOUNDS
+from rankopt.losses import BOUNDS, MAPS
 
 if TYPE_CHECKING:
     from rankopt.experiments.rows import Row
@@ -33,6 +33,10 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @click.option("--master", help="Solvers of the master program; likewise. module:attribute names one of your own.")
 @click.option("--method", help="Ways to minimise; likewise.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
+@click.option(
+    "--map", "map_", type=click.Choice([*MAPS]), default="positional", show_default=True,
+    help="The feature map: what an order makes of the scores.",
+)  # fmt: skip
 @click.option(
     "--bound", type=click.Choice([*BOUNDS]), default="nonconvex", show_default=True,
     help="Which upper bound of the measure's regret.",
@@ -68,6 +72,7 @@ def swap(
     master: str | None,
     method: str | None,
     measure: str,
+    map_: str,
     bound: str,
     lam: float,
     time_limit: float | None,
@@ -86,6 +91,7 @@ def swap(
     hangs and wrong answers are rows of the result. Exit code 1 says that an answer was refuted.
     """
     from formulations.forms.grouped_simplex import GroupedSimplexQP
+    from formulations.forms.pattern_ranking import PatternRanking
     from formulations.forms.rank_two_assignment import RankTwoAssignment
     from formulations.solvers import accepting
     from rankopt.data import load_sample
@@ -93,6 +99,8 @@ def swap(
     from rankopt.experiments.isolation.shipping import method_spec
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
+    from rankopt.measures.notation import parse
+    from rankopt.measures.positional import Positional
     from rankopt.optimize import METHODS as KNOWN
     from rankopt.rankers import LargeMarginRanker
 
@@ -108,12 +116,15 @@ def swap(
     usual = {method_spec(one): one for one in METHODS}
     what: Any = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
     features = None if data is None else what.n_features
+    ranker = LargeMarginRanker(measure, map=map_, bound=bound, lam=lam)
+    inner = map_ == "positional" and isinstance(parse(measure), Positional)
+    form = RankTwoAssignment if inner else PatternRanking
     experiment = SolverSwap(
         what,
-        argmax=_chosen(argmax, ARGMAX, lambda: accepting(RankTwoAssignment)),
+        argmax=_chosen(argmax, ARGMAX, lambda: accepting(form)),
         masters=_chosen(master, MASTERS, lambda: accepting(GroupedSimplexQP)),
         methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
-        ranker=LargeMarginRanker(measure, bound=bound, lam=lam),
+        ranker=ranker,
         held_out=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
         limits=limits,
         **options,

@@ -16,7 +16,7 @@ from rankopt.commands.training_run import MARGIN, Training
 from rankopt.commands.training_trees import train_trees
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
-from rankopt.losses import BOUNDS, LOSSES
+from rankopt.losses import BOUNDS, LOSSES, MAPS
 from rankopt.mcrank.classes import EXPECTED
 from rankopt.optimize import METHODS, PENALTIES
 from rankopt.rankers import STARTS
@@ -26,14 +26,21 @@ from rankopt.rankers import STARTS
 @click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
 @click.option("--model", required=True, type=Target(), help="Where the model is written.")
 @click.option("--validate", type=click.Path(exists=True), help="Data on which λ and decay are chosen.")
-@click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
+@click.option(
+    "--measure", default="nDCG@10", show_default=True,
+    help="The measure that is optimized; several as a sum, 'AP + nDCG@10 + 2 RR'.",
+)  # fmt: skip
+@click.option(
+    "--map", type=click.Choice([*MAPS]), default="positional", show_default=True,
+    help="The feature map: what an order makes of the scores.",
+)  # fmt: skip
 @click.option(
     "--bound", type=click.Choice([*BOUNDS]), default="nonconvex", show_default=True,
     help="Which upper bound of the measure's regret.",
 )  # fmt: skip
 @click.option(
     "--loss", type=click.Choice([*LOSSES]),
-    help="Train this loss instead: validation judges by --measure; --bound, --decay and --argmax are not for it.",
+    help="Train this loss instead: validation judges by --measure; --map, --bound, --decay, --argmax are not for it.",
 )  # fmt: skip
 @click.option(
     "--trees", is_flag=True,

@@ -30,11 +30,12 @@ OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
 """Options that may be others when a training goes on."""
 
 OPTIONS = (
-    "measure", "bound", "loss", "decay", "normalize", "w0", "argmax", "master", "method", "penalty", "tol", *OF_THE_RUN,
+    "measure", "map", "bound", "loss", "decay", "normalize", "w0", "argmax", "master", "method", "penalty", "tol",
+    *OF_THE_RUN,
 )  # fmt: skip
 """Options of a ranker that the command has: what else a file names is not ours."""
 
-MARGIN = ("bound", "decay", "argmax")
+MARGIN = ("map", "bound", "decay", "argmax")
 """Options that are of the bounds of a measure's regret alone."""
 
 LIMIT = 1 << 20

@@ -25,7 +25,7 @@ class Kind(NamedTuple):
 
 
 KINDS = {
-    "trees": Kind("BoostedRanker", ("measure", "bound", "decay", "normalize", "n_jobs")),
+    "trees": Kind("BoostedRanker", ("measure", "map", "bound", "decay", "normalize", "n_jobs")),
     "mcrank": Kind("McRanker", ("measure", "expected", "normalize")),
 }
 """By their flags."""

@@ -51,15 +51,21 @@ class Arrangement:
 
     def learnable(self, useful: NDArray[np.bool_], trait: str) -> Arrangement:
         """The queries that are useful (m,) and have a weight, their weights scaled to sum to 1; DataError where none
-        is, saying that no query has documents that `trait`."""
+        is, saying that no query has documents that `trait`, and what its grades lack."""
         kept = np.flatnonzero(useful & (self.weights > 0))
         if not kept.size:
             raise DataError(
                 f"these queries have no order to learn or to judge because none has documents that {trait}; "
-                "give queries with at least two different grades"
+                f"{self._lacking()}"
             )
         chosen = self if kept.size == len(self) else self.select(kept)
         return replace(chosen, weights=chosen.weights / chosen.weights.sum())
+
+    def _lacking(self) -> str:
+        grades, starts = self.graded, self.offsets[:-1]
+        if not (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))[self.weights > 0].any():
+            return "give queries with at least two different grades"
+        return f"their grades, from {grades.min():g} to {grades.max():g}, differ, but it takes others, or other options"
 
     def query_of(self, document: int) -> int:
         """Which query holds a document."""

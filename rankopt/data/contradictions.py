@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rankopt.data.values import Features, is_sparse, sealed
 from rankopt.errors import OptionError
 
-__all__ = ["WithoutContradictions", "contradicting"]
+__all__ = ["WithoutContradictions", "contradicting", "nothing_left"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -91,6 +91,18 @@ def contradicting(features: Features, offsets: Ints, grades: Floats, cosine: flo
                 against[rows] |= near.any(axis=1)
                 against[other] |= near.any(axis=0)
     return zero, against
+
+
+def nothing_left(zero: Mask, against: Mask, cosine: float) -> str:
+    """Why no document is left, and what helps: the features are nothing, or too near, or both."""
+    apart = "normalise the features so that more tells documents apart."
+    near = f"raise cosine = {cosine:g}, or {apart}" if cosine < 1 else apart
+    if zero.all():
+        return f"the features of all {zero.size} documents are zero; give features that tell documents apart."
+    if not zero.any():
+        return f"all {zero.size} documents contradict another; {near}"
+    told = f"{zero.sum()} of {zero.size} documents are all zero and the other {against.sum()} contradict another"
+    return f"{told}; {near}"
 
 
 def _ordered(queries: Any) -> Mask:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.checks import first_wrong_value
-from rankopt.data.contradictions import WithoutContradictions, contradicting
+from rankopt.data.contradictions import WithoutContradictions, contradicting, nothing_left
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
 from rankopt.data.summary import summary
 from rankopt.data.values import Features, as_features, column, frozen, frozen_features, judged, picked, taken
@@ -200,10 +200,7 @@ class Queries:
         sizes = np.add.reduceat(kept.astype(np.int64), self.offsets[:-1])
         chosen = np.flatnonzero(sizes)
         if not chosen.size:
-            raise DataError(
-                f"nothing would be left because all {kept.size} documents are all zero or contradict another; raise "
-                f"cosine = {cosine:g}, or normalise the features so that more tells documents apart."
-            )
+            raise DataError(f"nothing would be left because {nothing_left(zero, against, cosine)}")
         left = self._of(np.flatnonzero(kept), np.concatenate([[0], np.cumsum(sizes[chosen])]), chosen)
         return WithoutContradictions.told(self, left, zero, against)
 

@@ -13,7 +13,7 @@ the order is wrong, or spreads documents of one grade.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -62,6 +62,8 @@ class Tightness:
     counts; `bounds` by name; `most`, what the worst ranking of all would lose; `looseness`, of the bound named
     `trained` (for rankers that train no bound of the regret the nonconvex one, the tightest). `growth`: how that bound
     would change with the logarithm of the scale of the scores. Regret and bounds are in the units of the measure.
+    `map`, `decay`: the feature map, and the position weights of "positional". `parts`: of a mix of measures a table for
+    each of its parts, by name, not weighted; their queries are those of which the part tells something apart.
     `own`, `lam`, `linear`: whether the ranker trained a bound of the regret, and under a λ, and has weights.
     """
 
@@ -78,6 +80,8 @@ class Tightness:
     most: Floats
     growth: Floats
     linear: bool = True
+    map: str = "positional"
+    parts: Mapping[str, Tightness] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.query)
@@ -99,6 +103,11 @@ class Tightness:
     def worst(self, n: int = SHOWN) -> Ints:
         """The rows of the n largest regrets, of equal ones the largest bound first."""
         return np.lexsort((-self.bound, -self.regret))[:n]
+
+    @property
+    def slopes(self) -> str:
+        """What the bounds make of an order, in words."""
+        return f"decay {self.decay}" if self.map == "positional" else f"map {self.map}"
 
     @property
     def finding(self) -> str:
@@ -164,7 +173,7 @@ class Tightness:
         table = lines_of({name: [*shown[name], means.get(name, "mean of all")] for name in columns})
         left = len(self) - rows.size
         more = [f"{left} others"] if left > 0 else []
-        head = f"regret and bounds, in units of {self.measure}; decay {self.decay}; looseness: {self.trained} - regret"
+        head = f"regret and bounds, in units of {self.measure}; {self.slopes}; looseness: {self.trained} - regret"
         return "\n".join([head, *table[:-1], *more, table[-1]])
 
     def __str__(self) -> str:

@@ -1,8 +1,8 @@
 """Losses: functions of the scores of queries, with values, proven bounds and planes.
 
-Two tables, `name: "module:object"`, loaded on use: the bounds of the regret, each one function of an `Argmax` (see
-`margin.py`), and the losses that a `LossRanker` trains, each a factory `(relevance, offsets) -> Loss`. Who makes the
-scores himself asks `ScoreLoss`.
+Three tables, `name: "module:object"`, loaded on use: the bounds of the regret, each one function of an `Argmax` (see
+`margin.py`); the feature maps under which it is bounded, each a class of such (`Map`); and the losses that a
+`LossRanker` trains, each a factory `(relevance, offsets) -> Loss`. Who makes the scores himself asks `ScoreLoss`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from rankopt.errors import OptionError
 if TYPE_CHECKING:
     from rankopt.losses.argmax import Argmax as Argmax
     from rankopt.losses.argmax import Found as Found
+    from rankopt.losses.argmax import Map as Map
     from rankopt.losses.argmax_positional import PositionalArgmax as PositionalArgmax
     from rankopt.losses.decay import parse_decay as parse_decay
     from rankopt.losses.loss import Loss
@@ -24,11 +25,18 @@ if TYPE_CHECKING:
     from rankopt.losses.margin import MarginLoss as MarginLoss
     from rankopt.losses.rescaled import RescaledSlack as RescaledSlack
     from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
+    from rankopt.measures.measure import Measure
 
 BOUNDS = {
     "convex": "rankopt.losses.bounds.convex:Convex",
     "tie-aware": "rankopt.losses.bounds.tie_aware:TieAware",
     "nonconvex": "rankopt.losses.bounds.nonconvex:Nonconvex",
+}
+
+MAPS = {
+    "positional": "rankopt.losses.argmax_positional:PositionalArgmax",
+    "pairwise": "rankopt.losses.argmax_pairwise:PairwiseArgmax",
+    "first-relevant": "rankopt.losses.argmax_first_relevant:FirstRelevantArgmax",
 }
 
 LOSSES = {
@@ -39,6 +47,7 @@ LOSSES = {
 PARTS = {
     "Argmax": "rankopt.losses.argmax:Argmax",
     "Found": "rankopt.losses.argmax:Found",
+    "Map": "rankopt.losses.argmax:Map",
     "LossAt": "rankopt.losses.loss:LossAt",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
     "RescaledSlack": "rankopt.losses.rescaled:RescaledSlack",
@@ -48,7 +57,7 @@ PARTS = {
 }
 """What a loss or a feature map of one's own is made of; and `ScoreLoss`, any bound at anybody's scores."""
 
-__all__ = ["BOUNDS", "LOSSES", *PARTS, "bound_named", "loss_named"]
+__all__ = ["BOUNDS", "LOSSES", "MAPS", *PARTS, "bound_named", "loss_named", "map_named"]
 
 
 def __getattr__(name: str) -> Any:
@@ -72,6 +81,32 @@ def bound_named(spec: str | Bound, **options: Any) -> Bound:
             "reference that says whether it is `convex`"
         )
     return spec
+
+
+def map_named(spec: str | Map, measure: Measure | None = None) -> Map:
+    """The feature map of this name, or the one that is given; raises `OptionError` naming the maps, and those that
+    would do where this one cannot bound the regret of the measure."""
+    found: Map = spec  # type: ignore[assignment]
+    if isinstance(spec, str):
+        if spec not in MAPS:
+            raise OptionError(f"map {spec!r} is unknown; known are {', '.join(MAPS)}")
+        found = load(MAPS[spec])
+    if not all(callable(getattr(found, name, None)) for name in ("of", "takes")):
+        raise OptionError(
+            f"map = {spec!r} is no feature map; give a name of {', '.join(MAPS)}, or a class with `of` and `takes` as "
+            "rankopt.losses.Map lists them"
+        )
+    if measure is not None and not found.takes(measure):
+        others = [name for name, place in MAPS.items() if load(place).takes(measure)]
+        cure = f"take map {' or '.join(map(repr, others))}" if others else "train another measure and evaluate with it"
+        raise OptionError(
+            f"map {_name_of(spec)} cannot bound the regret of {measure} because it is not of its form; {cure}"
+        )
+    return found
+
+
+def _name_of(spec: Any) -> str:
+    return repr(spec) if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__)
 
 
 def loss_named(spec: str | Callable[..., Loss]) -> Callable[..., Loss]:

@@ -8,12 +8,18 @@ matrix of ones where documents stand (`argmax_slots`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Argmax", "Found"]
+if TYPE_CHECKING:
+    from formulations.solvers.solver import Solver
+    from rankopt.data.arrangement import Arrangement
+    from rankopt.losses.decay import Decay
+    from rankopt.measures.measure import Measure
+
+__all__ = ["Argmax", "Found", "Map"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,8 +67,8 @@ class Argmax(Protocol):
         ...
 
     def best_reference(self, which: str = "average") -> Floats:
-        """r of the mean of the y of greatest gain, which the scores do not change; `which`: "average", or another word
-        that this map knows; OptionError for one that it does not."""
+        """r of a y of greatest gain, or a mean of such, which the scores do not change; `which`: "average", all of
+        them, or another word that this map knows; OptionError for one that it does not. The default is what fits."""
         ...
 
     def best_by_score(self, scores: Floats) -> Floats:
@@ -70,9 +76,33 @@ class Argmax(Protocol):
         ...
 
     def by_score(self, scores: Floats) -> Floats:
-        """r of the y that the scores like most."""
+        """r of the y that the scores like most: a subgradient of max_y r(y)ᵀs.
+
+        Where the order by score is not that y, `raised` is a map that differs from this one by a convex function of the
+        scores alone, whatever y, and of which the order by score is (`argmax_first_relevant`).
+        """
         ...
 
     def only(self, first: int, last: int) -> Argmax:
         """The queries first <= q < last."""
+        ...
+
+
+class Map(Protocol):
+    """A feature map by name, `rankopt.losses.MAPS`: a class of `Argmax`.
+
+    reference: what its `best_reference` is by default; a class that has `references`, all its words, is not asked for
+    others. An argmax whose slopes are of another size than those of other maps has `in_mixes`, itself brought to
+    theirs.
+    """
+
+    reference: str
+
+    def takes(self, measure: Measure) -> bool:
+        """Whether it can bound the regret of this measure."""
+        ...
+
+    def of(self, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver) -> Argmax:
+        """The argmax of these queries, all of which have something to order. decay: position weights, for maps that
+        have such. solver: who finds the loss-augmented y."""
         ...

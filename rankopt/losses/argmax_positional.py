@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numba as nb
 import numpy as np
@@ -17,11 +18,17 @@ from formulations.solvers.exact import Exact
 from formulations.solvers.solver import Solver
 from formulations.threads import share_ranges
 from rankopt.data.arrangement import Arrangement
-from rankopt.errors import OptionError
 from rankopt.losses.argmax import Found
-from rankopt.losses.by_query import QUERY_ROWS, mean_of_runs, query_of_row, sorted_rows
+from rankopt.losses.argmax_orders import settled
+from rankopt.losses.argmax_pattern import PatternArgmax
+from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
+from rankopt.losses.criterion import Criterion
 from rankopt.losses.decay import Decay
+from rankopt.losses.pattern_losses import has_pattern
+from rankopt.losses.positional_references import liked, liked_of_best, mean_of_best
 from rankopt.losses.ties import alike, share_query, shared, table_size
+from rankopt.measures.measure import Measure
+from rankopt.measures.measure_mix import MeasureMix
 from rankopt.measures.positional import Positional
 
 __all__ = ["PositionalArgmax", "orderable", "told_apart"]
@@ -33,13 +40,18 @@ EXACTLY = 1
 """Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
 
 
-def told_apart(queries: Arrangement, measure: Positional) -> Arrangement:
+def told_apart(queries: Arrangement, measure: Measure) -> Arrangement:
     """The queries that have something to order."""
     return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} tells apart")
 
 
-def orderable(relevance: Floats, offsets: Ints, measure: Positional) -> NDArray[np.bool_]:
+def orderable(relevance: Floats, offsets: Ints, measure: Measure) -> NDArray[np.bool_]:
     """(m,) which queries have something to order: their best order is worth more than their worst."""
+    if isinstance(measure, MeasureMix):
+        return np.asarray(np.any([orderable(relevance, offsets, part.measure) for part in measure.parts], axis=0))
+    if not (isinstance(measure, Positional) and measure.inner(relevance, offsets)):
+        criterion = Criterion.of(measure, relevance, offsets)
+        return np.asarray(criterion.best > criterion.worst)
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
     query = query_of_row(offsets)
     best, worst = gain[sorted_rows(query, gain)], gain[sorted_rows(query, -gain)]
@@ -55,9 +67,22 @@ class PositionalArgmax:
     solver: Solver
     known_kind: Shorts | None = None
 
+    reference: ClassVar[str] = "average"
+    references: ClassVar[tuple[str, ...]] = ("average", "first")
+
     @classmethod
-    def of(cls, queries: Arrangement, measure: Positional, decay: Decay, solver: Solver) -> PositionalArgmax:
-        """Of a measure and a decay, for these queries."""
+    def takes(cls, measure: Measure) -> bool:
+        return has_pattern(measure)
+
+    @classmethod
+    def of(
+        cls, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver
+    ) -> PositionalArgmax | PatternArgmax:
+        """Of a measure and a decay, for these queries; of AP, ERR, and RR with several relevant documents a
+        `PatternArgmax`."""
+        if not (isinstance(measure, Positional) and measure.inner(queries.graded, queries.offsets)):
+            criterion = Criterion.of(measure, queries.graded, queries.offsets)
+            return PatternArgmax(criterion, settled(solver, criterion), decay)
         gain = measure.gain(queries.graded, queries.offsets)
         solver = solver.for_batch(queries.offsets) if isinstance(solver, Exact) else solver
         problem = ranking(
@@ -105,36 +130,17 @@ class PositionalArgmax:
     def best_reference(self, which: str = "average") -> Floats:
         """The mean over all orders that are best by gain; "first": equal gains in the order of the input, as in the
         papers, which makes that order a part of the problem."""
-        if which not in ("average", "first"):
-            raise OptionError(f"reference {which!r} is neither 'average' nor 'first'")
-        query = query_of_row(self.offsets)
-        rows = sorted_rows(query, self.problem.gain)
-        weights, decay = np.empty(rows.size), self.problem.decay
-        weights[rows] = decay if which == "first" else mean_of_runs(decay, query, self.problem.gain[rows])
-        return weights
+        return mean_of_best(which, self.problem.gain, self.problem.decay, self.offsets)
 
     def best_by_score(self, scores: Floats) -> Floats:
         """Sorted by gain, inside equal gains by score, then inside each run of positions with one discount (all those
         beyond a cut-off are such a run) by score again; documents alike in both share theirs."""
-        from rankopt.losses.positional_references import best_by_score, best_by_score_in_numpy
-
-        problem, weights = self.problem, np.empty(scores.size)
-        given = (scores, problem.gain, problem.discount, problem.decay, self.offsets)
-        if not best_by_score.pays(200 * scores.size):
-            return best_by_score_in_numpy(*given)
-        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: best_by_score(*given, first, last, weights))
-        return weights
+        problem = self.problem
+        return liked_of_best(scores, problem.gain, problem.discount, problem.decay, self.offsets)
 
     def by_score(self, scores: Floats) -> Floats:
         """The decay by rank of score, documents of equal score share theirs."""
-        from rankopt.losses.positional_references import by_score, by_score_in_numpy
-
-        weights = np.empty(scores.size)
-        given = (scores, self.problem.decay, self.offsets)
-        if not by_score.pays(100 * scores.size):
-            return by_score_in_numpy(*given)
-        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
-        return weights
+        return liked(scores, self.problem.decay, self.offsets)
 
     def only(self, first: int, last: int) -> PositionalArgmax:
         all_, (low, high) = self.problem, self.offsets[[first, last]]

@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -30,12 +30,6 @@ from rankopt.errors import OptionError
 __all__ = ["FAMILIES", "Decay", "parse_decay"]
 
 Floats = NDArray[np.float64]
-
-
-class Discounted(Protocol):
-    """A measure as far as a decay needs it."""
-
-    def discount(self, n: int) -> Floats: ...
 
 
 def _power(i: Floats, exponent: float) -> Floats:
@@ -59,15 +53,17 @@ class Decay:
     cut: int | None = None
     given: tuple[float, ...] = ()
 
-    def weights(self, n: int, measure: Discounted | None = None) -> Floats:
+    def weights(self, n: int, measure: Any = None) -> Floats:
         """(n,) the weights of positions 1 to n, non-increasing, zero beyond a cut-off."""
         reach = n if self.cut is None else min(n, self.cut)
         if self.family == "given":
             weights = np.array(self.given[:n])
         elif self.family == "discount":
-            if measure is None:
-                raise OptionError("decay 'discount' takes its weights from a measure, but none is given")
-            weights = measure.discount(n)[:reach]
+            discount = getattr(measure, "discount", None)
+            if discount is None:
+                told = "none is given" if measure is None else f"{measure} has no discount"
+                raise OptionError(f"decay 'discount' takes its weights from a measure, but {told}; say 'power(0.5)'")
+            weights = discount(n)[:reach]
         elif self.family == "linear":
             k = self._linear_reach(n, measure)
             weights = np.maximum(k + 1.0 - np.arange(1, n + 1), 0.0)
@@ -75,7 +71,7 @@ class Decay:
             weights = FAMILIES[self.family](np.arange(1.0, reach + 1.0), self.exponent)
         return np.pad(weights, (0, n - weights.size))
 
-    def _linear_reach(self, n: int, measure: Discounted | None) -> int:
+    def _linear_reach(self, n: int, measure: Any) -> int:
         if self.cut is not None:
             return self.cut
         cutoff = getattr(measure, "cutoff", None)

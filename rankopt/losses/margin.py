@@ -45,13 +45,19 @@ class MarginLoss:
 
     @classmethod
     def build(cls, argmax: Argmax, bound: Bound) -> MarginLoss:
-        """The loss; the reference of a convex bound is taken once, here."""
-        loss = cls(argmax, bound)
+        """The loss; the reference of a convex bound is taken once, here. Other bounds take the map `raised`, if there
+        is such a one: the same to any bound of the regret, but the margin of the order by score is convex there."""
+        loss = cls(argmax if bound.convex else getattr(argmax, "raised", argmax), bound)
         return loss.majorant(np.zeros(argmax.shape)) if bound.convex else loss
 
     @property
     def convex(self) -> bool:
         return self.fixed is not None
+
+    @property
+    def unit(self) -> Floats:
+        """(m,) the λ that is natural to slopes of this size, in units of that of slopes of 1."""
+        return np.asarray(getattr(self.argmax, "unit", np.ones(self.argmax.offsets.size - 1)))
 
     def at(self, scores: Floats, prove: bool = False) -> LossAt:
         """Values, bounds and planes at `scores`, of the shape of the argmax."""

@@ -1,4 +1,5 @@
-"""The references that follow the scores, compiled: sorts and means inside each query."""
+"""The references of rankings: the mean of the best ones, and those that the scores like most. All are told by gain and
+discount, whose product is greatest for the rankings that are best, and the decay by place."""
 
 import numba as nb
 import numpy as np
@@ -6,12 +7,51 @@ from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
-from rankopt.losses.by_query import mean_of_alike, query_of_row, sorted_rows
+from formulations.threads import share_ranges
+from rankopt.errors import OptionError
+from rankopt.losses.by_query import QUERY_ROWS, mean_of_alike, mean_of_runs, query_of_row, sorted_rows
 
-__all__ = ["best_by_score", "best_by_score_in_numpy", "by_score", "by_score_in_numpy"]
+__all__ = [
+    "best_by_score", "best_by_score_in_numpy", "by_score", "by_score_in_numpy",
+    "liked", "liked_of_best", "mean_of_best",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+def mean_of_best(which: str, gain: Floats, decay: Floats, offsets: Ints) -> Floats:
+    """The mean of c over all orders that are best by gain, "average"; "first": equal gains in the order of the
+    input, as in the papers, which makes that order a part of the problem. OptionError for another word."""
+    if which not in ("average", "first"):
+        raise OptionError(f"reference {which!r} is neither 'average' nor 'first'")
+    query = query_of_row(offsets)
+    rows = sorted_rows(query, gain)
+    weights = np.empty(rows.size)
+    weights[rows] = decay if which == "first" else mean_of_runs(decay, query, gain[rows])
+    return weights
+
+
+def liked_of_best(scores: Floats, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Floats:
+    """c of the best ranking that the scores like most: sorted by gain, inside equal gains by score, then inside each
+    run of positions with one discount (all those beyond a cut-off are such a run) by score again; documents alike in
+    both share theirs."""
+    weights = np.empty(scores.size)
+    given = (scores, gain, discount, decay, offsets)
+    if not best_by_score.pays(200 * scores.size):
+        return best_by_score_in_numpy(*given)
+    share_ranges(offsets, QUERY_ROWS, lambda first, last: best_by_score(*given, first, last, weights))
+    return weights
+
+
+def liked(scores: Floats, decay: Floats, offsets: Ints) -> Floats:
+    """The decay by rank of score, documents of equal score share theirs."""
+    weights = np.empty(scores.size)
+    given = (scores, decay, offsets)
+    if not by_score.pays(100 * scores.size):
+        return by_score_in_numpy(*given)
+    share_ranges(offsets, QUERY_ROWS, lambda first, last: by_score(*given, first, last, weights))
+    return weights
 
 
 @compiled(nb.void(INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, FLOATS))

@@ -22,13 +22,13 @@ from formulations.solvers.exact import Exact
 from rankopt.data.arrangement import Arrangement
 from rankopt.data.grouping import codes_of_ids, grouped
 from rankopt.data.values import column
-from rankopt.errors import DataError, OptionError
-from rankopt.losses import bound_named
-from rankopt.losses.argmax_positional import PositionalArgmax, orderable
-from rankopt.losses.decay import parse_decay
-from rankopt.losses.margin import Bound, MarginLoss
-from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
+from rankopt.errors import DataError
+from rankopt.losses.argmax import Map
+from rankopt.losses.argmax_positional import orderable
+from rankopt.losses.loss import Loss
+from rankopt.losses.margin import Bound
+from rankopt.losses.regret import Regret
+from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
 
 __all__ = ["AtScores", "GradedLoss", "ScoreLoss"]
@@ -39,11 +39,13 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class ScoreLoss:
-    """loss_q(s) = max_π [c[π]ᵀs - a[π]ᵀb] + max_π a[π]ᵀb - c̄ᵀs: what `LargeMarginRanker` minimises, without features
+    """loss_q(s) = max_π [r(π)ᵀs - gain(π)] + max_π gain(π) - r̄ᵀs: what `LargeMarginRanker` minimises, without features
     [ORM, eq. 20 to 22].
 
-    measure: a positional measure of `rankopt.measures` (a, b), or its notation. bound: which reference c̄ is subtracted,
-    "convex", "tie-aware", "nonconvex", or one of your own. decay: the position weights c.
+    measure: a measure of `rankopt.measures`, or its notation. bound: which reference r̄ is subtracted, "convex",
+    "tie-aware", "nonconvex", or one of your own. decay: the position weights c, r(π) = c[π], of the map "positional".
+    map: which slope r(π) an order has, "positional", "pairwise", "first-relevant" (see `rankopt.losses.MAPS`), or a map
+    of your own.
 
     Raises OptionError and MeasureError for what cannot be trained.
     """
@@ -51,20 +53,15 @@ class ScoreLoss:
     measure: Any = "nDCG@10"
     bound: str | Bound = "nonconvex"
     decay: Any = "power(0.5)"
+    map: str | Map = "positional"
 
     def __post_init__(self) -> None:
-        _ = self.positional, bound_named(self.bound), parse_decay(self.decay)  # each refuses what it does not know
+        _ = self.regret  # refuses what it does not know
 
     @property
-    def positional(self) -> Positional:
-        """The measure, parsed."""
-        measure = parse(self.measure)
-        if not isinstance(measure, Positional):
-            raise OptionError(
-                f"measure {measure} has no bound of the scores because it is no inner product of position weights and "
-                "gains; take nDCG@k, P@k or another positional measure and evaluate with it"
-            )
-        return measure
+    def regret(self) -> Regret:
+        """What is said by name, looked up."""
+        return Regret.named(self.measure, self.map, self.bound, self.decay)
 
     def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
         """The loss of documents with the grades `relevance` (N,), finite and >= 0.
@@ -92,21 +89,20 @@ class ScoreLoss:
         return self._graded(grades, np.arange(grades.size), bounds, tuple(range(bounds.size - 1)))
 
     def _graded(self, grades: Floats, rows: Ints, offsets: Ints, ids: tuple[Hashable, ...]) -> GradedLoss:
-        measure = self.positional
+        regret = self.regret
         filled = np.flatnonzero(np.diff(offsets))
         inner = np.append(offsets[:-1][filled], offsets[-1])
         counted = np.zeros(offsets.size - 1, dtype=bool)
         if filled.size:
-            counted[filled] = orderable(grades, inner, measure)
+            counted[filled] = orderable(grades, inner, regret.measure)
         if not counted.any():
-            return GradedLoss(measure, grades, rows, offsets, ids, counted, rows[:0], None)
+            return GradedLoss(regret.measure, grades, rows, offsets, ids, counted, rows[:0], None)
         kept = np.flatnonzero(counted)
         every = Arrangement(
             np.empty((grades.size, 0)), rows, offsets, np.ones(offsets.size - 1), grades, ids, {}
         ).select(kept)
-        argmax = PositionalArgmax.of(every, measure, parse_decay(self.decay), Exact())
-        loss = MarginLoss.build(argmax, bound_named(self.bound))
-        return GradedLoss(measure, grades, rows, offsets, ids, counted, every.rows, loss)
+        _, loss = regret.of(every, Exact())
+        return GradedLoss(regret.measure, grades, rows, offsets, ids, counted, every.rows, loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,17 +114,22 @@ class GradedLoss:
     documents and what is lost there; None where no query counts.
     """
 
-    measure: Positional
+    measure: Measure
     relevance: Floats
     rows: Ints
     offsets: Ints
     query_ids: tuple[Hashable, ...]
     counted: NDArray[np.bool_]
     kept: Ints
-    loss: MarginLoss | None
+    loss: Loss | None
 
     def __len__(self) -> int:
         return self.offsets.size - 1
+
+    @property
+    def kept_offsets(self) -> Ints:
+        """Where the queries that count begin among the rows `kept`."""
+        return np.append(0, np.cumsum(np.diff(self.offsets)[self.counted]))
 
     def at(self, scores: ArrayLike) -> AtScores:
         """Values and slopes at the scores (N,), which are finite and in the caller's order of rows; DataError for

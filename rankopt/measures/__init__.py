@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.measures.convention import Convention as Convention
     from rankopt.measures.convention import conventions as conventions
     from rankopt.measures.measure import Measure as Measure
+    from rankopt.measures.measure_mix import MeasureMix as MeasureMix
     from rankopt.measures.notation import parse as parse
     from rankopt.measures.positional import Positional as Positional
 
@@ -57,6 +58,7 @@ PARTS = {
     "Comparison": "rankopt.evaluation.comparison:Comparison",
     "Evaluation": "rankopt.evaluation.evaluation:Evaluation",
     "Measure": "rankopt.measures.measure:Measure",
+    "MeasureMix": "rankopt.measures.measure_mix:MeasureMix",
     "Positional": "rankopt.measures.positional:Positional",
     "compare": "rankopt.evaluation.comparison:compare",
     "conventions": "rankopt.measures.convention:conventions",

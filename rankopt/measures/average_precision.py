@@ -2,9 +2,10 @@
 
     AP@k = (1/n₊) Σ_j [y_j = 1, π(j) <= k] (number of relevant documents at positions <= π(j)) / π(j)
 
-No inner product, so for evaluation only. In a tie group of t documents, r of them relevant, with s positions and R
-relevant documents before it, place i is relevant with chance r/t, and then (i - 1)(r - 1)/(t - 1) of the places before
-it are on average: the expectation is Σ_i (r/t) (R + 1 + (i - 1)(r - 1)/(t - 1)) / (s + i).
+No inner product, but a function of the pattern of relevance: it is trained by `rankopt.losses.MAPS`. In a tie group of
+t documents, r of them relevant, with s positions and R relevant documents before it, place i is relevant with chance
+r/t, and then (i - 1)(r - 1)/(t - 1) of the places before it are on average: the expectation is
+Σ_i (r/t) (R + 1 + (i - 1)(r - 1)/(t - 1)) / (s + i).
 
 Source of the closed form: McSherry and Najork, Computing information retrieval performance measures efficiently in the
 presence of tied scores, 2008.
@@ -26,9 +27,16 @@ class AveragePrecision(Binary):
     """Mean precision at the relevant documents; not defined where there is none."""
 
     name: ClassVar[str] = "AP"
+    along_line: ClassVar[str] = "precision"
 
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         return self.any_relevant(relevance, offsets)
+
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        """Relevant documents stand first, within the cutoff."""
+        place = position_in_query(offsets)
+        reach = np.minimum(np.diff(offsets), self.cutoff or np.inf)
+        return self.relevant(relevance), np.maximum(np.repeat(reach, np.diff(offsets)) - place, 0.0)
 
     def values(self, ranking: Ranking) -> Floats:
         relevant = self.relevant(ranking.relevance)

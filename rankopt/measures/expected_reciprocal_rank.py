@@ -2,8 +2,8 @@
 
     ERR@k = Σ_{i <= k} (1/i) p_i Π_{l < i} (1 - p_l)          p(y) = (2^y - 1) / 2^max_grade
 
-No inner product, so for evaluation only. Option `max_grade`: the highest grade of the scale (not of the data), 4 as in
-the program of the TREC Web track unless stated.
+No inner product, but a function of the pattern of grades: it is trained by `rankopt.losses.MAPS`. Option
+`max_grade`: the highest grade of the scale (not of the data), 4 as in the program of the TREC Web track unless stated.
 
 In a tie group with factors q = 1 - p the chance to pass its first i places is the mean A_i of Π q over all subsets of i
 documents, so that place i adds (A_{i-1} - A_i) / position. These means grow by one document of factor q at a time:
@@ -19,7 +19,7 @@ import numpy as np
 
 from rankopt.errors import MeasureError
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import Floats, running, totals
+from rankopt.measures.segments import Floats, Ints, position_in_query, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
 
@@ -28,6 +28,7 @@ class ExpectedReciprocalRank(Measure):
     """Reciprocal of the position at which a cascading user stops, in expectation."""
 
     name: ClassVar[str] = "ERR"
+    along_line: ClassVar[str] = "cascade"
     max_grade: float = field(default=4.0, metadata={"option": "max_grade"})
 
     def __post_init__(self) -> None:
@@ -39,15 +40,23 @@ class ExpectedReciprocalRank(Measure):
             raise MeasureError(f"ERR cannot have max_grade={self.max_grade!r}; give the highest grade of the scale.")
         object.__setattr__(self, "max_grade", top)
 
-    def values(self, ranking: Ranking) -> Floats:
-        relevance = ranking.relevance
+    def stopping(self, relevance: Floats) -> Floats:
+        """p(y) (N,), the chance to stop at each document. MeasureError for grades outside the scale."""
         outside = (relevance < 0) | (relevance > self.max_grade)
         if np.any(outside):
             raise MeasureError(
                 f"ERR cannot use the grade {relevance[outside][0]:g} because the scale ends at {self.max_grade:g}; "
                 f"write ERR(max_grade={relevance.max():g})."
             )
-        going_on = 1 - (np.exp2(relevance) - 1) / np.exp2(self.max_grade)
+        return np.asarray((np.exp2(relevance) - 1) / np.exp2(self.max_grade))
+
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        """Sorted by grade up to the cutoff."""
+        position = position_in_query(offsets) + 1
+        return self.stopping(relevance), np.where(position <= (self.cutoff or np.inf), 1 / position, 0.0)
+
+    def values(self, ranking: Ranking) -> Floats:
+        going_on = 1 - self.stopping(ranking.relevance)
         passed = running(np.multiply, going_on, ranking.offsets)
         reached = np.where(ranking.position > 1, np.roll(passed, 1), 1.0)[ranking.groups[:-1]]
         stopped = 1 - going_on

@@ -2,6 +2,7 @@
 
     discount   "log2" 1/log2(i + 1)    "letor" 1, 1, 1/log2(i)    an array (a_1, a_2, ...)    a function n -> (n,)
     gain       "exp2" 2^y - 1          "linear" y                 an array (b(0), b(1), ...)  a function (N,) -> (N,)
+               "binary" 1 where y > 0, else 0
 
 An array of discounts is continued by 0. An array of gains is indexed by whole grades.
 """
@@ -22,7 +23,7 @@ def discount_form(form: Any) -> Any:
 
 def gain_form(form: Any) -> Any:
     """The form as a measure keeps it: None, name, tuple of floats or function."""
-    return _form("gain", form, ("exp2", "linear"), falling=False)
+    return _form("gain", form, ("exp2", "linear", "binary"), falling=False)
 
 
 def _form(what: str, form: Any, names: tuple[str, ...], *, falling: bool) -> Any:
@@ -84,6 +85,8 @@ def gain_of(form: str | tuple[float, ...] | Callable[[Floats], Floats], relevanc
         )
     if form == "linear":
         return relevance
+    if form == "binary":
+        return (relevance > 0).astype(np.float64)
     if form == "exp2":
         with np.errstate(over="ignore"):
             gain = np.exp2(relevance) - 1

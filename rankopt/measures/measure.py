@@ -28,6 +28,10 @@ class Measure:
     trainable: ClassVar[bool] = False
     """Whether it is an inner product of a discount and a gain, the form that training needs."""
     takes_cutoff: ClassVar[bool] = True
+    along_line: ClassVar[str] = "crossings"
+    """What it is as scores move along a line, for `rankopt.line`: "places" a discount and a gain, "precision" that of
+    `AP` by `relevant`, "cascade" that of `ERR` by `stopping`, "first relevant" that of `RR` by `relevant`, "crossings"
+    anything else, which is valued between all crossings."""
     zero_when_short: ClassVar[tuple[str, ...]] = ()
     """The settings of `Convention.short` under which a query with fewer documents than the cutoff has the value 0."""
 
@@ -65,6 +69,20 @@ class Measure:
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         """For which queries (m,) the measure has a value; the convention says what the others count."""
         return np.ones(len(offsets) - 1, dtype=np.bool_)
+
+    def inner(self, relevance: Floats, offsets: Ints) -> bool:
+        """Whether it is an inner product a[π]ᵀb of a discount and a gain on all these queries."""
+        return False
+
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        """b (N,) of the documents and a (N,) of the places, which never increases in a query: the orders that are best
+        for the measure are those that maximise a[π]ᵀb, whether or not this is its value.
+
+        MeasureError for a measure that does not say so: it cannot be trained on.
+        """
+        raise MeasureError(
+            f"{self} cannot be trained on because it does not say which orders are best; evaluate with it."
+        )
 
     def values(self, ranking: Ranking) -> Floats:
         """The value (m,) of each query, the mean over the orders inside tie groups; 0 where it is not defined."""

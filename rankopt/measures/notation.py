@@ -1,70 +1,25 @@
-"""Measures as text: `name`, `name@k`, `name(option=value, ...)@k`.
+"""Measures as text: `name`, `name@k`, `name(option=value, ...)@k`, and sums of such.
 
-    nDCG@10    nDCG(gain='linear')@10    ERU(alpha=5, d=3)    P(rel=2)@5    ndcg@10    MAP
+    nDCG@10    nDCG(gain='linear')@10    ERU(alpha=5, d=3)    P(rel=2)@5    ndcg@10    MAP    2 AP + RR[pairwise]
 
 Names are read in any case, with some names of other programs; values are Python literals.
 """
 
-import ast
-from difflib import get_close_matches
-from importlib import import_module
 from typing import Any
 
 from rankopt.errors import MeasureError
-from rankopt.measures import MEASURES
 from rankopt.measures.measure import Measure
+from rankopt.measures.measure_mix import mix_of
+from rankopt.measures.single import measure_of
 
-ALIASES = {"map": "AP", "mrr": "RR", "prec": "P", "precision": "P", "mean_ndcg": "MeanNDCG"}
-"""Names of other programs, in lower case."""
+__all__ = ["parse"]
 
 
-def parse(text: str | Measure) -> Measure:
+def parse(text: str | Measure | Any) -> Measure:
     """The measure that the text says; a measure is returned as it is. MeasureError for anything else."""
     if isinstance(text, Measure):
         return text
     if not isinstance(text, str):
         raise MeasureError(f"A measure cannot be {text!r}; write it as text ('nDCG@10') or as a value (nDCG @ 10).")
-    try:
-        tree = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise _unreadable(text) from error
-    cutoff = None
-    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.MatMult):
-        cutoff, tree = _literal(tree.right, text), tree.left
-    options = {}
-    if isinstance(tree, ast.Call) and not tree.args:
-        options = {str(keyword.arg): _literal(keyword.value, text) for keyword in tree.keywords}
-        tree = tree.func
-    if not isinstance(tree, ast.Name):
-        raise _unreadable(text)
-    measure = named(tree.id)
-    if options:
-        measure = measure(**options)
-    return measure if cutoff is None else measure @ cutoff
-
-
-def named(name: str) -> Measure:
-    """The measure of that name in the table, with its default options."""
-    written = {known.lower(): known for known in MEASURES} | ALIASES
-    key = name.lower()
-    if key not in written or written[key] not in MEASURES:
-        close = get_close_matches(key, written, n=1, cutoff=0.7)
-        hint = f"did you mean {written[close[0]]}? There" if close else "there"
-        raise MeasureError(f"There is no measure {name!r}; {hint} are {', '.join(MEASURES)}.")
-    module, _, attribute = MEASURES[written[key]].partition(":")
-    measure = getattr(import_module(module), attribute)
-    assert isinstance(measure, Measure)
-    return measure
-
-
-def _literal(node: ast.expr, text: str) -> Any:
-    try:
-        return ast.literal_eval(node)
-    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
-        raise _unreadable(text) from error
-
-
-def _unreadable(text: str) -> MeasureError:
-    return MeasureError(
-        f"The measure {text!r} cannot be read; write name(option=value)@k, as in nDCG(gain='linear')@10."
-    )
+    mix = mix_of(text)
+    return measure_of(text) if mix is None else mix

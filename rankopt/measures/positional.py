@@ -20,6 +20,7 @@ class Positional(Measure):
     """A measure given by `discount` and `gain`, and `constant` where it subtracts one."""
 
     trainable: ClassVar[bool] = True
+    along_line: ClassVar[str] = "places"
 
     def discount(self, n: int) -> Floats:
         """Position weights a (n,): non-increasing, 0 beyond the cutoff."""
@@ -41,6 +42,12 @@ class Positional(Measure):
         table = np.concatenate([self.discount(int(n)) for n in lengths])
         starts = np.cumsum(lengths) - lengths
         return np.asarray(table[starts[which][query_of_row(offsets)] + position_in_query(offsets)])
+
+    def inner(self, relevance: Floats, offsets: Ints) -> bool:
+        return True
+
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        return self.gain(relevance, offsets), self.discounts(offsets)
 
     def best(self, relevance: Floats, offsets: Ints) -> Floats:
         """The value (m,) of the best order of each query."""

@@ -2,8 +2,8 @@
 
     RR@k = 1 / min {π(j) : y_j = 1}, or 0 where that is beyond k
 
-With one relevant document this is Σ_j a[π(j)] y_j with a_i = 1/i, and can be trained on. With several it is no inner
-product: training refuses it, evaluation takes it. In a tie group of t documents, r of them relevant, the chance that
+With one relevant document this is Σ_j a[π(j)] y_j with a_i = 1/i. With several it is no inner product; it is trained by
+the pattern of relevance (`rankopt.losses.MAPS`). In a tie group of t documents, r of them relevant, the chance that
 the first relevant one stands at place i (from 1) is r/(t - i + 1) Π_{l < i} (t - l + 1 - r)/(t - l + 1).
 
 Source: [ORM, section 2.3].
@@ -27,6 +27,7 @@ class ReciprocalRank(Binary, Positional):
     """One over the position of the first relevant document; not defined where there is none."""
 
     name: ClassVar[str] = "RR"
+    along_line: ClassVar[str] = "first relevant"
 
     def discount(self, n: int) -> Floats:
         ranks = np.arange(1, n + 1)
@@ -38,10 +39,17 @@ class ReciprocalRank(Binary, Positional):
         if np.any(counts > 1):
             query = int(np.argmax(counts > 1))
             raise MeasureError(
-                f"{self} cannot be trained on because query {query} (from 0) has {counts[query]:.0f} relevant ones "
-                "and it is an inner product with at most one; train on nDCG@k or P@k, and evaluate with it."
+                f"{self} has no gains because query {query} (from 0) has {counts[query]:.0f} relevant ones "
+                "and it is an inner product with at most one; take nDCG@k or P@k where gains are needed."
             )
         return relevant
+
+    def inner(self, relevance: Floats, offsets: Ints) -> bool:
+        return bool(totals(self.relevant(relevance), offsets).max(initial=0) <= 1)
+
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        """A relevant document comes first."""
+        return self.relevant(relevance), (position_in_query(offsets) == 0).astype(np.float64)
 
     def best(self, relevance: Floats, offsets: Ints) -> Floats:
         return self.any_relevant(relevance, offsets).astype(np.float64)

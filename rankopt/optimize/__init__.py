@@ -1,4 +1,5 @@
-"""One loop; cutting planes and bundle are methods of it. The methods as a table: name → class, loaded on use."""
+"""One loop; cutting planes and bundle are methods of it. The methods as a table: name → class, loaded on use. And the
+exact line search, `LineSearch`, of a measure itself."""
 
 from __future__ import annotations
 
@@ -6,13 +7,14 @@ import numbers
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from formulations.tables import load
+from formulations.tables import load, member
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
+    from rankopt.optimize.line_search import LineSearch as LineSearch
     from rankopt.optimize.method import Method
 
-__all__ = ["METHODS", "PENALTIES", "STATES", "method_named"]
+__all__ = ["METHODS", "PENALTIES", "SEARCHES", "STATES", "LineSearch", "method_named"]
 
 METHODS = {
     "block_frank_wolfe": "rankopt.optimize.frank_wolfe:BlockFrankWolfe",
@@ -28,6 +30,9 @@ PENALTIES = {
 }
 """The penalties by their usual names, λ‖w‖₁ and (λ/2)‖w - w₀‖², and the objective of each."""
 
+SEARCHES = {"LineSearch": "rankopt.optimize.line_search:LineSearch"}
+"""What needs no planes: the measure itself along lines."""
+
 STATES = {
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
     "PlaneSet": "rankopt.optimize.planes:PlaneSet",
@@ -38,6 +43,10 @@ STATES = {
 }
 """Every dataclass that a run is made of between two steps, `name: "module:object"`: what a checkpoint may hold. Their
 fields are arrays, numbers, words, mappings and such dataclasses; a random generator is kept as its `state`."""
+
+
+def __getattr__(name: str) -> Any:
+    return member(__name__, name, SEARCHES)
 
 
 def method_named(spec: str | Method, random_state: Any = None) -> Method:

@@ -39,6 +39,7 @@ _PARTS = {
     "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",
+    "svm": "rankopt.rankers.papers:svm",
 }
 
 __all__ = [*RANKERS, *_PARTS]

@@ -1,17 +1,21 @@
 """What a fit says of how its training ended: a warning where the gap is open, or where nothing beat the start."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.errors import BelowStart, OptimumAtStart
+from rankopt.losses.argmax_positional import PositionalArgmax
+from rankopt.losses.bounds.nonconvex import Nonconvex
+from rankopt.losses.regret import Regret
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
 
-__all__ = ["tell", "tell_below"]
+__all__ = ["cures_at_start", "tell", "tell_below"]
 
 Floats = NDArray[np.float64]
 
@@ -26,6 +30,22 @@ CURES = {
 
 NOTHING = 1e-12
 """A risk, or a gap, of this much or less is nothing but rounding: losses are in units of the measure, about 1."""
+
+
+def cures_at_start(bound: Any, parts: Sequence[Regret]) -> str:
+    """What helps where the optimum is at w₀, of what is not done already. parts: the regrets that are bounded, of which
+    those over positions may have a decay that goes on beyond the measure's k."""
+    cures = ["a smaller lam"]
+    if bound != "nonconvex" and not isinstance(bound, Nonconvex):
+        cures.append("bound='nonconvex'")
+    if any(_goes_on(part) for part in parts):
+        cures.append("a decay cut at the measure's k")
+    return f"try {' or '.join(cures)}"
+
+
+def _goes_on(part: Regret) -> bool:
+    k = part.measure.cutoff
+    return k is not None and part.map is PositionalArgmax and bool(part.decay.weights(k + 1, part.measure)[k] > 0)
 
 
 def tell(outcome: Training, cures_at_start: str, stacklevel: int = 5) -> None:

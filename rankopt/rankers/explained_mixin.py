@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,15 +13,19 @@ from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.explanations.prices import Prices, prices_of
 from rankopt.explanations.tightness import Tightness, bounds_at
+from rankopt.explanations.tightness_of_mixes import of_parts
 from rankopt.losses import BOUNDS, bound_named
 from rankopt.losses.margin import Bound
+from rankopt.losses.regret import Regret
+from rankopt.measures.measure_mix import MeasureMix
+from rankopt.measures.notation import parse
 from rankopt.rankers.inputs import check_queries_named, read_queries
 from rankopt.rankers.rank_mixin import Shown
 from rankopt.rankers.regrets import Judged, as_arranged, judged_in_a_set, judged_rankings
 from rankopt.scorers.linear import linear_scores
 
-DECAY = "power(0.5)"
-"""Of rankers that train no bound: that of `LargeMarginRanker`."""
+DECAY, MAP = "power(0.5)", "positional"
+"""Of rankers that train no bound: those of `LargeMarginRanker`."""
 
 
 class Explained(Shown):
@@ -42,20 +47,31 @@ class Explained(Shown):
         constraints: Admissible | None = None,
         measure: Any = None,
         decay: Any = None,
+        map: Any = None,
     ) -> Tightness:
         """Regret and its bounds query by query, for the queries that have something to order: a table.
 
         The bounds are the convex, the tie-aware and the nonconvex one, and the one that was trained if that is another.
-        measure, decay: those of the ranker by default, and "power(0.5)" for rankers that have no decay. Under
-        constraints (the ranker's own, if none are given) regret is measured from the best admissible ranking.
+        measure, decay, map: those of the ranker by default, and "power(0.5)" and "positional" for rankers that have
+        none. Under constraints (the ranker's own, if none are given) regret is measured from the best admissible
+        ranking. Of a mix of measures `parts` has a table for each part too.
 
-        Raises OptionError for a measure that is no inner product of position weights and gains (AP, ERR): its regret
-        has no such bound. Data are passed as to `score`.
+        Raises OptionError for a measure whose regret the map cannot bound. Data are passed as to `score`.
         """
         check_is_fitted(self)
         check_queries_named(self, X, qid, group)
         queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
-        judged = self._judged(queries, constraints, measure, decay)
+        asked = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
+        if not isinstance(asked, MeasureMix) or self._admissible(constraints) is not None:
+            return self._tight(self._judged(queries, constraints, measure, decay, map))
+        own, parts = self._regret(asked, decay, map), list[tuple[float, str, Tightness]]()
+        for (weight, regret), part in zip(own.parts, asked.parts, strict=True):
+            judged = judged_rankings(as_arranged(queries), self._scores(queries.features), regret)
+            parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
+        return of_parts(str(asked), parts, queries.query_ids, asked.slack == "shared")
+
+    def _tight(self, judged: Judged) -> Tightness:
+        """Regret and bounds of what was judged."""
         trained = self._trained_bound()
         bounds: dict[str, Bound] = {name: bound_named(name) for name in BOUNDS}
         name = "nonconvex"
@@ -68,6 +84,7 @@ class Explained(Shown):
         return Tightness(
             measure=judged.measure,
             decay=judged.decay,
+            map=judged.map,
             trained=name,
             own=trained is not None,
             lam=hasattr(self, "lam"),
@@ -102,19 +119,24 @@ class Explained(Shown):
         scores = self._scores(queries.features)
         return prices_of(queries.query_ids, sets, queries.offsets, scores, deployment.weights, deployment.solver)
 
-    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any) -> Judged:
+    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> Judged:
         """The queries with something to order, their argmax, and the regret of what is shown."""
         admissible = self._admissible(constraints)
-        measure = self.measure if measure is None else measure
-        decay = getattr(self, "decay", DECAY) if decay is None else decay
+        regret = self._regret(measure, decay, map)
         arranged = as_arranged(queries)
         scores = self._scores(queries.features)
         if admissible is None:
-            return judged_rankings(arranged, scores, measure, decay)
+            return judged_rankings(arranged, scores, regret)
         w0 = getattr(self, "w0_", None)
         start = np.zeros(scores.size) if w0 is None else linear_scores(queries.features, w0)
         shown = self._deployment(queries, admissible)
-        return judged_in_a_set(arranged, scores, measure, decay, admissible, shown, start)
+        return judged_in_a_set(arranged, scores, regret.measure, regret.decay, admissible, shown, start)
+
+    def _regret(self, measure: Any, decay: Any, map: Any) -> Regret:
+        """What is asked for, or this ranker's own."""
+        measure = self.measure if measure is None else measure
+        decay = getattr(self, "decay", DECAY) if decay is None else decay
+        return Regret.named(measure, getattr(self, "map", MAP) if map is None else map, "nonconvex", decay)
 
     def _trained_bound(self) -> Bound | None:
         """The bound of the regret that was trained, if one was."""

@@ -4,25 +4,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.solvers import accepting, named
 from formulations.solvers.solver import Solver, suits
 from rankopt.constraints.admissible import Admissible
 from rankopt.errors import OptionError
-from rankopt.losses import bound_named
+from rankopt.losses import bound_named, map_named
+from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_admissible import AdmissibleArgmax
-from rankopt.losses.argmax_positional import PositionalArgmax, told_apart
+from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import Bound, MarginLoss
+from rankopt.losses.regret import Regret
+from rankopt.measures.measure_mix import MeasureMix
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.rankers.deployment import Deployment, log_weights
+from rankopt.rankers.ending import cures_at_start
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.risk.shard import Shard
 from rankopt.risk.sharding import shards
@@ -48,12 +53,16 @@ class LargeMarginRanker(OptimizedRanker):
     where the training queries are ordered worse than by w₀.
 
     Args:
-        measure: a positional measure of `rankopt.measures`, or its notation.
+        measure: a measure of `rankopt.measures`, or its notation: nDCG@k, P@k, AUC, AP, RR, ERR, ...
+        map: the feature map, which says what an order makes of the scores: "positional" (its slope is the decay of the
+            position [ORM]), "pairwise" (pairs in the wrong order [paper 4, φ_po]; it takes every measure too),
+            "first-relevant" (RR alone [φ_mrr]), or a map of your own (see `rankopt.losses`).
         bound: "convex", "tie-aware", "nonconvex", or one of your own (see `rankopt.losses`); those that are not convex
             by the concave-convex procedure.
-        reference: of the convex bound, "average" or "first".
-        decay: position weights of the scores: "linear", "power(0.5)", "log", "loglog", "discount", each with a cut-off
-            such as "power(0.5)@10" if wanted, or an array.
+        reference: of the convex bound, a word that the map knows: "average" or "first" of "positional", "ideal" or
+            "average" of the others; by default the one named first. In a mix it is that of every part.
+        decay: position weights of the scores, of the map "positional": "linear", "power(0.5)", "log", "loglog",
+            "discount", each with a cut-off such as "power(0.5)@10" if wanted, or an array.
         w0: what the regulariser pulls to and training starts from: "ridge" (`RegressionRanker()` times the factor that
             makes margins 1), "ranksvm" (`PairwiseRanker()`), "regression" (bare least squares on the gains [ORM,
             section 6.3]), "zeros", or an array (d,). By default zeros for the convex bound and the ridge for the
@@ -98,14 +107,13 @@ class LargeMarginRanker(OptimizedRanker):
     certificate speaks of that one.
     """
 
-    _cures: ClassVar[str] = "try a smaller lam, bound='nonconvex', or a decay cut at the measure's k"
-
     def __init__(
         self,
         measure: Any = "nDCG@10",
         *,
+        map: str | Map = "positional",
         bound: str | Bound = "nonconvex",
-        reference: str = "average",
+        reference: str | None = None,
         decay: Any = "power(0.5)",
         w0: Any = None,
         method: Any = "bundle",
@@ -128,6 +136,7 @@ class LargeMarginRanker(OptimizedRanker):
         penalty: str = "l2",
     ) -> None:
         self.measure = measure
+        self.map = map
         self.bound = bound
         self.reference = reference
         self.decay = decay
@@ -151,30 +160,38 @@ class LargeMarginRanker(OptimizedRanker):
         self.normalize = normalize
         self.penalty = penalty
 
-    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
-        measure = parse(self.measure)
-        if not isinstance(measure, Positional):
-            raise OptionError(
-                f"measure {measure} cannot be trained because it is no inner product of position weights and gains; "
-                "train on nDCG@k, P@k or another positional measure and evaluate with it"
-            )
-        decay, bound = parse_decay(self.decay), self._bound()
+    def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
+        regret = Regret.named(self.measure, self.map, self._bound(), self.decay)
         admissible = self._admissible()
-        w0 = np.zeros(0) if admissible is None else self._w0(queries)
+        if admissible is None:
+            solver = self._argmax()
+            return shards(queries, lambda some: regret.of(some, solver))
 
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
-            if admissible is None:
-                queries = told_apart(queries, measure)
-                return queries, MarginLoss.build(PositionalArgmax.of(queries, measure, decay, self._argmax()), bound)
             chosen, argmax = AdmissibleArgmax.of(
-                queries, measure, decay, admissible.of_queries, start, self._argmax_under_constraints()
+                queries, self._inner(), regret.decay, admissible.of_queries, start, self._argmax_under_constraints()
             )
-            return chosen, MarginLoss.build(argmax, bound)
+            return chosen, MarginLoss.build(argmax, regret.bound)
 
         def start(queries: Arrangement) -> Floats:
-            return row_scores(queries.features, queries.rows, w0)
+            return row_scores(queries.features, queries.rows, w0())
 
         return shards(queries, build)
+
+    def _inner(self) -> Positional:
+        """The measure where rankings are constrained; OptionError where it is none for that."""
+        measure = parse(self.measure)
+        if isinstance(measure, MeasureMix):
+            raise OptionError(
+                f"measure {measure} cannot be trained under constraints, which take no mixes of measures, no weights "
+                "and no maps in brackets; take one of nDCG@k, P@k, ... alone"
+            )
+        if not isinstance(measure, Positional) or map_named(self.map) is not PositionalArgmax:
+            raise OptionError(
+                f"measure {measure} under the map {self.map!r} cannot be trained under constraints, which take inner "
+                "products of position weights and gains; take nDCG@k, P@k, ... and map='positional'"
+            )
+        return measure
 
     def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
         admissible = self._admissible(constraints)
@@ -183,8 +200,7 @@ class LargeMarginRanker(OptimizedRanker):
 
     def _shown_weights(self, k: int, n: int) -> Floats:
         """The decay of training where it is positive and strictly decreasing over k positions, else 1 / log2(i + 1)."""
-        measure = parse(self.measure)
-        known = parse_decay(self.decay).weights(n, measure if isinstance(measure, Positional) else None)[:k]
+        known = parse_decay(self.decay).weights(n, parse(self.measure))[:k]
         return known if known[-1] > 0 and (np.diff(known) < 0).all() else log_weights(k, n)
 
     def _order_matters(self) -> bool:
@@ -193,14 +209,25 @@ class LargeMarginRanker(OptimizedRanker):
     def _planes_stayed(self) -> bool:
         return self.constraints is None
 
+    @property
+    def _cures(self) -> str:
+        parts = () if self.constraints else Regret.named(self.measure, self.map, self._bound(), self.decay).parts
+        return cures_at_start(self.bound, [part for _, part in parts])
+
     def _bound(self) -> Bound:
+        usual = self.reference is None or {self.reference} == {one.reference for one in self._maps()}
         if self.bound == "convex":
-            return bound_named("convex", reference=self.reference)
-        if self.reference != "average":
+            return bound_named("convex") if usual else bound_named("convex", reference=self.reference)
+        if not usual and self.reference != "average":
             raise OptionError(
                 f"reference = {self.reference!r} is an option of bound='convex', not of {self.bound!r}; leave it out"
             )
         return bound_named(self.bound)
+
+    def _maps(self) -> list[Map]:
+        asked = parse(self.measure)
+        parts = asked.parts if isinstance(asked, MeasureMix) else ()
+        return [map_named(part.map or self.map) for part in parts] or [map_named(self.map)]
 
     def _trained_bound(self) -> Bound:
         return self._bound()
@@ -210,10 +237,11 @@ class LargeMarginRanker(OptimizedRanker):
 
     def _argmax(self) -> Solver:
         solver = named("exact") if self.argmax == "auto" else self._solver()
-        if not suits(solver, RankTwoAssignment):
-            raise OptionError(
-                f"argmax {solver.spec!r} cannot rank; use one of {', '.join(accepting(RankTwoAssignment))}"
-            )
+        for _, part in Regret.named(self.measure, self.map, self._bound(), self.decay).parts:
+            inner = part.map is PositionalArgmax and isinstance(part.measure, Positional)
+            form = RankTwoAssignment if inner else PatternRanking
+            if not suits(solver, form):
+                raise OptionError(f"argmax {solver.spec!r} cannot rank; use one of {', '.join(accepting(form))}")
         return solver
 
     def _argmax_under_constraints(self) -> Solver | str:

@@ -90,7 +90,7 @@ class LossRanker(OptimizedRanker):
         self.normalize = normalize
         self.penalty = penalty
 
-    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
+    def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         measure = parse(self.measure)  # a slip in what it is judged by is an error before training
         factory = loss_named(self.loss)
         factory = factory.of_measure(measure) if hasattr(factory, "of_measure") else factory

@@ -18,6 +18,7 @@ from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
 from rankopt.rankers import SLOT_STARTS
+from rankopt.rankers.ending import cures_at_start
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.regrets import Judged, as_arranged
@@ -65,8 +66,6 @@ class MatchingRanker(OptimizedRanker):
     _saved: ClassVar[tuple[str, ...]] = (*OptimizedRanker._saved, "slot_weight_")
 
     _starts: ClassVar[dict[str, str]] = SLOT_STARTS
-
-    _cures: ClassVar[str] = "try a smaller lam or bound='nonconvex'"
 
     _unlimited: ClassVar[str] = "slots are matched, not ranked, and nothing limits them"
 
@@ -118,7 +117,11 @@ class MatchingRanker(OptimizedRanker):
     def _before(self, queries: Queries) -> None:
         self.slot_weight_ = slot_weights(self.slots, self.slot_weight, queries)
 
-    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
+    @property
+    def _cures(self) -> str:
+        return cures_at_start(self.bound, ())
+
+    def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
         bound, solver = bound_named(self.bound), matching_solver(self.argmax)
         worth = benefit(queries, slot_weights(self.slots, self.slot_weight, queries))
 
@@ -194,11 +197,13 @@ class MatchingRanker(OptimizedRanker):
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
         return self._explained(x, y, self.coef_[slot - 1], among)
 
-    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any) -> Judged:
+    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> Judged:
         """Regret in units of the benefit: what the matching by score earns less than the best one."""
         self._admissible(constraints)
-        if measure is not None or decay is not None:
-            raise OptionError("measure and decay say nothing of slots, whose weights are slot_weight_; leave them out")
+        if not (measure is None and decay is None and map is None):
+            raise OptionError(
+                "measure, decay and map say nothing of slots, whose weights are slot_weight_; leave them out"
+            )
         arranged = as_arranged(queries)
         worth = benefit(queries, self.slot_weight_)
         chosen, argmax = SlotArgmax.of(arranged, worth, matching_solver(self.argmax))

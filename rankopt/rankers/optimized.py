@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -37,7 +38,7 @@ from rankopt.rankers.path_mixin import Pathed
 from rankopt.rankers.penalty import penalised
 from rankopt.rankers.progress import shown
 from rankopt.rankers.resumed import Resumed
-from rankopt.rankers.scale import natural_lam
+from rankopt.rankers.scale import natural_lam, unit_of
 from rankopt.rankers.selection import Selecting
 from rankopt.rankers.starts import start_named
 from rankopt.risk.risk import Risk
@@ -70,9 +71,6 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
     _starts: ClassVar[dict[str, str]] = STARTS
     """What w0 may be by name."""
 
-    _cures: ClassVar[str] = "try a smaller lam"
-    """What helps where the optimum is at w₀."""
-
     certificate_: Certificate
     history_: History
     method: Any
@@ -89,9 +87,14 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
     checkpoint: Any
     verbose: int
 
-    def _shards(self, queries: Arrangement) -> tuple[Shard, ...]:
-        """The queries that have something to order, with the loss, in shards."""
+    def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
+        """The queries that have something to order, with the loss, in shards. w0: tells w₀."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_shards`; write one.")
+
+    @property
+    def _cures(self) -> str:
+        """What helps where the optimum is at w₀."""
+        return "try a smaller lam"
 
     def _order_matters(self) -> bool:
         """Whether the order of the documents in the input is part of the problem."""
@@ -110,9 +113,10 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
         if admissible is not None:
             admissible.check(queries.attributes)
         arranged = canonical(queries, weights, keep_documents=self._order_matters(), attributes=names)
-        risk = Risk(self._shards(arranged), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
-        lam, w0, small = self._lam(arranged, risk.weights.size), self._w0(arranged), is_small(arranged.offsets)
-        objective = self._penalised().begun_at(risk, lam, w0, self._master(), small)
+        w0 = cache(lambda: self._w0(arranged))  # found once, after the options are known to be good
+        risk = Risk(self._shards(arranged, w0), engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs))
+        lam, small = self._lam(arranged, risk), is_small(arranged.offsets)
+        objective = self._penalised().begun_at(risk, lam, w0(), self._master(), small)
         if isinstance(self.lam, str) and getattr(self, "penalty", "l2") == "l1":
             objective = replace(objective, lam=LEFT_IN * largest(objective) or 1.0)
         if self.lam == "auto":
@@ -183,12 +187,13 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
             raise OptionError(f"master {solver.spec!r} cannot solve the master program; use 'auto' or one of {known}")
         return solver
 
-    def _lam(self, queries: Arrangement, count: int) -> float:
-        """λ of so many queries with something to order."""
+    def _lam(self, queries: Arrangement, risk: Risk) -> float:
+        """λ of the queries with something to order."""
+        count = risk.weights.size
         if (self.lam is None) == (self.C is None):
             raise OptionError("exactly one of lam and C says how strong the regulariser is; set the other to None")
         if isinstance(self.lam, str):
-            return natural_lam(queries, count)
+            return natural_lam(queries, count) * unit_of(risk.shards)
         given = self.lam if self.C is None else self.C
         if given is None or not (np.isfinite(given) and given > 0):
             raise OptionError(f"lam = {self.lam}, C = {self.C}: the regulariser needs a positive finite weight")

@@ -19,12 +19,12 @@ from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.losses.argmax import Argmax
 from rankopt.losses.argmax_admissible import AdmissibleArgmax
-from rankopt.losses.argmax_positional import PositionalArgmax, told_apart
+from rankopt.losses.argmax_positional import told_apart
+from rankopt.losses.criterion import Criterion
 from rankopt.losses.decay import Decay, parse_decay
+from rankopt.losses.regret import Regret
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
-from rankopt.measures.segments import totals
-from rankopt.measures.tied_ranking import ranked
 from rankopt.rankers.deployment import Deployment
 
 __all__ = ["Judged", "as_arranged", "judged_in_a_set", "judged_rankings"]
@@ -47,6 +47,7 @@ class Judged:
     expected: Floats
     measure: str
     decay: str
+    map: str = "positional"
 
 
 def as_arranged(queries: Queries) -> Arrangement:
@@ -63,27 +64,23 @@ def as_arranged(queries: Queries) -> Arrangement:
 
 
 def _positional(measure: Any) -> Positional:
-    """The measure, if its regret can be bounded; OptionError with the cure for others."""
+    """The measure, if its regret can be bounded in a set; OptionError with the cure for others."""
     found = parse(measure)
     if not isinstance(found, Positional):
         raise OptionError(
-            f"the regret of {found} has no such bounds because it is no inner product of position weights and gains; "
-            "pass measure='nDCG@10' or another positional measure"
+            f"the regret of {found} has no such bounds under constraints because it is no inner product of position "
+            "weights and gains; pass measure='nDCG@10' or another positional measure"
         )
     return found
 
 
-def judged_rankings(queries: Arrangement, scores: Floats, measure: Any, decay: Any) -> Judged:
-    """Rankings by score, scores (N,) a document of `queries`."""
-    asked, weights = _positional(measure), parse_decay(decay)
-    chosen = told_apart(queries, asked)
-    argmax = PositionalArgmax.of(chosen, asked, weights, named("exact"))
-    own, gain, discount = scores[chosen.rows], argmax.problem.gain, argmax.problem.discount
-    ranking = ranked(gain, own, chosen.offsets)
-    worst = totals(discount * ranking.broken("worst").relevance, chosen.offsets)
-    mean = totals(ranking.averaged(discount) * ranking.relevance, chosen.offsets)
-    lost = [np.maximum(argmax.best - value, 0.0) for value in (worst, mean)]
-    return Judged(chosen, own, argmax, lost[0], lost[1], str(asked), str(weights))
+def judged_rankings(queries: Arrangement, scores: Floats, regret: Regret) -> Judged:
+    """Rankings by score, scores (N,) a document of `queries`; of a measure that is no mix."""
+    chosen = told_apart(queries, regret.measure)
+    argmax, own = regret.argmax(chosen, named("exact")), scores[chosen.rows]
+    criterion = Criterion.of(regret.measure, chosen.graded, chosen.offsets)
+    lost = [np.maximum(argmax.best - value, 0.0) for value in criterion.worst_and_mean(own)]
+    return Judged(chosen, own, argmax, lost[0], lost[1], str(regret.measure), str(regret.decay), regret.map_name)
 
 
 def judged_in_a_set(

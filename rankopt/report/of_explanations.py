@@ -71,7 +71,7 @@ def _bounds(found: Tightness) -> list[object]:
         title = f"{name} bound" + (", trained" if found.own and name == found.trained else "")
         rows.append([title, _three(values.mean()), _three(values.max()), loose])
     head = ["of each query", "mean", "largest", "loose on"]
-    about = f"in units of {found.measure}, decay {found.decay}"
+    about = f"in units of {found.measure}, {found.slopes}"
     return [said, figures(tightness_drawing(found)), table(head, rows, f"Over the queries, {about}")]
 
 

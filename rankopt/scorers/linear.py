@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.threads import share
+from rankopt.errors import DataError
 from rankopt.scorers.widths import check_bounds, check_entries_fit, check_rows, check_slopes, check_weights
 
 __all__ = ["Linear", "linear_scores", "pair_sums", "parts_of", "row_scores", "row_sums"]
@@ -53,6 +54,27 @@ class Linear:
         if len(slopes) == 2:
             return pair_sums(self.features, rows, *slopes, parts)
         return tuple(row_sums(self.features, rows, r, parts) for r in slopes)
+
+    def columns(self, chosen: Ints) -> Floats:
+        """(D, N) the features of these numbers, of every document. Of a CSR table only what is stored is read."""
+        if not (hasattr(self.features, "tocsr") or isinstance(self.features, np.ndarray)):
+            raise DataError("columns cannot be read because there are no features; give the scorer its table")
+        values = np.zeros((chosen.size, self.rows.size))
+        for line, column in zip(values, chosen.tolist(), strict=True):
+            if isinstance(self.features, np.ndarray):
+                line[:] = self.features[self.rows, column]
+            else:
+                table = self._by_column
+                stored = slice(table.indptr[column], table.indptr[column + 1])
+                line[table.indices[stored]] = table.data[stored]
+        return values
+
+    @cached_property
+    def _by_column(self) -> Any:
+        """The rows of a CSR table, entries of one place added up, by columns: they are sorted once."""
+        own = self.features[self.rows]
+        own.sum_duplicates()
+        return own.tocsc()
 
     @cached_property
     def _turns(self) -> Ints:

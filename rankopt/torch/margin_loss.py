@@ -19,11 +19,11 @@ REDUCTIONS = ("mean", "sum", "none")
 
 @dataclass(frozen=True)
 class MarginLoss:
-    """loss_q(s) = max_π [c[π]ᵀs - a[π]ᵀb] + max_π a[π]ᵀb - c̄ᵀs, an upper bound of the regret of query q: what
+    """loss_q(s) = max_π [r(π)ᵀs - gain(π)] + max_π gain(π) - r̄ᵀs, an upper bound of the regret of query q: what
     `LargeMarginRanker` minimises, as a loss of scores that a network makes [ORM, eq. 20 to 22].
 
-    measure, bound, decay: as in `rankopt.losses.ScoreLoss`. reduction: "mean" over the queries that have something to
-    order (0 where none has), "sum" of them, or "none": a value a query, 0 for the others.
+    measure, bound, decay, map: as in `rankopt.losses.ScoreLoss`. reduction: "mean" over the queries that have something
+    to order (0 where none has), "sum" of them, or "none": a value a query, 0 for the others.
 
     Called with scores and relevance of one shape:
 
@@ -44,6 +44,7 @@ class MarginLoss:
     bound: Any = "nonconvex"
     decay: Any = "power(0.5)"
     reduction: str = "mean"
+    map: Any = "positional"
 
     def __post_init__(self) -> None:
         self._loss()
@@ -75,7 +76,7 @@ class MarginLoss:
         return found.sum() / (max(int(graded.counted.sum()), 1) if self.reduction == "mean" else 1)
 
     def _loss(self) -> ScoreLoss:
-        return ScoreLoss(self.measure, self.bound, self.decay)
+        return ScoreLoss(self.measure, self.bound, self.decay, self.map)
 
     def _there(self, mask: Any, grades: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Where documents stand, of the shape of the scores."""

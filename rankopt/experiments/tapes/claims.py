@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.forms.form import Solution
+from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
+from formulations.solvers.batch_solution import BatchSolution
+from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import BatchSolver, Solver
 from rankopt.experiments.tapes.tape import Taped
 
@@ -33,14 +36,21 @@ def refuted_claim(taped: Taped, solution: Solution) -> str | None:
 def batch_claim(taped: Taped, solver: Solver) -> str | None:
     """Which claim is false of a solver that takes whole batches."""
     form = taped.form
-    if not isinstance(form, RankTwoAssignment) or not isinstance(solver, BatchSolver):
+    if not isinstance(solver, BatchSolver) or type(form) not in solver.accepts:
         return None
-    spare = form.documents - form.positions
-    if spare and min(form.discount[-1], form.decay[-1]) < 0:
+    answer: BatchSolution | PatternSolution
+    if isinstance(form, PatternRanking):
+        answer = solver.solve_batch(form.alone())
+    elif isinstance(form, RankTwoAssignment):
+        spare = form.documents - form.positions
+        if spare and min(form.discount[-1], form.decay[-1]) < 0:
+            return None
+        discount, decay = (np.pad(weights, (0, spare)) for weights in (form.discount, form.decay))
+        answer = solver.solve_batch(
+            RankTwoBatch(form.scores, form.gain, discount, decay, np.array([0, form.documents]))
+        )
+    else:
         return None
-    discount, decay = (np.pad(weights, (0, spare)) for weights in (form.discount, form.decay))
-    batch = RankTwoBatch(form.scores, form.gain, discount, decay, np.array([0, form.documents]))
-    answer = solver.solve_batch(batch)
     order = answer.order[: form.positions]
     if not np.isfinite(form.violation(order)):
         return f"asked for a batch, it returns {order}, which is no ranking"

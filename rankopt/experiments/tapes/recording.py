@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
 from formulations.forms.form import Form, Solution
 from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.solvers.batch_solution import BatchSolution
+from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import Answer
 from formulations.solving.batch import solve_batch
 from formulations.solving.solve import solve
@@ -49,7 +51,7 @@ class ArgmaxRecorder:
 
     log: Log
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment, ConstrainedRanking)
+    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment, PatternRanking, ConstrainedRanking)
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "recorder"
 
@@ -61,7 +63,11 @@ class ArgmaxRecorder:
         solution = solve(problem)
         return Answer(solution.x, solution.y, solution.message)
 
-    def solve_batch(self, batch: RankTwoBatch) -> BatchSolution:
+    @overload
+    def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
+    @overload
+    def solve_batch(self, batch: PatternBatch) -> PatternSolution: ...
+    def solve_batch(self, batch: RankTwoBatch | PatternBatch) -> BatchSolution | PatternSolution:
         self.log.keep(batch)
         return solve_batch(batch)
 
@@ -118,12 +124,12 @@ def master_tape(log: Log, count: int, label: str = "master") -> Tape:
 class _Query:
     """A query of a batch, stated as a problem only where it is chosen."""
 
-    batch: RankTwoBatch | Sequence[Form]
+    batch: RankTwoBatch | PatternBatch | Sequence[Form]
     index: int
 
     @property
     def size(self) -> int:
-        if isinstance(self.batch, RankTwoBatch):
+        if isinstance(self.batch, RankTwoBatch | PatternBatch):
             return int(self.batch.offsets[self.index + 1] - self.batch.offsets[self.index])
         return self.batch[self.index].size
 
@@ -132,5 +138,5 @@ class _Query:
         return self.batch[self.index]
 
 
-def _queries(batch: RankTwoBatch | Sequence[Form]) -> list[_Query]:
+def _queries(batch: RankTwoBatch | PatternBatch | Sequence[Form]) -> list[_Query]:
     return [_Query(batch, index) for index in range(len(batch))]

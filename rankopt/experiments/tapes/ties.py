@@ -9,13 +9,15 @@ from numpy.typing import NDArray
 
 from formulations.forms.assignment import Assignment
 from formulations.forms.form import Form
+from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.sets.constrained_ranking import ConstrainedRanking
 
 __all__ = ["tied_pairs"]
 
 CHECKED = 200
-"""Pairs of a ranking under constraints whose exchange is tried against the set; beyond that the count is a sample's."""
+"""Pairs whose exchange is tried, of a ranking under constraints against the set, of a pattern against its value; beyond
+that the count is a sample's."""
 
 
 def tied_pairs(problem: Form, order: NDArray[Any]) -> int | None:
@@ -23,6 +25,8 @@ def tied_pairs(problem: Form, order: NDArray[Any]) -> int | None:
 
     0 says that no single exchange ties; another order far from this one might. None where no documents are placed.
     """
+    if isinstance(problem, PatternRanking):
+        return _tied_in_pattern(problem, np.asarray(order, dtype=np.int64))
     if isinstance(problem, RankTwoAssignment):
         profit = problem.assignment().profit
         allowed = None
@@ -58,3 +62,17 @@ def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArra
     fresh[order == document] = order[position]
     fresh[position] = document
     return fresh
+
+
+def _tied_in_pattern(problem: PatternRanking, order: NDArray[np.int64]) -> int:
+    """What exchanges leave is worked out by the definition."""
+    first, second = np.triu_indices(order.size, 1)
+    if not first.size:
+        return 0
+    sample = np.unique(np.linspace(0, first.size - 1, min(first.size, CHECKED)).astype(int))
+    orders = np.tile(order, (sample.size + 1, 1))
+    at = np.arange(sample.size)
+    orders[at, first[sample]], orders[at, second[sample]] = order[second[sample]], order[first[sample]]
+    values = np.array([problem.value(exchanged) for exchanged in orders])
+    held = int((np.abs(values[:-1] - values[-1]) <= problem.rounding).sum())
+    return round(held * first.size / sample.size)

@@ -19,11 +19,12 @@ class Convex:
 
     reference: which one, a word that the feature map knows: "average", the mean of all that are best, so that the order
         of the input does not matter; for rankings also "first", equal gains in the order of the input, as in the
-        papers.
+        papers; for pairs "ideal", all better documents first. None is what fits the map: "ideal" where it knows
+        that, else "average".
     """
 
-    reference: str = "average"
+    reference: str | None = None
     convex: ClassVar[bool] = True
 
     def __call__(self, argmax: Argmax, scores: NDArray[np.float64]) -> NDArray[np.float64]:
-        return argmax.best_reference(self.reference)
+        return argmax.best_reference() if self.reference is None else argmax.best_reference(self.reference)

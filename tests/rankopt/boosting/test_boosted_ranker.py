@@ -145,7 +145,7 @@ def test_queries_without_anything_to_order_are_refused_only_where_there_are_no_o
         {"min_child_samples": 0}, {"colsample_bytree": 1.1}, {"noise": -1.0}, {"noise": np.nan}, {"n_members": 0},
         {"early_stopping": None}, {"n_jobs": 0}, {"engine": "dask"},
         {"random_state": "seed"}, {"random_state": -1}, {"bound": "convexx"},
-        {"decay": "steep"}, {"measure": "AP"}, {"normalize": "loudly"},
+        {"decay": "steep"}, {"measure": "MeanNDCG"}, {"normalize": "loudly"},
     ],
     ids=str,
 )  # fmt: skip

@@ -94,8 +94,16 @@ def test_both_of_a_pair_go_and_documents_of_one_grade_stay():
 
 def test_what_cannot_be_is_refused():
     queries = Queries.from_arrays([[1, 2], [2, 4]], [1, 0], group=[2])
-    with pytest.raises(DataError, match="nothing would be left because all 2 documents"):
+    with pytest.raises(DataError, match=r"because all 2 documents contradict another; raise cosine = 0\.99"):
         queries.without_contradictions()
+    with pytest.raises(DataError, match="another; normalise"):
+        queries.without_contradictions(1.0)
+    nothing = Queries.from_arrays([[0.0, 0], [0, 0]], [1, 0], group=[2])
+    with pytest.raises(DataError, match="features of all 2 documents are zero; give features that tell"):
+        nothing.without_contradictions()
+    both = Queries.from_arrays([[0.0, 0], [1, 2], [1, 2]], [1, 1, 0], group=[3])
+    with pytest.raises(DataError, match="1 of 3 documents are all zero and the other 2 contradict another; raise"):
+        both.without_contradictions()
     for cosine in (1.1, -2, np.nan, "near", None, True):
         with pytest.raises(OptionError, match="no cosine"):
             queries.without_contradictions(cosine)

@@ -153,7 +153,9 @@ def test_a_loss_is_data():
 @pytest.mark.parametrize(
     ("options", "error", "said"),
     [
-        ({"measure": "AP"}, OptionError, "AP has no bound"),
+        ({"measure": "MeanNDCG"}, OptionError, "cannot bound the regret of MeanNDCG"),
+        ({"measure": "AP", "map": "first-relevant"}, OptionError, "take map 'positional' or 'pairwise'"),
+        ({"map": "pairs"}, OptionError, "known are positional"),
         ({"measure": "nDGC"}, MeasureError, "nDGC"),
         ({"bound": "convexx"}, OptionError, "known are convex"),
         ({"decay": "steep"}, OptionError, "decay 'steep'"),
@@ -186,9 +188,9 @@ def test_grades_and_queries_that_cannot_be_used_are_refused(relevance, given, sa
         ScoreLoss().on(relevance, **given)
 
 
-def test_reciprocal_rank_wants_one_relevant_document():
-    with pytest.raises(MeasureError):
-        ScoreLoss("RR").on([1, 1, 0], offsets=[0, 3])
+def test_reciprocal_rank_takes_any_number_of_relevant_documents():
+    loss = ScoreLoss("RR").on([1, 1, 0], offsets=[0, 3])
+    assert (loss.regret([0.0, 2.0, 1.0]), loss.regret([0.0, 1.0, 2.0])) == ([0.0], [0.5])
 
 
 @pytest.mark.parametrize(

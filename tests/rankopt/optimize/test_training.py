@@ -281,7 +281,7 @@ def test_warm_start_goes_on_from_the_previous_weights():
         ({"engine": None}, "no engine"),
         ({"engine": 42}, "no engine"),
         ({"max_iter": 1.5}, "whole number"),
-        ({"measure": "AP"}, "cannot be trained"),
+        ({"measure": "MeanNDCG"}, "cannot bound the regret of MeanNDCG"),
         ({"tol": -1}, "tol"),
         ({"max_iter": 0}, "max_iter"),
         ({"time_limit": 0}, "time_limit"),

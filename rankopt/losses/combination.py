@@ -1,0 +1,151 @@
+"""Several losses of the same scores in one: their weighted sum, or the largest of them, query by query.
+
+    separate    loss_q = Σ_l C_l loss_lq
+    shared      loss_q = max_l C_l loss_lq                       one slack for all [paper 4, SVMcombo]
+
+Each part is C_l (H_l - R_l), H_l and R_l convex, R_l what the reference is subtracted of. Their largest is
+
+    max_l [C_l H_l + Σ_{k ≠ l} C_k R_k] - Σ_l C_l R_l
+
+convex less convex again: a plane of the first holds whatever the reference, that of the part that is the largest being
+its slope and the references of the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.losses.loss import Loss, LossAt
+
+__all__ = ["Combination", "PartOf"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PartOf:
+    """C_l loss_l. queries: which of the combination's queries it is of, rising; in the others it is 0. rows: which of
+    the combination's documents these queries have."""
+
+    weight: float
+    loss: Loss
+    queries: Ints
+    rows: Ints
+
+    def only(self, first: int, last: int, offsets: Ints) -> PartOf | None:
+        """Of the combination's queries first <= q < last; None where it is of none of them."""
+        begin, end = np.searchsorted(self.queries, [first, last]).tolist()
+        if begin == end:
+            return None
+        low, high = np.searchsorted(self.rows, offsets[[first, last]]).tolist()
+        loss = self.loss if end - begin == self.queries.size else self.loss.only(begin, end)
+        return PartOf(self.weight, loss, self.queries[begin:end] - first, self.rows[low:high] - offsets[first])
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """parts: the losses. offsets: (m + 1,) of the queries that one of them is of. shared: whether the largest of the
+    parts is taken, not their sum. fixed: the reference of a majorant of the largest."""
+
+    parts: tuple[PartOf, ...]
+    offsets: Ints
+    shared: bool = False
+    fixed: Floats | None = None
+
+    @property
+    def convex(self) -> bool:
+        return self.fixed is not None or all(part.loss.convex for part in self.parts)
+
+    @property
+    def unit(self) -> Floats:
+        """(m,) the λ that is natural to slopes of this size, in units of that of slopes of 1: C λ of C times a loss."""
+        units = np.zeros((len(self.parts), self.offsets.size - 1))
+        for own, part in zip(units, self.parts, strict=True):
+            own[part.queries] = part.weight * getattr(part.loss, "unit", 1.0)
+        return np.asarray(units.max(axis=0) if self.shared else units.sum(axis=0))
+
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+        """Values, bounds and planes at `scores`, (N,)."""
+        found = [self._part_at(part, scores, prove) for part in self.parts]
+        seconds = sum(one.seconds for one in found)
+        reference = _sum([one.reference for one in found])
+        if not self.shared:
+            value, bound, height, placed = (
+                _sum([getattr(one, name) for one in found]) for name in ("value", "bound", "height", "placed")
+            )
+            return LossAt(value, bound, height, placed, reference, seconds)
+        values = np.array([one.value for one in found])
+        largest, query = values.argmax(axis=0), np.repeat(np.arange(len(values[0])), np.diff(self.offsets))
+        chosen, which = np.arange(values.shape[1]), largest[query]
+        every = np.arange(query.size)
+        own = np.array([one.placed - one.reference for one in found])[which, every]
+        height = np.array([one.height for one in found])[largest, chosen]
+        value, bound = values.max(axis=0), np.array([one.bound for one in found]).max(axis=0)
+        fixed = reference if self.fixed is None else self.fixed
+        if self.fixed is not None:
+            more = np.add.reduceat((reference - fixed) * scores, self.offsets[:-1])
+            value, bound = value + more, bound + more
+        return LossAt(value, bound, height, own + reference, fixed, seconds)
+
+    def majorant(self, scores: Floats) -> Combination:
+        """The convex loss that is nowhere below this one and touches it at `scores`; itself if convex."""
+        if self.convex:
+            return self
+        if self.shared:
+            return replace(self, fixed=self.reference_weights(scores))
+        parts = [replace(part, loss=part.loss.majorant(scores[part.rows])) for part in self.parts]
+        return replace(self, parts=tuple(parts))
+
+    def only(self, first: int, last: int) -> Combination:
+        """The loss of the queries first <= q < last."""
+        low, high = self.offsets[[first, last]].tolist()
+        parts = [part.only(first, last, self.offsets) for part in self.parts]
+        return Combination(
+            tuple(part for part in parts if part is not None),
+            self.offsets[first : last + 1] - low,
+            self.shared,
+            None if self.fixed is None else self.fixed[low:high],
+        )
+
+    def reference_weights(self, scores: Floats) -> Floats:
+        """Σ_l C_l r̄_l at these scores."""
+        if self.fixed is not None:
+            return self.fixed
+        given = [part.weight * part.loss.reference_weights(scores[part.rows]) for part in self.parts]
+        return _sum([self._spread(part.rows, own) for part, own in zip(self.parts, given, strict=True)])
+
+    def _part_at(self, part: PartOf, scores: Floats, prove: bool) -> LossAt:
+        """A part's loss in the combination's queries, times its weight."""
+        found = part.loss.at(scores[part.rows], prove)
+        m = self.offsets.size - 1
+
+        def queries(values: Floats) -> Floats:
+            whole = np.zeros(m)
+            whole[part.queries] = part.weight * values
+            return whole
+
+        return LossAt(
+            queries(found.value),
+            queries(found.bound),
+            queries(found.height),
+            self._spread(part.rows, part.weight * found.placed),
+            self._spread(part.rows, part.weight * found.reference),
+            found.seconds,
+        )
+
+    def _spread(self, rows: Ints, values: Floats) -> Floats:
+        whole = np.zeros(int(self.offsets[-1]))
+        whole[rows] = values
+        return whole
+
+
+def _sum(arrays: list[Floats]) -> Floats:
+    """Added up from the first to the last."""
+    total = np.zeros_like(arrays[0])
+    for array in arrays:
+        total += array
+    return total

@@ -1,0 +1,98 @@
+"""A measure on the queries of a batch: what orders earn by it, and which are best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Shorts
+from rankopt.losses.by_query import query_of_row, sorted_rows
+from rankopt.losses.ties import alike
+from rankopt.measures.measure import Measure
+from rankopt.measures.positional import Positional
+from rankopt.measures.segments import totals
+from rankopt.measures.tied_ranking import Ranking, ranked
+
+__all__ = ["Criterion"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Criterion:
+    """A measure of rankings of graded documents, relevance (N,), query q in rows offsets[q] : offsets[q + 1].
+
+    inner: whether it is an inner product a[π]ᵀb on these queries and all that they were cut from; it is then counted
+    without its constant.
+    """
+
+    measure: Measure
+    relevance: Floats
+    offsets: Ints
+    inner: bool
+
+    @classmethod
+    def of(cls, measure: Measure, relevance: Floats, offsets: Ints) -> Criterion:
+        return cls(measure, relevance, offsets, measure.inner(relevance, offsets))
+
+    @cached_property
+    def best_orders(self) -> tuple[Floats, Floats]:
+        """b (N,) of the documents and a (N,) of the places: the best orders are those that maximise a[π]ᵀb."""
+        return self.measure.best_orders(self.relevance, self.offsets)
+
+    @cached_property
+    def kind(self) -> Shorts:
+        """(N,) which documents the measure tells apart: kinds count from 0 in each query, the least worth first."""
+        return alike(self.offsets, self.best_orders[0])
+
+    @cached_property
+    def query(self) -> Ints:
+        return query_of_row(self.offsets)
+
+    @cached_property
+    def levels(self) -> Ints:
+        """(m,) how many kinds each query has."""
+        return np.asarray(np.maximum.reduceat(self.kind, self.offsets[:-1]) + 1, dtype=np.int64)
+
+    @cached_property
+    def best(self) -> Floats:
+        """(m,) what the best orders earn."""
+        return self.earned(sorted_rows(self.query, self.best_orders[0]))
+
+    @cached_property
+    def worst(self) -> Floats:
+        """(m,) what the order by rising worth earns; no order earns less."""
+        return self.earned(sorted_rows(self.query, -self.best_orders[0]))
+
+    @cached_property
+    def constant(self) -> Floats:
+        """(m,) what the measure subtracts, and is not counted here."""
+        if self.inner and isinstance(self.measure, Positional):
+            return self.measure.constant(self.relevance, self.offsets)
+        return np.zeros(self.offsets.size - 1)
+
+    def earned(self, rows: Ints) -> Floats:
+        """(m,) what the orders earn that have document rows[i] at the place of row i."""
+        if self.inner:
+            gain, discount = self.best_orders
+            return totals(discount * gain[rows], self.offsets)
+        return self.measure.values(Ranking(self.relevance[rows], self.offsets, np.arange(rows.size + 1)))
+
+    def worst_and_mean(self, scores: Floats) -> tuple[Floats, Floats]:
+        """(m,) each, what the worst order earns that the scores allow, and the mean over all these orders."""
+        if self.inner:
+            gain, discount = self.best_orders
+            ranking = ranked(gain, scores, self.offsets)
+            worst = totals(discount * ranking.broken("worst").relevance, self.offsets)
+            return worst, totals(ranking.averaged(discount) * ranking.relevance, self.offsets)
+        ranking = ranked(self.relevance, scores, self.offsets)
+        return self.measure.values(ranking.broken("worst")), self.measure.values(ranking)
+
+    def only(self, first: int, last: int) -> Criterion:
+        """The queries first <= q < last."""
+        low, high = self.offsets[[first, last]].tolist()
+        return Criterion(self.measure, self.relevance[low:high], self.offsets[first : last + 1] - low, self.inner)

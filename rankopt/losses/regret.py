@@ -1,0 +1,100 @@
+"""The bound of a measure's regret, by name: which queries have something to order, and the loss of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from formulations.solvers.solver import Solver
+from rankopt.data.arrangement import Arrangement, rows_of
+from rankopt.errors import OptionError
+from rankopt.losses import MAPS, bound_named, map_named
+from rankopt.losses.argmax import Argmax, Map
+from rankopt.losses.argmax_positional import orderable, told_apart
+from rankopt.losses.combination import Combination, PartOf
+from rankopt.losses.decay import Decay, parse_decay
+from rankopt.losses.loss import Loss
+from rankopt.losses.margin import Bound, MarginLoss
+from rankopt.measures.measure import Measure
+from rankopt.measures.measure_mix import MeasureMix
+from rankopt.measures.notation import parse
+
+__all__ = ["Regret"]
+
+
+@dataclass(frozen=True)
+class Regret:
+    """An upper bound of the regret of `measure` under a feature map, as `bound` has it. decay: position weights, of
+    maps that have such. mixed: whether it is a part of a mix.
+
+    The loss of a `MeasureMix` is made of those of its parts, each under the map that it names, or this one.
+    """
+
+    measure: Measure
+    map: Map
+    bound: Bound
+    decay: Decay
+    mixed: bool = False
+
+    @classmethod
+    def named(cls, measure: Any, map: Any, bound: Any, decay: Any) -> Regret:
+        """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
+        asked, whole = parse(measure), map_named(map)
+        regret = cls(asked, whole, bound_named(bound), parse_decay(decay))
+        if isinstance(asked, MeasureMix):
+            _ = [map_named(part.map or map, part.measure) for part in asked.parts]
+        else:
+            map_named(map, asked)
+        regret._check_reference()
+        return regret
+
+    @property
+    def map_name(self) -> str:
+        """The map's name, or that of its class."""
+        known = [name for name in MAPS if map_named(name) is self.map]
+        return known[0] if known else getattr(self.map, "__name__", type(self.map).__name__)
+
+    @property
+    def parts(self) -> tuple[tuple[float, Regret], ...]:
+        """What a mix is made of, with weights; itself where it is none."""
+        if not isinstance(self.measure, MeasureMix):
+            return ((1.0, self),)
+        return tuple(
+            (part.weight, replace(self, measure=part.measure, map=map_named(part.map or self.map), mixed=True))
+            for part in self.measure.parts
+        )
+
+    def _check_reference(self) -> None:
+        """OptionError naming the part whose map does not know the reference of the bound."""
+        word, mixed = getattr(self.bound, "reference", None), isinstance(self.measure, MeasureMix)
+        known = [(part, getattr(part.map, "references", (word,))) for _, part in self.parts]
+        for part, words in known:
+            if word is None or word in words:
+                continue
+            told = f"reference {word!r} is neither {' nor '.join(map(repr, words))}, the words of map {part.map_name!r}"
+            if not mixed:
+                raise OptionError(f"{told}; take one of these")
+            of_all = [repr(one) for one in words if all(one in others for _, others in known)]
+            cure = f"take {' or '.join(of_all)}, which all parts have" if of_all else "leave it out"
+            raise OptionError(f"{told}, under which part {part.measure} of {self.measure} is trained; {cure}")
+
+    def of(self, queries: Arrangement, solver: Solver) -> tuple[Arrangement, Loss]:
+        """Those of the queries that have something to order, and their loss; DataError where there are none."""
+        chosen = told_apart(queries, self.measure)
+        if not isinstance(self.measure, MeasureMix):
+            return chosen, MarginLoss.build(self.argmax(chosen, solver), self.bound)
+        parts = []
+        for weight, regret in self.parts:
+            own = np.flatnonzero(orderable(chosen.graded, chosen.offsets, regret.measure))
+            if own.size:
+                loss = MarginLoss.build(regret.argmax(chosen.select(own), solver), self.bound)
+                parts.append(PartOf(weight, loss, own, rows_of(chosen.offsets, own)))
+        return chosen, Combination(tuple(parts), chosen.offsets, self.measure.slack == "shared")
+
+    def argmax(self, queries: Arrangement, solver: Solver) -> Argmax:
+        """The argmax of these queries, all of which have something to order, of a measure that is no mix."""
+        found = self.map.of(queries, self.measure, self.decay, solver)
+        mixed: Argmax = getattr(found, "in_mixes", found)
+        return mixed if self.mixed else found

@@ -1,0 +1,239 @@
+"""A sum of measures: several criteria in one model [paper 4, SVMcombo].
+
+    mix = Σ_l C_l measure_l                "AP + nDCG@10 + 2 RR"
+
+Trained with a slack for each part, the loss of a query is Σ_l C_l loss_l; with one shared slack it is the largest,
+max_l C_l loss_l. Parts may have feature maps of their own, "AP[pairwise] + RR[first-relevant]". Brackets share
+a weight or a map out, "2 (AP + RR)"; "1 AP" is the mix of one part, "AP" the measure.
+
+>>> MeasureMix({"AP": 1, "nDCG@10": 2}, slack="shared")
+(AP + 2 nDCG@10)(slack='shared')
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import MeasureError
+from rankopt.measures.convention import Convention
+from rankopt.measures.measure import Measure
+from rankopt.measures.segments import Floats, Ints
+from rankopt.measures.single import measure_of
+from rankopt.measures.tied_ranking import Ranking
+
+__all__ = ["MeasureMix", "Part", "mix_of"]
+
+SLACKS = ("separate", "shared")
+
+PARTS = 100
+"""Parts that a mix may have."""
+
+LEAST, MOST = 1e-100, 1e100
+"""Weights beyond these leave double precision in training, where squares of them count."""
+
+_TERM = re.compile(
+    r"((?P<weight>(\d[\d.]*|\.\d+)([eE][+-]?\d+)?)\s*\*?\s*)?(?P<measure>.*?)(\[(?P<map>[A-Za-z][^\[\]'\"]*)\])?",
+    re.DOTALL,
+)
+_SLACK = re.compile(
+    r"\((?P<sum>.*)\)\s*\(\s*slack\s*=\s*(?P<quote>['\"]?)(?P<slack>[^'\"()]*)(?P=quote)\s*\)", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """weight: C_l > 0. map: the feature map that this part is trained with, None for the ranker's."""
+
+    weight: float
+    measure: Measure
+    map: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.weight, bool) or not isinstance(self.weight, int | float | np.number):
+            raise MeasureError(f"A part of a mix cannot weigh {self.weight!r}; give a number above 0.")
+        if not 0 < self.weight < math.inf:
+            raise MeasureError(f"A part of a mix cannot weigh {self.weight:g}; give a finite number above 0.")
+        if not LEAST <= self.weight <= MOST:
+            raise MeasureError(
+                f"{self.measure} cannot weigh {self.weight:g} in a mix because its square leaves double precision; "
+                f"give a number from {LEAST:g} to {MOST:g}."
+            )
+        object.__setattr__(self, "weight", float(self.weight))
+
+    def __str__(self) -> str:
+        number = int(self.weight) if self.weight.is_integer() and self.weight < 1e15 else self.weight
+        return ("" if self.weight == 1 else f"{number!r} ") + f"{self.measure}" + (f"[{self.map}]" if self.map else "")
+
+
+@dataclass(frozen=True, repr=False)
+class MeasureMix(Measure):
+    """A weighted sum of measures, not defined where one of them is not.
+
+    parts: a mapping from measures, or their notation with or without a map in brackets, to weights; or such measures,
+    each of weight 1. slack: "separate" or "shared", which concerns training alone.
+    """
+
+    parts: Any = ()
+    slack: str = "separate"
+    short: str = "own"
+
+    def __post_init__(self) -> None:
+        given = self.parts
+        if isinstance(given, str | Measure) or not isinstance(given, Iterable):
+            raise MeasureError(f"A mix cannot have the parts {given!r}; write a mapping, as in {{'AP': 1, 'RR': 2}}.")
+        terms = given.items() if isinstance(given, Mapping) else [(part, 1.0) for part in given]
+        parts = tuple(part for term, weight in terms for part in _parts_of(term, weight, self.slack))
+        if not 0 < len(parts) <= PARTS:
+            raise MeasureError(f"A mix cannot have {len(parts)} parts; give 1 to {PARTS}.")
+        if self.slack not in SLACKS:
+            raise MeasureError(f"A mix cannot have slack={self.slack!r}; write 'separate' or 'shared'.")
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return " + ".join(map(str, self.parts))
+
+    def __call__(self, **options: Any) -> Self:
+        if set(options) != {"slack"}:
+            raise MeasureError(f"{self.name} has the option slack alone; set those of a part in its notation.")
+        return replace(self, slack=options["slack"])
+
+    def __matmul__(self, cutoff: int) -> Self:
+        raise MeasureError(f"({self.name}) takes no cutoff as a whole; write one behind each part.")
+
+    def __repr__(self) -> str:
+        if self.slack != "separate":
+            return f"({self.name})(slack={self.slack!r})"
+        alone = len(self.parts) == 1 and self.name == str(self.parts[0].measure)
+        return f"1 {self.name}" if alone else self.name  # the name alone is the measure, which is no mix
+
+    def under(self, convention: Convention) -> Self:
+        parts = tuple(replace(part, measure=part.measure.under(convention)) for part in self.parts)
+        return replace(self, parts=parts, short=convention.short)
+
+    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+        known = [part.measure.defined(relevance, offsets) for part in self.parts]
+        return np.asarray(np.logical_and.reduce(known))
+
+    def values(self, ranking: Ranking) -> Floats:
+        total = np.zeros(len(ranking.offsets) - 1)
+        for part in self.parts:
+            found = part.measure.values(ranking)
+            if part.measure.cutoff is not None and self.short in part.measure.zero_when_short:
+                found = np.where(np.diff(ranking.offsets) < part.measure.cutoff, 0.0, found)
+            total += part.weight * found
+        return total
+
+
+def mix_of(text: str) -> MeasureMix | None:
+    """The mix that a text says; None where it says one measure without weight and map. MeasureError for what says
+    nothing."""
+    shared = _SLACK.fullmatch(text.strip())
+    try:
+        parts = _parts_in(shared["sum"] if shared else text)
+    except RecursionError:
+        raise MeasureError(f"The measure {text!r:.80} cannot be read because its brackets are too deep.") from None
+    if parts is None:
+        if shared is None:
+            return None
+        parts = (Part(1.0, measure_of(shared["sum"])),)
+    return MeasureMix(parts, shared["slack"].strip() if shared else "separate")
+
+
+def _parts_in(text: str) -> tuple[Part, ...] | None:
+    """The parts of a sum; None where it is one measure without weight and map."""
+    terms = _terms(text)
+    if len(terms) == 1:
+        return _parts_in_term(text, text)
+    for place, term in enumerate(terms, 1):
+        if not term.strip():
+            raise MeasureError(
+                f"The sum {text.strip()!r} cannot be read because its summand {place} is empty; write a measure there."
+            )
+        if _SLACK.fullmatch(term.strip()):
+            raise MeasureError(
+                f"{term.strip()} cannot be a summand because its slack is that of the whole; write (...)"
+                "(slack='shared') around all summands."
+            )
+    found = [(term, _parts_in_term(term, text)) for term in terms]
+    return tuple(part for term, some in found for part in some or (Part(1.0, measure_of(term)),))
+
+
+def _parts_in_term(term: str, whole: str) -> tuple[Part, ...] | None:
+    """Of a weight, a measure or a sum in brackets, and a map; None where it is a measure alone."""
+    found = _TERM.fullmatch(term.strip())
+    assert found is not None  # every text is a term, if of nothing
+    written, measure = found["weight"], found["measure"].strip()
+    inner = measure[1:-1] if _bracketed(measure) else ""
+    if len(_terms(inner)) < 2 and written is None and found["map"] is None:
+        return None
+    try:
+        weight = float(written or 1.0)
+    except ValueError:
+        raise MeasureError(f"{written!r} is no weight of {measure}; write a number.") from None
+    if not measure:
+        raise MeasureError(
+            f"The sum {whole.strip()!r} cannot be read because {term.strip()!r} names no measure; write weight measure."
+        )
+    parts = _parts_in(inner) if len(_terms(inner)) > 1 else None
+    parts = (Part(1.0, measure_of(measure)),) if parts is None else parts
+    return tuple(_times(replace(part, map=part.map or found["map"]), weight) for part in parts)
+
+
+def _bracketed(text: str) -> bool:
+    """Whether the first bracket is closed by the last character."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return False
+    depth = 0
+    for place, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0:
+            return place == len(text) - 1
+    return False
+
+
+def _terms(text: str) -> list[str]:
+    """The summands of a sum; what stands in brackets or quotes is not looked into."""
+    terms, depth, quote, begin = [], 0, "", 0
+    for place, sign in enumerate(text):
+        if quote or sign in "'\"":
+            quote = "" if sign == quote else (quote or sign)
+        elif sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+        elif sign == "+" and depth == 0 and not re.fullmatch(r"\s*\d[\d.]*[eE]", text[begin:place]):
+            terms.append(text[begin:place])
+            begin = place + 1
+    return [*terms, text[begin:]]
+
+
+def _parts_of(term: Any, weight: Any, slack: str) -> tuple[Part, ...]:
+    """The part that a measure or its notation says; those of another mix, each weighing so much more."""
+    if isinstance(term, str):
+        mix = mix_of(term)
+        term = measure_of(term) if mix is None else mix
+    if isinstance(term, MeasureMix):
+        if term.slack == "shared" and slack != "shared":
+            raise MeasureError(
+                f"{term} cannot be a part of a mix because a shared slack is that of the whole; give its parts, and "
+                "slack='shared' to the mix of all."
+            )
+        return tuple(_times(part, weight) for part in term.parts)
+    if isinstance(term, Part):
+        return (_times(term, weight),)
+    if isinstance(term, Measure):
+        return (Part(weight, term),)
+    raise MeasureError(f"A part of a mix cannot be {term!r}; write a measure or its notation.")
+
+
+def _times(part: Part, weight: Any) -> Part:
+    """The part weighing so much more; what is no weight is refused before it is multiplied."""
+    return replace(part, weight=Part(weight, part.measure).weight * part.weight)

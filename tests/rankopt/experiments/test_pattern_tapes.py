@@ -1,0 +1,80 @@
+"""Tapes of pattern rankings: recorded from batches, read back, replayed through our ways, flows and linear programs."""
+
+import numpy as np
+import pytest
+
+from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve, solve_batch
+from formulations.patterns import Cells
+from rankopt.experiments import Outcome, SolverSwap, Tape
+from rankopt.experiments.tapes.claims import batch_claim
+from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, argmax_tape
+from rankopt.experiments.tapes.tape import Taped
+from rankopt.experiments.tapes.ties import tied_pairs
+
+
+def batch(n=8, count=6):
+    random = np.random.default_rng(3)
+    grades = random.integers(0, 3, n * count)
+    return pairwise_ranking(random.normal(size=n * count), grades, "AP", offsets=np.arange(count + 1) * n)
+
+
+def test_what_a_training_asks_is_recorded_and_answered_as_usual():
+    log, asked = Log(), batch()
+    for _ in range(3):
+        answer = solve_batch(asked, ArgmaxRecorder(log))
+        usual = solve_batch(asked)
+        np.testing.assert_array_equal(answer.order, usual.order)
+        np.testing.assert_allclose(answer.value, usual.value, atol=1e-13)
+        asked = asked.with_scores(0.5 * asked.scores)
+        log.stepped()
+    tape = argmax_tape(log, 9, seed=0)
+    assert len(tape.problems) == 9
+    assert {taped.step for taped in tape.problems} == {0, 1, 2}
+    assert all(taped.known[1] - taped.known[0] < 1e-12 for taped in tape.problems)
+
+
+def test_a_tape_of_patterns_is_read_back_and_replayed(tmp_path):
+    random = np.random.default_rng(4)
+    scores, grades = random.normal(size=7), random.integers(0, 3, 7)
+    own = Cells(lambda good, bads, relevant, others: np.exp(-good - bads) / max(relevant, 1))
+    problems = [
+        pairwise_ranking(scores, grades, "nDCG@3"),
+        first_relevant_ranking(scores, grades, "RR"),
+        pattern_ranking(scores, grades, "ERR", decay=0.5 ** np.arange(7.0)),
+        pairwise_ranking(scores, grades, own),
+    ]
+    tape = Tape.of(problems)
+    tape.save(tmp_path / "tape.npz")
+    again = Tape.load(tmp_path / "tape.npz")
+    assert again.name == tape.name
+    for one, problem in zip(again.problems, problems, strict=True):
+        assert solve(one.form).value == pytest.approx(solve(problem).value, abs=1e-12)
+    rows = SolverSwap(tape, argmax=("exact", "highs", "networkx", "scipy"), repeats=1).run()
+    told = {
+        name: {row.status for row in rows if row.solver == name} for name in ("exact", "highs", "networkx", "scipy")
+    }
+    assert told["exact"] == told["highs"] == told["networkx"] == {Outcome.SOLVED}
+    assert told["scipy"] == {Outcome.UNSUPPORTED}
+
+
+def test_false_claims_in_batches_are_told():
+    form = batch()[0]
+    taped = Taped.judged("one", form)
+    log = Log()
+    assert batch_claim(taped, ArgmaxRecorder(log)) is None
+
+    class Boasting(ArgmaxRecorder):
+        def solve_batch(self, batch):
+            from dataclasses import replace
+
+            answer = solve_batch(batch)
+            return replace(answer, bound=answer.bound - 1.0)
+
+    assert "nothing beats" in batch_claim(taped, Boasting(log))
+
+
+def test_ties_of_patterns_are_exchanges_that_change_nothing():
+    tied = pairwise_ranking([1.0, 1.0, 0.0], [0, 0, 1], "AP")
+    assert tied_pairs(tied, np.array([0, 1, 2])) == 1
+    assert tied_pairs(pairwise_ranking(np.zeros(3), np.zeros(3), "AP"), np.arange(3)) == 3
+    assert tied_pairs(pairwise_ranking([1.0], [1], "AP"), np.arange(1)) == 0
