@@ -25,6 +25,7 @@ TABLES = {
         ("Measures", "rankopt.measures", "MEASURES"),
         ("Beside the measures", "rankopt.measures", "PARTS"),
         ("Bounds of the regret", "rankopt.losses", "BOUNDS"),
+        ("Feature maps", "rankopt.losses", "MAPS"),
         ("Losses", "rankopt.losses", "LOSSES"),
         ("Losses at scores, and what they are made of", "rankopt.losses", "PARTS"),
         ("Methods", "rankopt.optimize", "METHODS"),
@@ -36,6 +37,7 @@ TABLES = {
     ],
     "formulations": [
         ("Problems", "formulations", "GALLERY"),
+        ("Losses of the pattern of grades", "formulations.patterns", "LOSSES"),
         ("Words", "formulations", "WORDS"),
         ("Solvers", "formulations.solvers", "SOLVERS"),
         ("Checks of what you add", "formulations.testing", None),

@@ -8,7 +8,7 @@ from planted.losses import Halfway
 
 from formulations.problems.ranking import ranking
 from formulations.solvers import named
-from rankopt.losses import BOUNDS, LOSSES, bound_named, loss_named
+from rankopt.losses import BOUNDS, LOSSES, bound_named, loss_named, map_named
 from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.margin import MarginLoss
 from rankopt.losses.pairwise import PairwiseHinge
@@ -16,7 +16,7 @@ from rankopt.measures import parse
 from rankopt.measures.dcg import DiscountedGain
 from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.bundle import Bundle
-from rankopt.testing import check_bound, check_loss, check_measure, check_method
+from rankopt.testing import check_bound, check_loss, check_map, check_measure, check_method
 
 POSITIONAL = [
     "nDCG",
@@ -68,6 +68,11 @@ def test_losses(loss):
 @pytest.mark.parametrize("method", METHODS)
 def test_methods(method):
     check_method(method_named(method))
+
+
+@pytest.mark.parametrize(("name", "measure"), [("positional", "ERR@3"), ("pairwise", "AP"), ("first-relevant", "RR")])
+def test_maps(name, measure):
+    check_map(map_named(name), measure)
 
 
 def test_planted_faults_are_found():
