@@ -165,7 +165,10 @@ class PatternRanking(Form):
         return self.lattice().named_dual(y) if y.size else {}
 
     def in_algebra(self) -> str:
-        return f"maximise r(y)ᵀs - gain(y) over the orders y of {self.documents} documents, {self.map.kind} map"
+        return (
+            "maximise    r(y)ᵀs - gain(y)\n"
+            f"subject to  y is an order of {self.documents} documents, r(y) its slope by the {self.map.kind} map"
+        )
 
 
 @dataclass(frozen=True, eq=False)

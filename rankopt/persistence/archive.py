@@ -91,7 +91,7 @@ def read_archive(path: str | PathLike[str]) -> dict[str, bytes]:
     declared sizes that the file does not have. OSError when the file cannot be opened.
     """
     with open(path, "rb") as file:
-        content = file.read(LIMIT + 1)
+        content = file.read(min(os.fstat(file.fileno()).st_size, LIMIT) + 1)  # so much room is taken at once
     if len(content) > LIMIT:
         raise ModelError(f"{path} cannot be loaded because it has more than {LIMIT} bytes; no saved model has.")
     _check_end(path, content)
