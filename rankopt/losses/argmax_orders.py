@@ -63,7 +63,7 @@ class OrdersArgmax:
     @cached_property
     def problem(self) -> Any:
         """The batch of max over orders of r(π)ᵀs - gain(π), a `PatternBatch`; its scores do not matter."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} has no `problem`; write it.")
 
     def at(self, scores: Floats, prove: bool = False) -> Found:
         answer = solve_batch(self.problem.with_scores(scores), self.solver, outward=False)

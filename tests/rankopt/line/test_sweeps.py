@@ -10,6 +10,7 @@ import pytest
 from rankopt.line import best as best_module
 from rankopt.line import sweep as sweep_module
 from rankopt.line.best import best_interval
+from rankopt.line.checked import LINES, check_lines, drawn_lines
 from rankopt.line.events import Events
 from rankopt.line.points import middle_point, window_point
 from rankopt.line.steps import Steps
@@ -18,7 +19,7 @@ from rankopt.line.times import sort_times
 from rankopt.measures import MEASURES, Measure, Positional, parse
 from rankopt.measures.average_precision import AveragePrecision
 from rankopt.measures.segments import totals
-from rankopt.testing import LINES, check_line_search, check_lines, drawn_lines
+from rankopt.testing import check_line_search
 
 SWEPT = [
     "nDCG@3", "nDCG", "nDCG(discount='letor')@5", "DCG(gain='linear')@2", "P@2", "WTA", "RR", "RR@2", "AUC", "AP",
