@@ -17,7 +17,7 @@ from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
 
 import numba as nb
 import numpy as np
@@ -51,6 +51,9 @@ PAYS = 1e8
 """Nanoseconds that NumPy may take in one process for what a kernel does, about, before the kernel is compiled: less
 than the compilation takes, so that larger data do not wait."""
 
+KEPT = 20
+"""By how much sooner it is where the code lies on disk, and the process runs compiled code already."""
+
 ONCE = 1e7
 """Nanoseconds from which a single call has the kernel compiled."""
 
@@ -81,6 +84,9 @@ class Kernel(Generic[Given, Told]):
     """
 
     __name__: str
+
+    running: ClassVar[bool] = False
+    """Whether this process has called compiled code."""
 
     def __init__(
         self,
@@ -114,7 +120,14 @@ class Kernel(Generic[Given, Told]):
         """Whether the kernel is better compiled than spared work that takes NumPy so long, about, after what it was
         asked before. For kernels that have a twin in NumPy with the same bits, so that none depends on the answer."""
         self._spared += nanoseconds + CALL
-        return self._spared > PAYS or nanoseconds > ONCE
+        if self._spared > PAYS or nanoseconds > ONCE:
+            return True
+        return KEPT * self._spared > PAYS and Kernel.running and self._kept
+
+    @cached_property
+    def _kept(self) -> bool:
+        """Whether the code lay on disk when it was asked first."""
+        return all(KernelCache(self.function, self.content).holds(signature) for signature in self.signatures)
 
     def ready(self) -> None:
         """Make the code of all signatures ready: from disk, or compiled now."""
@@ -151,6 +164,7 @@ class Kernel(Generic[Given, Told]):
         with global_compiler_lock:
             if signature not in self._codes:
                 self._codes[signature] = self._compiled(signature, KernelCache(self.function, self.content))
+                Kernel.running = True
         return self._codes[signature]
 
     @cached_property

@@ -26,6 +26,7 @@ from typing import Any
 
 import numba as nb
 from numba.core.compiler import CompileResult
+from numba.core.registry import cpu_target
 
 __all__ = ["KernelCache", "folder", "readable"]
 
@@ -55,6 +56,11 @@ class KernelCache:
                 return self._read(place / self._file(signature, context), context)
         _tell(self.folder)
         return None
+
+    def holds(self, signature: Any) -> bool:
+        """Whether a file has the code for a signature."""
+        file = self._file(signature, cpu_target.target_context)
+        return any((place / file).is_file() for place in readable())
 
     def _read(self, path: Path, context: Any) -> Any:
         kept = path.read_bytes()

@@ -4,11 +4,9 @@ import numba as nb
 
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
+from formulations.stable_sort import sort_pairs
 
 __all__ = ["sort_chain", "sort_chains"]
-
-RUN = 16
-"""Length of the runs that insertion sort makes before merging begins."""
 
 
 @compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS))
@@ -42,37 +40,9 @@ def sort_chain(
     if 4 * reach <= count:
         _few(scores, members, reach, height, document)
         return
-    for begin in range(0, count, RUN):
-        for i in range(begin, min(begin + RUN, count)):
-            x = members[i]
-            s = scores[x]
-            j = i
-            while j > begin and height[j - 1] < s:
-                height[j], document[j] = height[j - 1], document[j - 1]
-                j -= 1
-            height[j], document[j] = s, x
-    width = RUN
-    while width < count:
-        for begin in range(0, count - width, 2 * width):
-            middle, end = begin + width, min(begin + 2 * width, count)
-            if height[middle - 1] >= height[middle]:
-                continue
-            for i in range(begin, middle):
-                other[i], spare[i] = height[i], document[i]
-            left, right, place = begin, middle, begin
-            while left < middle and right < end:
-                if other[left] >= height[right]:
-                    height[place], document[place] = other[left], spare[left]
-                    left += 1
-                else:
-                    height[place], document[place] = height[right], document[right]
-                    right += 1
-                place += 1
-            while left < middle:
-                height[place], document[place] = other[left], spare[left]
-                left += 1
-                place += 1
-        width *= 2
+    for i in range(count):
+        height[i], document[i] = scores[members[i]], members[i]
+    sort_pairs(height[:count], document[:count], other[:count], spare[:count])
 
 
 @compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS, INTS, INTS))

@@ -68,7 +68,7 @@ class OrdersArgmax:
     def at(self, scores: Floats, prove: bool = False) -> Found:
         answer = solve_batch(self.problem.with_scores(scores), self.solver, outward=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
-        slope = shared(answer.slope.copy(), answer.problems.scores, self.criterion.kind, self.offsets)
+        slope = shared(answer.slope.copy(), answer.problems.scores, self.criterion.kind, self.offsets, answer.order)
         constant = self.criterion.constant
         return Found(slope, answer.earned + constant, answer.value - constant, answer.bound - constant, answer.seconds)
 

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
-from formulations.stable_sort import sort_falling
+from formulations.stable_sort import sort_pairs
 
 __all__ = ["inversions", "inverted_by_score", "pairs"]
 
@@ -55,34 +55,35 @@ def pairs(kind: Shorts, offsets: Ints) -> Floats:
 @compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
 def inverted_by_score(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, difference: Floats) -> None:
     """`inversions` of the orders by score, for the queries first <= q < last: (N,) by document."""
+    longest = 1
     for q in range(first, last):
-        low, high = offsets[q], offsets[q + 1]
-        count = high - low
-        order, key = np.arange(count), scores[low:high].copy()
-        sort_falling(order, key, np.empty(count, np.int64))
-        kinds = 1
-        for j in range(low, high):
-            kinds = max(kinds, kind[j] + 1)
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    height, other = np.empty(longest), np.empty(longest)
+    document, spare = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    for q in range(first, last):
+        low, count, kinds = offsets[q], offsets[q + 1] - offsets[q], 1
+        for i in range(count):
+            height[i], document[i] = scores[low + i], i
+            kinds = max(kinds, kind[low + i] + 1)
+        sort_pairs(height[:count], document[:count], other[:count], spare[:count])
         left, seen, tied = np.zeros(kinds), np.zeros(kinds), np.zeros(kinds)
-        for j in range(low, high):
-            left[kind[j]] += 1.0
+        for i in range(count):
+            left[kind[low + i]] += 1.0
         start = 0
         while start < count:
             end = start
-            tied[:] = 0.0
-            while end < count and key[order[end]] == key[order[start]]:
-                tied[kind[low + order[end]]] += 1.0
+            while end < count and height[end] == height[start]:
+                tied[kind[low + document[end]]] += 1.0
                 end += 1
-            for k in range(kinds):
-                left[k] -= tied[k]
             for i in range(start, end):
-                own = kind[low + order[i]]
-                before, behind = 0.0, 0.0
+                own = kind[low + document[i]]
+                behind = 0.0
                 for k in range(own):
-                    before += seen[k] + 0.5 * tied[k]
+                    behind -= seen[k] + 0.5 * tied[k]
                 for k in range(own + 1, kinds):
-                    behind += left[k] + 0.5 * tied[k]
-                difference[low + order[i]] = behind - before
-            for k in range(kinds):
-                seen[k] += tied[k]
+                    behind += left[k] - 0.5 * tied[k]
+                difference[low + document[i]] = behind
+            for i in range(start, end):
+                own = kind[low + document[i]]
+                seen[own], left[own], tied[own] = seen[own] + tied[own], left[own] - tied[own], 0.0
             start = end

@@ -24,6 +24,9 @@ Ints = NDArray[np.int64]
 FEW = 16
 """Documents that are compared in pairs."""
 
+NONE, ONE, RISES, FALLS = 0, 1, 2, 3
+"""What is known of the documents of a kind: none seen, one, or how their scores go on."""
+
 LARGE = nb.uint64(0x9E3779B97F4A7C15)
 OTHER = nb.uint64(0xC2B2AE3D27D4EB4F)
 HALF = nb.uint64(32)
@@ -45,14 +48,22 @@ def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
     return kind
 
 
-def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints) -> Floats:
-    """`slope` (N,), documents of one query, equal score and equal kind having the mean of theirs; changed in place."""
+def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: Ints | None = None) -> Floats:
+    """`slope` (N,), documents of one query, equal score and equal kind having the mean of theirs; changed in place.
+
+    order: (N,) orders of the documents, counted within their query, in which those of a kind stand by score, if such
+    orders are at hand: equal documents are then neighbours in their kind, and soon found.
+    """
     given = (np.ascontiguousarray(scores), kind, offsets)
-    if not share_range.pays(150 * slope.size):
+    kernel = share_range if order is None else share_ordered
+    if not kernel.pays(150 * slope.size):
         query = query_of_row(offsets)
         slope[:] = mean_of_alike(slope, np.lexsort((scores, kind, query)), query, kind, scores)
         return slope
-    share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*given, first, last, slope))
+    if order is None:
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*given, first, last, slope))
+    else:
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_ordered(order, *given, first, last, slope))
     return slope
 
 
@@ -157,5 +168,34 @@ def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: i
         if not tied:
             for i in range(low, high):
                 tied |= slope[i] == 0.0 and scores[i] >= lowest[kind[i]]
+        if tied:
+            share_query(bits, kind, low, high, room, table, total, slope)
+
+
+@compiled(nb.void(READ_INTS, READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
+def share_ordered(
+    order: Ints, scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats
+) -> None:
+    """`share_range`, given orders (N,) of the documents. Where the scores of every kind rise all along its order, or
+    fall all along, none are equal; whatever the orders are, queries of others are shared by their table."""
+    longest = 1
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    room, total, before = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
+    table, bits, turn = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(longest, np.int8)
+    for q in range(first, last):
+        low, high, tied = offsets[q], offsets[q + 1], False
+        turn[: high - low] = NONE
+        for place in range(low, high):
+            i = low + order[place]
+            own, score = kind[i], scores[i]
+            if turn[own] == NONE:
+                turn[own] = ONE
+            elif turn[own] == ONE:
+                turn[own] = RISES if score > before[own] else FALLS
+                tied |= score == before[own]
+            else:
+                tied |= not (score > before[own] if turn[own] == RISES else score < before[own])
+            before[own] = score
         if tied:
             share_query(bits, kind, low, high, room, table, total, slope)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from formulations import ranking
+from formulations.compiled import KEPT, PAYS, Kernel
 from formulations.solvers import named
 from formulations.threads import at_most
 from rankopt.losses import bound_named, margin, pairwise_kernel, ties
@@ -92,6 +93,21 @@ def test_pairs_are_counted_alike(case, monkeypatch):
 def test_a_kernel_is_compiled_once_it_pays(monkeypatch):
     monkeypatch.setattr("formulations.compiled.PAYS", 30_000)
     monkeypatch.setattr("formulations.compiled.CALL", 0)
+    monkeypatch.setattr("formulations.compiled.KEPT", 0)
     for kernel in (margin._above, references.by_score, pairwise_kernel.count_violations, ties.share_range):
         monkeypatch.setattr(kernel, "_spared", 0)
         assert [kernel.pays(10_000) for _ in range(5)] == [False, False, False, True, True]
+
+
+def test_code_on_disk_pays_sooner(monkeypatch):
+    monkeypatch.setattr("formulations.compiled.CALL", 0)
+    kernel = margin._above
+    kernel.ready()
+    for kept, sooner in ((True, True), (False, False)):
+        monkeypatch.setattr(kernel, "_spared", PAYS / KEPT)
+        monkeypatch.setitem(kernel.__dict__, "_kept", kept)
+        assert kernel.pays(1) == sooner
+        monkeypatch.setattr(Kernel, "running", False)
+        assert not kernel.pays(1)
+        monkeypatch.undo()
+        monkeypatch.setattr("formulations.compiled.CALL", 0)

@@ -195,13 +195,20 @@ def test_documents_that_a_set_tells_apart_are_not_averaged():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_shared_is_the_mean_over_equal_documents_of_a_query(seed):
+def test_shared_is_the_mean_over_equal_documents_of_a_query(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     offsets = np.concatenate([[0], np.cumsum(rng.integers(1, 40, 8))])
     n = int(offsets[-1])
     scores, kind = rng.choice([0.0, -0.0, 0.5, 1e-300, -2.0], n), rng.integers(0, 3, n)
     slope = np.where(rng.random(n) < 0.6, 0.0, rng.random(n))
-    found = shared(slope.copy(), scores, alike(offsets, kind), offsets)
+    kinds, lengths = alike(offsets, kind), np.diff(offsets)
+    found = shared(slope.copy(), scores, kinds, offsets)
+    monkeypatch.setattr("formulations.compiled.PAYS", -1)
+    for key in (-scores, scores, rng.random(n)):  # by falling score, by rising score, and anyhow
+        order = np.lexsort((key, np.repeat(np.arange(8), lengths))) - np.repeat(offsets[:-1], lengths)
+        np.testing.assert_allclose(shared(slope.copy(), scores, kinds, offsets, order), found, rtol=0, atol=1e-15)
+        apart = rng.normal(size=n)
+        assert shared(slope.copy(), apart, kinds, offsets, order).tobytes() == slope.tobytes()
     for low, high in pairwise(offsets.tolist()):
         for i in range(low, high):
             same = [j for j in range(low, high) if scores[j] == scores[i] and kind[j] == kind[i]]
