@@ -46,7 +46,7 @@ class FeatureMap:
 
 def strength_of(strength: float) -> float:
     """The strength that is given for all queries; raises `InvalidProblem` for what is no number, or below 0."""
-    number = isinstance(strength, int | float | np.integer | np.floating)
+    number = isinstance(strength, int | float | np.integer | np.floating) and not isinstance(strength, bool)
     if not number or not 0.0 <= strength <= LARGEST:
         raise InvalidProblem(
             f"strength is {strength!r}, but the strength of a feature map must be one number from 0 to {LARGEST:g}, "
