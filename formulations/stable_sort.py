@@ -10,7 +10,7 @@ import numpy as np
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import FLOATS, INTS, SHORTS, compiled
 
-__all__ = ["sort_falling", "sort_pairs"]
+__all__ = ["sort_falling", "sort_few", "sort_pairs"]
 
 BLOCK = 8
 """Documents that are sorted by counting, for each, how many come before it."""
@@ -103,6 +103,18 @@ def sort_pairs(height: Floats, document: Shorts, other: Floats, spare: Shorts) -
             height[i], document[i] = other[i], spare[i]
 
 
+@compiled(nb.void(INTS, FLOATS))
+def sort_few(documents: Ints, key: Floats) -> None:
+    """`sort_falling` by insertion: for few documents, or where compiling should cost little."""
+    for i in range(1, documents.size):
+        x = documents[i]
+        j = i
+        while j > 0 and key[documents[j - 1]] < key[x]:
+            documents[j] = documents[j - 1]
+            j -= 1
+        documents[j] = x
+
+
 def _in_numpy(documents: Ints, key: Floats, spare: Ints) -> None:
     documents[:] = documents[np.argsort(-key[documents], kind="stable")]
 
@@ -112,13 +124,7 @@ def sort_falling(documents: Ints, key: Floats, spare: Ints) -> None:
     """Sort `documents` in place by falling key[document], equal keys as they come. `spare` has room for them."""
     count = documents.size
     if count <= 2 * BLOCK:
-        for i in range(1, count):
-            x = documents[i]
-            j = i
-            while j > 0 and key[documents[j - 1]] < key[x]:
-                documents[j] = documents[j - 1]
-                j -= 1
-            documents[j] = x
+        sort_few(documents, key)
         return
     height, other = np.empty(count), np.empty(count)
     place, room = np.empty(count, np.int32), np.empty(count, np.int32)

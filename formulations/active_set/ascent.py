@@ -8,7 +8,7 @@ from formulations.active_set.pivots import admit, newton
 from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, Working, _combined, combined
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, compiled
-from formulations.stable_sort import sort_falling
+from formulations.stable_sort import sort_few
 
 __all__ = ["ascend"]
 
@@ -126,7 +126,7 @@ def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) 
     weights = working.weights
     barred = np.zeros(planes + groups, np.bool_)
     best, excess = np.zeros(groups, np.int64), np.zeros(groups)
-    order, spare = np.empty(groups, np.int64), np.empty(groups, np.int64)
+    order = np.empty(groups, np.int64)
     flat = FLAT * started(program, working)
     steepest = 0.0
     for i in range(planes):
@@ -170,7 +170,7 @@ def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) 
             continue
         for g in range(groups):
             order[g] = g
-        sort_falling(order, excess, spare)
+        sort_few(order, excess)
         for turn in range(groups):
             g = int(order[turn])
             if turn:

@@ -68,7 +68,9 @@ def pattern_ranking(
         InvalidProblem: a number is NaN or infinite, lengths do not fit, weights increase, no loss has this name.
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
-    batch = stated_batch(heights, grades, bounds, loss, FeatureMap(POSITIONAL, finite("decay", laid_out(decay, bounds), 1)))
+    batch = stated_batch(
+        heights, grades, bounds, loss, FeatureMap(POSITIONAL, finite("decay", laid_out(decay, bounds), 1))
+    )
     return batch[0] if offsets is None else batch
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations.stable_sort import sort_falling, sort_pairs
+from formulations.stable_sort import sort_falling, sort_few, sort_pairs
 
 SIZES = [*range(0, 40), 63, 64, 65, 127, 128, 129, 500, 1023, 1025]
 
@@ -29,7 +29,7 @@ def test_as_numpys_stable_sort(size, kind):
     assert document.tolist() == first.tolist()
     assert height.tobytes() == key[first].tobytes()
     chosen = random.permutation(size)[: size - size // 3]
-    for sort in (sort_falling, sort_falling.in_python):
+    for sort in (sort_falling, sort_falling.in_python, lambda documents, key, _: sort_few(documents, key)):
         documents = chosen.copy()
         sort(documents, key, np.empty_like(documents))
         assert documents.tolist() == chosen[np.argsort(-key[chosen], kind="stable")].tolist()
