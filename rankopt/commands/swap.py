@@ -93,7 +93,8 @@ def swap(
     from formulations.forms.grouped_simplex import GroupedSimplexQP
     from formulations.forms.pattern_ranking import PatternRanking
     from formulations.forms.rank_two_assignment import RankTwoAssignment
-    from formulations.solvers import accepting
+    from formulations.solvers import accepting, named
+    from formulations.solvers.solver import suits
     from rankopt.data import load_sample
     from rankopt.experiments.isolation.limits import Limits
     from rankopt.experiments.isolation.shipping import method_spec
@@ -121,7 +122,7 @@ def swap(
     form = RankTwoAssignment if inner else PatternRanking
     experiment = SolverSwap(
         what,
-        argmax=_chosen(argmax, ARGMAX, lambda: accepting(form)),
+        argmax=_chosen(argmax, [one for one in ARGMAX if suits(named(str(one)), form)], lambda: accepting(form)),
         masters=_chosen(master, MASTERS, lambda: accepting(GroupedSimplexQP)),
         methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=ranker,
