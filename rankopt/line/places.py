@@ -25,6 +25,9 @@ __all__ = ["sweep_places"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+TINY = 1e-300
+"""Products below it are not told apart from 0."""
+
 
 @compiled(
     nb.int64(
@@ -101,25 +104,29 @@ def sweep_places(
             if stale:  # who reaches place τ next; lines below stand by rising slope
                 # of those whose times rounding cannot tell apart the flattest: what crosses it at once comes after
                 i, stale, entering = tau - 1, False, -1
-                ahead[i] = np.inf
+                own_s, own_a, soonest, limit = line_s[i], line_a[i], np.inf, np.inf
                 for r in range(lines - 1, tau - 1, -1):
-                    rise = line_a[r] - line_a[i]
+                    rise, lead = line_a[r] - own_a, own_s - line_s[r]
                     if rise <= 0.0:
                         break
-                    t = (line_s[i] - line_s[r]) / rise
+                    if lead > rise * limit + TINY:  # later by more than rounding hides: most lines, without a division
+                        continue
+                    t = lead / rise
                     if entering >= 0 and line_a[r] == line_a[entering]:
                         nearer = line_s[r] > line_s[entering]
                     else:
-                        nearer = t <= ahead[i] + ROUNDING * abs(t)
+                        nearer = t <= soonest + ROUNDING * abs(t)
                     if nearer and t < np.inf:
-                        ahead[i], entering = t, r
-            p = 0
+                        soonest, entering = t, r
+                        limit = t + 2.0 * ROUNDING * abs(t)
+                ahead[i] = soonest
+            p, least = 0, ahead[0]
             for other in range(1, tau):
-                if ahead[other] < ahead[p]:
-                    p = other
-            if ahead[p] == np.inf:
+                if ahead[other] < least:
+                    p, least = other, ahead[other]
+            if least == np.inf:
                 break
-            at = max(at, ahead[p])
+            at = max(at, least)
             i, r = p, p + 1 if p < tau - 1 else entering
             behind = worth[p + 1] if p < tau - 1 else worth[n - 1]
             step = weight * (worth[p] - behind) * (line_b[r] - line_b[i])
