@@ -6,6 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+if "PYTEST_XDIST_WORKER" in os.environ:  # a process a core: threads of OpenMP would wait for those of the others
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
