@@ -14,6 +14,8 @@ from rankopt.errors import ModelError
 
 RECORDS = {
     "Admissible": "rankopt.constraints.admissible:Admissible",
+    "AnnealingCertificate": "rankopt.optimize.annealing_certificate:AnnealingCertificate",
+    "AnnealingHistory": "rankopt.optimize.annealing_history:AnnealingHistory",
     "Certificate": "rankopt.optimize.certificate:Certificate",
     "Decay": "rankopt.losses.decay:Decay",
     "History": "rankopt.optimize.history:History",

@@ -15,6 +15,7 @@ RANKERS = {
     "McRanker": "rankopt.mcrank.ranker:McRanker",
     "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
+    "SmoothRanker": "rankopt.rankers.smooth:SmoothRanker",
 }
 """Every ranker, `name: "module:object"`. The closed list of what a saved model may be."""
 
@@ -28,6 +29,13 @@ STARTS = {
 
 SLOT_STARTS = {"zeros": STARTS["zeros"], "regression": "rankopt.rankers.slot_starts:regression"}
 """The same of `MatchingRanker`."""
+
+SMOOTH_STARTS = {
+    "ridge": "rankopt.rankers.starts:bare_ridge",
+    "ranksvm": STARTS["ranksvm"],
+    "regression": STARTS["regression"],
+}
+"""The same of `SmoothRanker`, which gives every start a scale of its own, and cannot move where all scores are 0."""
 
 STRENGTHS = ("scale", "auto")
 """What lam may be by name: the strength natural to the data, or the one that cross-validation chooses."""

@@ -25,6 +25,7 @@ from rankopt.rankers import (
     MatchingRanker,
     PairwiseRanker,
     RegressionRanker,
+    SmoothRanker,
     load_model,
 )
 
@@ -34,6 +35,7 @@ OPTIMIZED = [
     LossRanker(lam=0.03, engine="serial"),
     PairwiseRanker(lam=0.03, engine="serial"),
     MatchingRanker(bound="tie-aware", lam=0.03, engine="serial"),
+    SmoothRanker("nDCG@5", engine="serial"),
 ]
 ALL = [*OPTIMIZED, RegressionRanker()]
 
