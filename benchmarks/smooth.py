@@ -1,12 +1,12 @@
-"""SmoothGrad: training and test measure beside ridge and large margin, what validation says of σ and λ, what a step costs.
+"""SmoothGrad: training and test measure beside ridge and large margin, σ and λ on validation, what a step costs.
 
     RANKOPT_DATA=folder python benchmarks/smooth.py RESULTS.jsonl [accuracy] [validation] [step]
     python benchmarks/smooth.py RESULTS.jsonl --table
 
-accuracy    Splits of `accuracy_sets.py`, nDCG@10, gain 2^y - 1, queries without relevant documents count 0, ties averaged;
-            p is that of the paired randomisation test over the test queries against LargeMarginRanker(). Seconds are
-            of one process (processor time) over all splits, the learners in turn, the least of `--rounds` rounds, as a
-            ratio to LargeMarginRanker() in the same run.
+accuracy    Splits of `accuracy_sets.py`, nDCG@10, gain 2^y - 1, queries without relevant documents count 0, ties
+            averaged; p is that of the paired randomisation test over the test queries against LargeMarginRanker().
+            Seconds are of one process (processor time) over all splits, the learners in turn, the least of `--rounds`
+            rounds, as a ratio to LargeMarginRanker() in the same run.
 validation  On the validation queries of each split, what the w at the end of each σ comes to: MQ2008 learns from one
             part and is judged on another (six pairs), OHSUMED has the five validation parts of its folds. No test query
             is seen. λ is given in units of that of lam="scale".
@@ -103,6 +103,16 @@ def pairs_of(name: str) -> list[tuple[Queries, Queries]]:
     return [(read_svmlight(fold / "train.txt.gz"), read_svmlight(fold / "vali.txt.gz")) for fold in folds]
 
 
+class Passed:
+    """A callback: the last w of each σ."""
+
+    def __init__(self):
+        self.ends = {}
+
+    def __call__(self, step, at):
+        self.ends[step.sigma] = at.w
+
+
 def validation() -> list[dict]:
     rows = []
     for name in NAMES:
@@ -113,14 +123,12 @@ def validation() -> list[dict]:
         for factor in FACTORS:
             ends = []
             for train, vali in pairs:
-                passed = {}
-                ranker = SmoothRanker(
-                    sigmas=WHOLE, callbacks=[lambda step, at, to=passed: to.update({step.sigma: at.w})]
-                )
+                passed = Passed()
+                ranker = SmoothRanker(sigmas=WHOLE, callbacks=[passed])
                 ranker.set_params(lam=factor * ranker.objective(train).lam).fit(train)
                 last, line = ranker.w0_, []
                 for sigma in WHOLE:
-                    last = passed.get(sigma, last)
+                    last = passed.ends.get(sigma, last)
                     line.append((values(train, last).mean(), values(vali, last).mean()))
                 ends.append(line)
             mean = np.mean(ends, axis=0)
@@ -154,9 +162,8 @@ def step(calls: int = 9) -> list[dict]:
 
     rows = []
     with at_most(1):
-        bare = least(lambda: linear.scores(w, 0, scores.size)) + least(
-            lambda: linear.pull((scores,), parts_of(offsets))
-        )
+        bare = least(lambda: linear.scores(w, 0, scores.size))
+        bare += least(lambda: linear.pull((scores,), parts_of(offsets)))
         table = rng.random(10 * scores.size)
         rows.append({"what": "step", "part": "two products with 136 features", "nanoseconds": bare})
         rows.append({"what": "step", "part": "np.exp of 10 numbers", "nanoseconds": least(lambda: np.exp(-table))})
@@ -197,11 +204,8 @@ def table(file: Path) -> None:
                 cells = [f"{v:.4f} ({t:.4f})" for v, t in zip(row["judged"], row["train"], strict=True)]
                 print(f"| λ = {row['factor']:g} scale | {' | '.join(cells)} |")
         print()
-        print(
-            "; ".join(
-                f"{row['learner']} {row['judged']:.4f}" for row in judged if row["set"] == name and "learner" in row
-            )
-        )
+        own = [row for row in judged if row["set"] == name and "learner" in row]
+        print("; ".join(f"{row['learner']} {row['judged']:.4f}" for row in own))
     print("\n| one step, a document | ns |\n|---|---|")
     for row in rows:
         if row["what"] == "step":

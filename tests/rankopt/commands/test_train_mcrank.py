@@ -1,4 +1,4 @@
-"""`rankopt train --ranker mcrank`: a classifier of grades goes through every command that a linear ranker goes through."""
+"""`rankopt train --ranker mcrank`: a classifier of grades goes through every command that a linear one does."""
 
 import json
 
