@@ -9,7 +9,8 @@ With t_ij = a_j (b_i - m_j) h_ij (s_i - s_(j)) / (σ² Σ_i h_ij),
     ∂A_q/∂s_i gets -t_ij        ∂A_q/∂s_(j) gets Σ_i t_ij, in equal parts the documents of that very score.
 
 A_q tends to the measure as σ does to 0; where scores are equal to that of the mean over their orders, as `evaluate` has
-it. It is continuous, also where places are exchanged, and not convex: it has a gradient, no planes and no bound.
+it. It is continuous, with a kink where two documents exchange their places, and not convex: elsewhere it has a
+gradient, nowhere planes, and no bound.
 """
 
 from __future__ import annotations

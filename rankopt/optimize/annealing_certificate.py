@@ -18,7 +18,8 @@ class AnnealingCertificate:
 
     primal: J_σ(w) at `sigma`, the width at which w was reached. gradient: the length of its gradient there, each
     feature in units of its deviation inside queries; 0 at a critical point of J_σ, and next to 0 it says that w is near
-    one, a minimum or not. Neither says anything of the measure, which is a step function.
+    one, a minimum or not. J_σ has kinks where documents exchange their places, the more the smaller σ, and a minimum at
+    a kink is not flat. Neither number says anything of the measure, which is a step function.
     measure: its weighted mean over the training queries that have something to order, ties averaged; start: the same
     at w₀. at_start: w is w₀ itself.
     """
