@@ -20,6 +20,7 @@ class Stop(StrEnum):
     ITERATIONS = "max_iter steps were taken"
     TIME = "time_limit passed"
     MASTER = "the solver of the master program failed"
+    DIRECTIONS = "no direction led higher any more"
     CALLBACK = "a callback asked to stop"
     INTERRUPTED = "interrupted from the keyboard"
 

@@ -9,6 +9,7 @@ from formulations.tables import member
 
 RANKERS = {
     "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
+    "DirectRanker": "rankopt.rankers.direct:DirectRanker",
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
     "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
@@ -44,6 +45,7 @@ _PARTS = {
     "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
     "Explanation": "rankopt.explanations.terms:Explanation",
     "LinearRanker": "rankopt.rankers.linear:LinearRanker",
+    "Random": "rankopt.ascent.directions:Random",
     "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",

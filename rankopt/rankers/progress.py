@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rankopt.ascent.paths import Round
 from rankopt.optimize.annealing_history import AnnealingStep
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ __all__ = ["shown"]
 @contextmanager
 def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
     """Callbacks that show a step in one line while training runs: objective, bound and gap, or σ and the gradient of
-    what has no bound; none if verbose is 0 or standard error is no terminal."""
+    what has no bound, or the measure itself; none if verbose is 0 or standard error is no terminal."""
     if not verbose:
         yield []
         return
@@ -33,8 +34,11 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
         yield [lambda step, state: live.update(Text(_line(step)))]
 
 
-def _line(step: Step | AnnealingStep) -> str:
+def _line(step: Step | AnnealingStep | Round) -> str:
     """What is shown of a step."""
+    if isinstance(step, Round):
+        left = f"{step.open} paths on their way, {step.lines} line searches"
+        return f"round {step.step}: measure {step.value:.6g}, {left}, {step.seconds:.1f} s"
     told = f"step {step.step}: objective {step.primal:.6g}"
     if isinstance(step, AnnealingStep):
         return f"sigma {step.sigma:g}, {told}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
