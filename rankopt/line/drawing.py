@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +25,18 @@ MOST = 4000
 """Intervals that are drawn, at most: the widest there, since no eye sees the others."""
 
 
-def draw_line(steps: Steps, line: LinePoint, at: float, measure: str, about: str, axes: Axes | None = None) -> Axes:
-    """The steps of M(t) against at + t; `line` is where a search would stand. Returns the axes of matplotlib."""
+def draw_line(
+    steps: Steps,
+    line: LinePoint,
+    at: float,
+    measure: str,
+    about: str,
+    axes: Axes | None = None,
+    colours: Sequence[str] = ("C0", "C1", "C2"),
+    legend: bool = True,
+) -> Axes:
+    """The steps of M(t) against at + t; `line` is where a search would stand, and `at` where one stands now. colours:
+    of the steps, of what is chosen, and of now. Returns the axes of matplotlib."""
     if axes is None:
         import matplotlib.pyplot as plt
 
@@ -35,13 +46,14 @@ def draw_line(steps: Steps, line: LinePoint, at: float, measure: str, about: str
     inside = np.flatnonzero(highs > lows)
     inside = np.sort(inside[np.argsort(lows[inside] - highs[inside], kind="stable")[:MOST]])
     x = np.column_stack([lows[inside], highs[inside]]).ravel() + at
-    axes.plot(x, np.repeat(steps.values[inside], 2), linewidth=1.2, label=measure)
+    axes.plot(x, np.repeat(steps.values[inside], 2), linewidth=1.2, color=colours[0], label=measure)
     begin, end = max(line.low, low), min(line.high, high)
-    axes.axvspan(begin + at, end + at, alpha=0.25, linewidth=0, label="chosen interval")
-    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", label="where a search would stand")
-    axes.axvline(at, linestyle="--", linewidth=1.0, label="where the ranker stands")
+    axes.axvspan(begin + at, end + at, alpha=0.25, linewidth=0, color=colours[1])
+    axes.plot([line.t + at], [line.value], marker="o", linestyle="none", color=colours[1], label="a search stands here")
+    axes.axvline(at, linestyle="--", linewidth=1.0, color=colours[2], label="now")
     axes.set(xlabel=about, ylabel=f"mean {measure}", xlim=(low + at, high + at))
-    axes.legend(frameon=False)
+    if legend:
+        axes.legend(frameon=False)
     return axes
 
 

@@ -16,6 +16,9 @@ __all__ = ["LinePoint", "middle_point", "penalised_point", "window_point"]
 
 Floats = NDArray[np.float64]
 
+FAR = 1e5
+"""Windows beyond so many times their half width are not told from rounding well enough to be compared."""
+
 
 @dataclass(frozen=True)
 class LinePoint:
@@ -51,6 +54,8 @@ def window_point(events: Events, h: float) -> LinePoint:
 
     That mean is linear between the jumping points ± h, so it is exact; of a stretch of best points the middle, of
     several stretches the one nearest to 0. Where t is a jumping point it moves into the better interval beside it.
+    Jumping points so far out that h is lost in the rounding of what lies between are passed over: lines that are
+    parallel but for rounding cross there. The middle of the best interval where there are no others.
     """
     steps = Steps.of(events)
     if steps.values.size == 1:
@@ -60,6 +65,10 @@ def window_point(events: Events, h: float) -> LinePoint:
     at, area = _areas(jumps, steps.values)
     points = np.concatenate([jumps - h, jumps + h])
     means = np.concatenate([at - area(jumps - 2 * h), area(jumps + 2 * h) - at]) / (2 * h)
+    near = np.abs(points) * np.abs(steps.values).max() <= FAR * h
+    if not near.any():
+        return middle_point(events, h)
+    means[~near] = -np.inf
     top = np.flatnonzero(means >= means.max() - EQUAL * np.maximum(1.0, 1e-3 * np.abs(points) / h))
     points = np.sort(points[top])
     rank = np.searchsorted(jumps, points - h) + np.searchsorted(jumps, points + h)  # among all that were tried
