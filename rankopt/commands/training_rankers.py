@@ -39,6 +39,7 @@ RANKERS = {
     "smooth": Kind(
         "SmoothRanker", (*RUN, "w0", "sigmas"), {"objective": "primal", "gradient": "gradient", "measure": "measure"}
     ),
+    "direct": Kind("DirectRanker", ("tol", "max_iter", "time_limit", "engine", "n_jobs")),
     "regression": Kind("RegressionRanker", ()),
     "boosted": Kind("BoostedRanker", ("map", "bound", "decay", "n_jobs")),
     "mcrank": Kind("McRanker", ("expected",)),

@@ -22,20 +22,19 @@ from rankopt.ascent.paths import Climbed, Limits, Round, climbed
 from rankopt.data.canonical import canonical
 from rankopt.engines import ended, engine_named
 from rankopt.errors import DataError, Interrupted, ModelError, OptionError
-from rankopt.evaluation.evaluation import evaluate
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.persistence.identity import identity
 from rankopt.rankers.direct_end import combined, workers_of
 from rankopt.rankers.direct_options import check_direct, seed_of
 from rankopt.rankers.direct_starts import begun_at, start_weights
 from rankopt.rankers.in_range import in_range
+from rankopt.rankers.judged_mixin import Judging
 from rankopt.rankers.line_mixin import Lined
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.progress import shown
+from rankopt.rankers.resumed import Resumed
 from rankopt.rankers.selection import Selecting
-from rankopt.scorers.linear import linear_scores
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -46,7 +45,7 @@ __all__ = ["DirectRanker"]
 Floats = NDArray[np.float64]
 
 
-class DirectRanker(Lined, Selecting, LinearRanker):
+class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
     """Maximises M(w) = Σ_q v_q measure_q(X_q w), v_q = 1/m unless queries have weights, over the queries on which the
     measure is defined: the measure itself, no bound of it.
 
@@ -155,7 +154,7 @@ class DirectRanker(Lined, Selecting, LinearRanker):
         if queries.n_documents < 2:
             raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
         engine = engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs)
-        kept = self.checkpoint if isinstance(self.checkpoint, Checkpoint | None) else Checkpoint(self.checkpoint)
+        kept = self._checkpoint()
         judge = None if evaluation is None else self._judge(evaluation)
         with (
             in_range(queries),
@@ -199,11 +198,8 @@ class DirectRanker(Lined, Selecting, LinearRanker):
         """The paths followed to their ends, from where an earlier run of the same problem left them."""
         paths, spent, search = None, 0.0, climb.search
         if kept is not None:
-            matters = {
-                name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run
-            }
-            of_run = identity(type(self).__name__, matters, queries, (), weights, climb.w0, judge is not None)
-            found = kept.found(of_run, lambda run: paths_of(run, search.features))
+            of_run = self._of_run(queries, weights, climb.w0, judge is not None)
+            found = kept.found(of_run, lambda run: paths_of(run, search.features), self._defaults())
             if found is not None and len(found[0]) == len(begun):
                 (paths, spent), false = found, false_claim(found[0], search)
                 if false is not None:
@@ -232,16 +228,6 @@ class DirectRanker(Lined, Selecting, LinearRanker):
             del self.eval_score_
         if judge is not None:
             self.eval_score_ = judge(self.coef_)
-
-    def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
-        """The measure on the evaluation queries, as `score` computes it."""
-        deployment = self._deployment(evaluation)
-
-        def judged(w: Floats) -> float:
-            scores = deployment.places(linear_scores(evaluation.features, w))
-            return evaluate(evaluation, scores, self.measure).mean()
-
-        return judged
 
     def _check_params(self) -> None:
         super()._check_params()
