@@ -7,6 +7,7 @@
     constraints  sets of admissible rankings, stated over attributes of documents
     line         a measure as a step function along a line
     optimize     the loop that minimises a loss to a proven gap
+    ascent       a measure itself, climbed direction by direction
     explanations  scores taken apart, counterfactuals, how tight the bounds are, what limits cost
     rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
 
@@ -36,7 +37,8 @@ if TYPE_CHECKING:
 
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "constraints", "line", "risk", "engines", "optimize",
-    "persistence", "explanations", "rankers", "boosting", "mcrank", "torch", "experiments", "report", "commands",
+    "ascent", "persistence", "explanations", "rankers", "boosting", "mcrank", "torch", "experiments", "report",
+    "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors` and `all_or_nothing`, above them `testing`
 and `cli`."""

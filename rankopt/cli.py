@@ -12,6 +12,10 @@ __all__ = ["COMMANDS", "main", "rankopt"]
 
 COMMANDS = {
     "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),
+    "direct": (
+        "rankopt.commands.direct:direct",
+        "Train by climbing the measure itself along exact lines; draw the lines.",
+    ),
     "store": ("rankopt.commands.store:store", "Store files of any size as a folder that is mapped into memory."),
     "resume": ("rankopt.commands.resume:resume", "Go on with a training that kept checkpoints."),
     "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise, permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.decay import parse_decay
-from rankopt.losses.loss import Loss
+from rankopt.losses.loss import GradientLoss, Loss, says
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
@@ -90,12 +90,21 @@ def check_line_search(measure: Measure, grades: Callable[[Floats], Floats] = lam
         check_lines(measure, relevance, offsets, scores, slopes, rng.random(offsets.size - 1))
 
 
-def check_loss(build: Callable[[Floats, Ints], Loss]) -> None:
+def check_loss(build: Callable[[Floats, Ints], Any]) -> None:
     """A loss of the scores: `build(relevance, offsets)` makes it for queries that all have something to order.
 
     Its planes touch it and lie below its majorant; the majorant is convex, above the loss and touches it; bounds are
     not below values; neither the order of documents, at ties either, nor other queries matter, to values or to slopes.
+    A loss that says a gradient has that of its values, by differences of these, and nothing else matters to it either.
     """
+    if says(build(np.array([0.0, 2.0]), np.array([0, 2]))) == "gradient":
+        _check_gradient(build)
+    else:
+        _check_planes(build)
+
+
+def _check_planes(build: Callable[[Floats, Ints], Loss]) -> None:
+    """`check_loss` of a loss that says planes."""
     rng = np.random.default_rng(1)
     for relevance, offsets in small_queries(seed=1):
         relevance, offsets = _orderable(relevance, offsets)
@@ -122,6 +131,34 @@ def check_loss(build: Callable[[Floats, Ints], Loss]) -> None:
             np.testing.assert_allclose(moved, stood, atol=1e-12, err_msg="shuffling changed a slope")
             alone = loss.only(1, 2).at(scores[offsets[1] : offsets[2]]).value
             np.testing.assert_allclose(alone, here.value[1:2], atol=1e-12, err_msg="other queries changed a value")
+
+
+def _check_gradient(build: Callable[[Floats, Ints], GradientLoss], step: float = 1e-6) -> None:
+    """`check_loss` of a loss that says a gradient."""
+    rng = np.random.default_rng(1)
+    for relevance, offsets in small_queries(seed=1):
+        relevance, offsets = _orderable(relevance, offsets)
+        loss, starts = build(relevance, offsets), offsets[:-1]
+        for scores in (rng.normal(size=relevance.size), rng.integers(-1, 2, relevance.size).astype(np.float64)):
+            here = loss.gradient(scores)
+            assert here.value.shape == starts.shape, "there must be a value for every query"
+            assert here.slope.shape == scores.shape, "there must be a slope for every document"
+            rows = np.concatenate([rng.permutation(np.arange(low, high)) for low, high in pairwise(offsets.tolist())])
+            shuffled = build(relevance[rows], offsets).gradient(scores[rows])
+            np.testing.assert_allclose(shuffled.value, here.value, atol=1e-12, err_msg="shuffling changed a value")
+            np.testing.assert_allclose(
+                shuffled.slope, here.slope[rows], atol=1e-12, err_msg="shuffling changed a slope"
+            )
+            alone = loss.only(1, 2).gradient(scores[offsets[1] : offsets[2]])
+            np.testing.assert_allclose(
+                alone.value, here.value[1:2], atol=1e-12, err_msg="other queries changed a value"
+            )
+        scores, along = rng.normal(size=relevance.size), rng.normal(size=relevance.size)  # no two are equal
+        above, below = (loss.gradient(scores + sign * step * along).value for sign in (1.0, -1.0))
+        slope = np.add.reduceat(loss.gradient(scores).slope * along, starts)
+        np.testing.assert_allclose(
+            (above - below) / (2 * step), slope, rtol=1e-5, atol=1e-7, err_msg="a slope must be the gradient"
+        )
 
 
 def check_bound(bound: Bound) -> None:

@@ -49,7 +49,8 @@ def is_loss(kind):
     """Whether a class is a loss that is made of grades and offsets; a function of LOSSES may make any other."""
     fields = getattr(kind, "__dataclass_fields__", {})
     needed = {name for name, one in fields.items() if one.default is one.default_factory is MISSING and is_field(one)}
-    return {"at", "majorant"} <= {*vars(kind)} and needed == {"relevance", "offsets"}
+    told = {"at", "majorant"} <= {*vars(kind)} or {"gradient", "says"} <= {*vars(kind)}
+    return told and needed == {"relevance", "offsets"}
 
 
 def is_field(one):

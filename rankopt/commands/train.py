@@ -12,8 +12,9 @@ from click.core import ParameterSource
 from rankopt.commands.output import json_option
 from rankopt.commands.strength import Strength
 from rankopt.commands.target import Target
+from rankopt.commands.training_once import train_once
+from rankopt.commands.training_rankers import RANKERS, check_taken, given_options
 from rankopt.commands.training_run import MARGIN, Training
-from rankopt.commands.training_trees import train_trees
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES, MAPS
@@ -25,6 +26,11 @@ from rankopt.rankers import STARTS
 @click.command()
 @click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
 @click.option("--model", required=True, type=Target(), help="Where the model is written.")
+@click.option(
+    "--ranker", type=click.Choice([*RANKERS]), default="margin", show_default=True,
+    help="What is trained: a bound of the measure's regret, pairs, the measure smoothed, least squares, trees on the "
+    "bound, or trees that classify grades. Defaults below are those of margin; the others keep their own.",
+)  # fmt: skip
 @click.option("--validate", type=click.Path(exists=True), help="Data on which λ and decay are chosen.")
 @click.option(
     "--measure", default="nDCG@10", show_default=True,
@@ -40,19 +46,16 @@ from rankopt.rankers import STARTS
 )  # fmt: skip
 @click.option(
     "--loss", type=click.Choice([*LOSSES]),
-    help="Train this loss instead: validation judges by --measure; --map, --bound, --decay, --argmax are not for it.",
-)  # fmt: skip
-@click.option(
-    "--trees", is_flag=True,
-    help="Grow trees on the bound in place of a linear ranker; with --validate as many as are best there.",
-)  # fmt: skip
-@click.option(
-    "--mcrank", is_flag=True,
-    help="Grow trees that classify grades, and rank by the expected one; rounds are chosen on whole queries.",
+    help="Train this loss in place of a bound: validation judges by --measure; --map, --bound, --decay, --argmax are "
+    "not for it.",
 )  # fmt: skip
 @click.option(
     "--expected", type=click.Choice(EXPECTED), default="grade", show_default=True,
-    help="Of --mcrank: the expectation of grades y or of gains 2^y - 1.",
+    help="Of mcrank: the expectation of grades y or of gains 2^y - 1.",
+)  # fmt: skip
+@click.option(
+    "--sigma", "sigmas", type=float, multiple=True,
+    help="Of smooth: a width of its annealing, in deviations of the scores; repeat it, the largest first.",
 )  # fmt: skip
 @click.option(
     "--decay", multiple=True,
@@ -70,7 +73,7 @@ from rankopt.rankers import STARTS
 @click.option(
     "--lam", type=Strength(), multiple=True,
     help="Weight of the regulariser: a number, scale (natural to the data) or auto (by cross-validation) [scale; of "
-    "--loss 0.01]; repeat it to choose on --validate.",
+    "--loss and pairwise 0.01]; repeat it to choose on --validate.",
 )  # fmt: skip
 @click.option("--argmax", default="exact", show_default=True, help="Solver of the loss-augmented ranking.")
 @click.option("--master", default="auto", show_default=True, help="Solver of the master program.")
@@ -101,9 +104,9 @@ def train(
     unjudged: float | None,
     checkpoint: str | None,
     every: float,
-    trees: bool,
-    mcrank: bool,
+    ranker: str,
     expected: str,
+    sigmas: tuple[float, ...],
     json_: bool,
     **options: Any,
 ) -> None:
@@ -114,16 +117,22 @@ def train(
     --validate is saved.
 
     Prints for each λ the objective J, the proven bound below it, and the gap: to the optimum for the convex bound, to
-    what one more step could gain for the others. Ctrl-C ends training and saves the best weights so far; with
+    what one more step could gain for the others; of --ranker smooth, which has no bound, the gradient of J and the
+    measure on TRAIN. Ctrl-C ends training and saves the best weights so far; with
     --checkpoint, a run that was interrupted or killed goes on to the same weights.
     """
     context = click.get_current_context()
-    if trees or mcrank:
-        train_trees(context, "trees" if trees else "mcrank")
+    check_taken(context, ranker)
+    if RANKERS[ranker].told is None:
+        train_once(context, ranker)
         return
-    if context.get_parameter_source("expected") is ParameterSource.COMMANDLINE:
-        raise click.UsageError("--expected is an option of --mcrank, not of linear rankers")
-    if options["loss"] is not None:
+    if ranker != "margin":
+        own = {"lam", "checkpoint", "every"}
+        options = {name: value for name, value in given_options(context, ranker).items() if name not in own}
+        options["measure"] = context.params["measure"]
+        if sigmas:
+            options["sigmas"] = list(sigmas)
+    elif options["loss"] is not None:
         _only_of_the_loss()
         options = {name: value for name, value in options.items() if name not in MARGIN}
     elif len(set(decay)) < 2:
@@ -137,8 +146,8 @@ def train(
     whole = None if validate is None else os.path.abspath(validate)
     files = (os.path.abspath(train_file), os.path.abspath(model), whole)
     several = tuple(dict.fromkeys(decay)) if len(set(decay)) > 1 else ()
-    usual = "scale" if options.get("loss") is None else 1e-2
-    training = Training(*files, lam=lam or (usual,), unjudged=unjudged, every=every, options=options, decay=several)
+    usual = RANKERS["pairwise" if options.get("loss") else ranker].lam
+    training = Training(*files, lam or (usual,), unjudged, every, options, decay=several, ranker=ranker)
     training.run(json_, None if checkpoint is None else Path(checkpoint))
 
 

@@ -16,12 +16,12 @@ import click
 from rankopt.commands.output import as_json, table
 from rankopt.commands.reading import queries_at
 from rankopt.commands.training_model import note
+from rankopt.commands.training_rankers import RANKERS
 from rankopt.errors import BelowStart, Interrupted, OptionError
 from rankopt.rankers import STRENGTHS
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
-    from rankopt.rankers.optimized import OptimizedRanker
 
 __all__ = ["Training"]
 
@@ -31,7 +31,7 @@ OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
 
 OPTIONS = (
     "measure", "map", "bound", "loss", "decay", "normalize", "w0", "argmax", "master", "method", "penalty", "tol",
-    *OF_THE_RUN,
+    "sigmas", *OF_THE_RUN,
 )  # fmt: skip
 """Options of a ranker that the command has: what else a file names is not ours."""
 
@@ -45,7 +45,7 @@ LIMIT = 1 << 20
 @dataclass(frozen=True)
 class Training:
     """Files, the values of λ to choose from, and options of the ranker. every: seconds between two checkpoints. decay:
-    those to choose from, where there are several."""
+    those to choose from, where there are several. ranker: of `training_rankers.RANKERS`."""
 
     train_file: str
     model: str
@@ -55,6 +55,7 @@ class Training:
     every: float
     options: dict[str, Any]
     decay: tuple[str, ...] = ()
+    ranker: str = "margin"
 
     @classmethod
     def kept(cls, folder: Path) -> Training:
@@ -90,13 +91,17 @@ class Training:
         for number in (*numbers, self.every, 0.0 if self.unjudged is None else self.unjudged):
             if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < math.inf:
                 raise ValueError(f"{str(number)[:80]!r} is no number")
-        if not all(isinstance(decay, str) for decay in self.decay) or (self.decay and self.options.get("loss")):
-            raise ValueError("decay is no list of decays, or of a loss that has none")
         if not isinstance(self.options, dict) or "measure" not in self.options:
             raise ValueError("options name no measure")
-        ours = OPTIONS if self.options.get("loss") is None else set(OPTIONS) - {*MARGIN}
+        if self.ranker not in RANKERS or RANKERS[self.ranker].told is None:
+            raise ValueError(f"{str(self.ranker)[:80]!r} is no ranker that is taken up again")
+        ours = {"measure", "normalize"} | {*OPTIONS} & {*RANKERS[self.ranker].takes}
+        ours -= set() if self.options.get("loss") is None else {*MARGIN}
+        if not all(isinstance(decay, str) for decay in self.decay) or (self.decay and "decay" not in ours):
+            raise ValueError("decay is no list of decays, or of a ranker that has none")
         for name, value in self.options.items():
-            if name not in ours or not isinstance(value, str | int | float | None):
+            listed = name == "sigmas" and isinstance(value, list) and all(isinstance(one, float) for one in value)
+            if name not in ours or not (listed or isinstance(value, str | int | float | None)):
                 raise ValueError(f"{name[:80]!r} = {str(value)[:80]!r} is no option of it")
 
     def with_options(self, **options: Any) -> Training:
@@ -187,16 +192,18 @@ class Training:
         decay: str | None,
         talk: bool,
         kept: Path | None,
-    ) -> tuple[OptimizedRanker, dict[str, Any], bool]:
+    ) -> tuple[Any, dict[str, Any], bool]:
         """The ranker fitted with this λ and this decay, its line of the report, and whether it was interrupted."""
         import warnings
 
-        from rankopt.rankers import Checkpoint, LargeMarginRanker, LossRanker
+        import rankopt.rankers
 
         options: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
         options |= {"lam": lam, "verbose": int(talk)} | ({} if decay is None else {"decay": decay})
-        options["checkpoint"] = None if kept is None else Checkpoint(str(kept), self.every)
-        ranker: OptimizedRanker = LossRanker(**options) if "loss" in options else LargeMarginRanker(**options)
+        options["checkpoint"] = None if kept is None else rankopt.rankers.Checkpoint(str(kept), self.every)
+        kind = RANKERS[self.ranker]
+        made = getattr(rankopt.rankers, "LossRanker" if "loss" in options else kind.ranker)
+        ranker: Any = made(**options)
         began, interrupted = perf_counter(), False
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")  # the report says how each run stopped
@@ -206,14 +213,11 @@ class Training:
                 interrupted = True
         proved = ranker.certificate_
         row = {
-            "lam": ranker.lam_,
+            "lam": getattr(ranker, "lam_", lam),
             **({} if decay is None else {"decay": decay}),
             **({"features": int(ranker.get_support().sum())} if options.get("penalty") == "l1" else {}),
             "kind": proved.kind,
-            "objective": proved.primal,
-            "bound": proved.bound,
-            "gap": proved.gap,
-            "relative_gap": proved.relative_gap,
+            **{name: getattr(proved, told_as) for name, told_as in (kind.told or {}).items()},
             "stop": str(proved.stop),
             "at_start": proved.at_start,
             "below_start": any(issubclass(one.category, BelowStart) for one in told),
@@ -224,19 +228,24 @@ class Training:
         return ranker, row, interrupted
 
 
+FORMATS = {"objective": ".6f", "bound": ".6f", "gap": ".1e", "gradient": ".1e", "measure": ".4f"}
+"""How numbers of a certificate are printed, and which: others are in the JSON alone."""
+
+
 def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, margin: bool) -> None:
     from rankopt.optimize.certificate import Stop
 
     more = [name for name in ("decay", "features") if name in chosen]
+    told = [name for name in FORMATS if name in chosen]
+    heads = {"measure": f"{measure} in training"}
     table(
-        ["lam", *more, "objective", "bound", "gap", "kind", "steps", "seconds", f"{measure} on validation", ""],
+        ["lam", *more, *(heads.get(name, name) for name in told), "kind", "steps", "seconds",
+         f"{measure} on validation", ""],
         [
             [
                 f"{row['lam']:g}",
                 *(str(row[name]) for name in more),
-                f"{row['objective']:.6f}",
-                f"{row['bound']:.6f}",
-                f"{row['gap']:.1e}",
+                *(format(row[name], FORMATS[name]) for name in told),
                 row["kind"],
                 row["steps"],
                 f"{row['seconds']:.1f}",
@@ -245,7 +254,7 @@ def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, ma
             ]
             for row in rows
         ],
-    )
+    )  # fmt: skip
     if chosen["below_start"]:
         click.echo(
             "The start w0 ranks the training queries better: try a larger --lam, or another --bound or --decay; "
@@ -256,5 +265,5 @@ def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, ma
             "Nothing better than w0 was found: try a smaller --lam"
             + (", --bound nonconvex, or a --decay cut at the measure's k." if margin else ".")
         )
-    if chosen["stop"] != Stop.GAP:
+    if chosen["stop"] not in (Stop.GAP, Stop.ANNEALED):
         click.echo(f"Training ended because {chosen['stop']}.")

@@ -12,27 +12,32 @@ from rankopt.line.best import EQUAL, best_interval
 from rankopt.line.events import Events
 from rankopt.line.steps import Steps
 
-__all__ = ["LinePoint", "middle_point", "window_point"]
+__all__ = ["LinePoint", "middle_point", "penalised_point", "window_point"]
 
 Floats = NDArray[np.float64]
+
+FAR = 1e5
+"""Windows beyond so many times their half width are not told from rounding well enough to be compared."""
 
 
 @dataclass(frozen=True)
 class LinePoint:
-    """A t, the open interval (low, high) around it, the value there, and how many events the line has."""
+    """A t, the open interval (low, high) around it, the value there, how many events the line has, and the largest
+    value of any of its intervals."""
 
     t: float
     low: float
     high: float
     value: float
     events: int
+    best: float
 
 
 def middle_point(events: Events, reach: float) -> LinePoint:
     """The middle of the best interval; of one without an end its other end, away from it by half of that, and by
     `reach` at least."""
     low, high, value = best_interval(events)
-    return LinePoint(middle(low, high, reach), low, high, value, events.times.size)
+    return LinePoint(middle(low, high, reach), low, high, value, events.times.size, value)
 
 
 def middle(low: float, high: float, reach: float) -> float:
@@ -49,14 +54,21 @@ def window_point(events: Events, h: float) -> LinePoint:
 
     That mean is linear between the jumping points ± h, so it is exact; of a stretch of best points the middle, of
     several stretches the one nearest to 0. Where t is a jumping point it moves into the better interval beside it.
+    Jumping points so far out that h is lost in the rounding of what lies between are passed over: lines that are
+    parallel but for rounding cross there. The middle of the best interval where there are no others.
     """
     steps = Steps.of(events)
     if steps.values.size == 1:
-        return LinePoint(0.0, -np.inf, np.inf, float(steps.values[0]), events.times.size)
+        value = float(steps.values[0])
+        return LinePoint(0.0, -np.inf, np.inf, value, events.times.size, value)
     jumps = steps.highs[:-1] + (steps.lows[1:] - steps.highs[:-1]) / 2
     at, area = _areas(jumps, steps.values)
     points = np.concatenate([jumps - h, jumps + h])
     means = np.concatenate([at - area(jumps - 2 * h), area(jumps + 2 * h) - at]) / (2 * h)
+    near = np.abs(points) * np.abs(steps.values).max() <= FAR * h
+    if not near.any():
+        return middle_point(events, h)
+    means[~near] = -np.inf
     top = np.flatnonzero(means >= means.max() - EQUAL * np.maximum(1.0, 1e-3 * np.abs(points) / h))
     points = np.sort(points[top])
     rank = np.searchsorted(jumps, points - h) + np.searchsorted(jumps, points + h)  # among all that were tried
@@ -71,9 +83,24 @@ def window_point(events: Events, h: float) -> LinePoint:
         low, high = float(steps.lows[place]), float(steps.highs[place])
         inside = min(h / 8, (high - low) / 2)
         t = low + inside if t <= low else high - inside
-    return LinePoint(
-        t, float(steps.lows[place]), float(steps.highs[place]), float(steps.values[place]), events.times.size
-    )
+    return _standing(steps, t, place, events)
+
+
+def penalised_point(events: Events, h: float, slope: float, curvature: float) -> LinePoint:
+    """The t of the largest M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the top of
+    the parabola, away from the ends by h / 8, or by half of an interval that is narrower than that allows."""
+    steps = Steps.of(events)
+    inside = np.minimum(h / 8, (steps.highs - steps.lows) / 2)
+    points = np.clip(-slope / curvature, steps.lows + inside, steps.highs - inside)
+    gained = steps.values - points * (slope + curvature * points / 2)
+    top = np.flatnonzero(gained >= gained.max() - EQUAL)
+    place = int(top[np.argmin(np.abs(points[top]))])
+    return _standing(steps, float(points[place]), place, events)
+
+
+def _standing(steps: Steps, t: float, place: int, events: Events) -> LinePoint:
+    low, high, value = float(steps.lows[place]), float(steps.highs[place]), float(steps.values[place])
+    return LinePoint(t, low, high, value, events.times.size, float(steps.values.max()))
 
 
 def _areas(jumps: Floats, values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:

@@ -85,16 +85,25 @@ class Sweep:
         """Σ_q v_q measure_q at these scores (N,), documents of equal score averaged: as `evaluate` has it."""
         return float(self.weights @ self.measure.values(ranked(self.relevance, scores, self.offsets)))
 
-    def events(self, scores: Floats, slopes: Floats) -> list[Events]:
-        """The events along each of D lines: scores s (N,), slopes a (D, N)."""
-        scores, slopes = np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(slopes, np.float64)
+    def order(self, scores: Floats) -> Ints | None:
+        """The documents of each query by falling score, which all lines through these scores (N,) share; None where
+        sweeps ask for none."""
         if self.small or self.measure.along_line == "crossings":
-            given = (self.relevance, self.weights, self.offsets)
-            return [sweep_crossings(self.measure, scores, line, *given) for line in slopes]
+            return None
         from rankopt.line.crossing import by_falling_score
 
-        order, lines = np.empty(scores.size, np.int64), len(slopes)
+        order, scores = np.empty(scores.size, np.int64), np.ascontiguousarray(scores, np.float64)
         share(len(self._ranges), lambda part: by_falling_score(scores, self.offsets, *self._ranges[part], order))
+        return order
+
+    def events(self, scores: Floats, slopes: Floats, order: Ints | None = None) -> list[Events]:
+        """The events along each of D lines: scores s (N,), slopes a (D, N). order: of these scores, if it is known."""
+        scores, slopes = np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(slopes, np.float64)
+        order = self.order(scores) if order is None else order
+        if order is None:
+            given = (self.relevance, self.weights, self.offsets)
+            return [sweep_crossings(self.measure, scores, line, *given) for line in slopes]
+        lines = len(slopes)
         ranges = self._ranges if lines < threads() else [(0, self.offsets.size - 1)]  # a line is one job, or several
         found: list[Any] = [None] * (lines * len(ranges))
         starts = np.zeros((lines, self.offsets.size - 1))

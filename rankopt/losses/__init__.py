@@ -2,7 +2,8 @@
 
 Three tables, `name: "module:object"`, loaded on use: the bounds of the regret, each one function of an `Argmax` (see
 `margin.py`); the feature maps under which it is bounded, each a class of such (`Map`); and the losses that a
-`LossRanker` trains, each a factory `(relevance, offsets) -> Loss`. Who makes the scores himself asks `ScoreLoss`.
+`LossRanker` trains, each a factory `(relevance, offsets) -> Loss`; one that `says` "gradient" has no planes and is
+trained by `SmoothRanker`. Who makes the scores himself asks `ScoreLoss`.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ MAPS = {
 LOSSES = {
     "pairwise": "rankopt.losses.pairwise:PairwiseHinge",
     "rescaled": "rankopt.losses.rescaled:RescaledSlack",
+    "smooth": "rankopt.losses.smooth:SmoothedRegret",
 }
 
 PARTS = {

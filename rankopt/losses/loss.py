@@ -1,14 +1,17 @@
-"""What every loss says: values, proven bounds, and a plane a query."""
+"""What every loss says: values, proven bounds, and a plane a query; or, of a smooth one without bounds, a gradient.
+
+A loss that `says` "gradient" is no `Loss` of planes: it is descended by `rankopt.optimize.annealing`, not by `METHODS`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Loss", "LossAt"]
+__all__ = ["GradientAt", "GradientLoss", "Loss", "LossAt", "says"]
 
 Floats = NDArray[np.float64]
 
@@ -52,3 +55,30 @@ class Loss(Protocol):
     def reference_weights(self, scores: Floats) -> Floats:
         """(N,) the part of the planes' slopes that depends on the reference only."""
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class GradientAt:
+    """A smooth loss at scores: value (m,) of each query and slope (N,), the gradient of their sum."""
+
+    value: Floats
+    slope: Floats
+
+
+class GradientLoss(Protocol):
+    """A smooth function of the scores alone, not convex, of which no plane is known to lie below it."""
+
+    says: ClassVar[str]
+
+    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
+        """Values and slopes; of a loss that is annealed at the width `sigma`, None for its own."""
+        ...
+
+    def only(self, first: int, last: int) -> GradientLoss:
+        """The loss of the queries first <= q < last."""
+        ...
+
+
+def says(loss: Any) -> str:
+    """What a loss can say, or a factory of such: "plane" or "gradient"."""
+    return str(getattr(loss, "says", "plane"))

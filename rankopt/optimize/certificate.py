@@ -15,10 +15,12 @@ class Stop(StrEnum):
 
     GAP = "the gap is within the tolerance"
     CHOSEN = "the gap closed, and weights from before were better on eval_set"
+    ANNEALED = "every sigma was gone through"
     STALLED = "no step narrowed the gap any more, as far as double precision and the master allow"
     ITERATIONS = "max_iter steps were taken"
     TIME = "time_limit passed"
     MASTER = "the solver of the master program failed"
+    DIRECTIONS = "no direction led higher any more"
     CALLBACK = "a callback asked to stop"
     INTERRUPTED = "interrupted from the keyboard"
 

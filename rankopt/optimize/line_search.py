@@ -15,7 +15,8 @@ True
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, get_args
 
 import numpy as np
@@ -26,13 +27,13 @@ from rankopt.data.queries import Queries
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, OptionError
 from rankopt.line.events import Events, joined
-from rankopt.line.points import LinePoint, middle_point, window_point
+from rankopt.line.points import LinePoint, middle_point, penalised_point, window_point
 from rankopt.line.steps import Steps
 from rankopt.line.sweep import Sweep
 from rankopt.losses.loss import Loss
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-from rankopt.risk.along_line import AlongLine, MeasureAt
+from rankopt.risk.along_line import AlongLine, FeatureVariances, MeasureAt, SpreadAt
 from rankopt.risk.ideal_order import IdealOrderAt
 from rankopt.risk.risk import Engine
 from rankopt.risk.shard import Shard
@@ -86,8 +87,22 @@ class LineSearch:
         """M(w), measured."""
         return sum(self.engine.map(MeasureAt(self._vector("w", w)), self.shards))
 
+    def deviation(self, w: ArrayLike) -> float:
+        """The deviation of the scores X w inside queries."""
+        return float(np.sqrt(sum(self.engine.map(SpreadAt(self._vector("w", w)), self.shards))))
+
+    @cached_property
+    def deviations(self) -> Floats:
+        """(d,) the deviation of each feature inside queries."""
+        return np.asarray(np.sqrt(np.sum(self.engine.map(FeatureVariances(), self.shards), axis=0)))
+
     def along(
-        self, w: ArrayLike, direction: int | ArrayLike, point: Point = "window", window: float = 0.2
+        self,
+        w: ArrayLike,
+        direction: int | ArrayLike,
+        point: Point = "window",
+        window: float = 0.2,
+        pull: tuple[float, float] | None = None,
     ) -> LinePoint:
         """The best t of M(w + t v), v a vector (d,), or the unit vector of a feature if `direction` is its number.
 
@@ -95,7 +110,12 @@ class LineSearch:
                    large that scores move by `window` of their deviation inside queries; "middle" of the interval of the
                    largest value; "plackett-luce": where in that interval the ideal order is most likely
         value      M there, as predicted: M is constant on the open interval (low, high) around t
+        pull       (slope, curvature) of a parabola: what is maximised is M(t) - slope t - curvature t²/2, and `point`
+                   has no say
         """
+        if pull is not None and pull[1] > 0:
+            ((events, reach),) = self._lines(self._vector("w", w), [direction], window)
+            return penalised_point(events, reach, *pull)
         return self.along_all(w, [direction], point, window)[0]
 
     def along_all(
@@ -161,7 +181,7 @@ class LineSearch:
         best = minimize_scalar(unlikely, bounds=(low, high), method="bounded")
         t = float(best.x)
         inside = found.low < t < found.high and -best.fun >= -unlikely(found.t)
-        return LinePoint(t if inside else found.t, found.low, found.high, found.value, found.events)
+        return replace(found, t=t) if inside else found
 
     def _direction(self, direction: int | ArrayLike) -> int | Floats:
         if isinstance(direction, int | np.integer):

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.optimize.least_squares import centred
+from rankopt.scorers.linear import row_sums
 
-__all__ = ["spread"]
+__all__ = ["spread", "spreads"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,6 +33,29 @@ def spread(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
 def of_sparse(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
     """The same without any dense part of the features: entries that are stored less the mean of their query, and that
     mean for each entry that is not."""
+    own, apart, middle, of_query = _sparse_parts(features, weights, rows, offsets)
+    return float(np.repeat(weights, np.diff(own.indptr)) @ apart**2 + of_query @ middle.data**2)
+
+
+def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats:
+    """(d,) the part of each feature: Σ_j weights_j (x_j - x̄_q)², 0 where that is nothing but rounding."""
+    means = row_sums(features, rows, np.repeat(1.0 / np.diff(offsets), np.diff(offsets)), offsets)
+    counted = np.add.reduceat(weights, offsets[:-1])
+    least = (4 * np.finfo(np.float64).eps) ** 2 * weights.size * (counted @ means**2)
+    if hasattr(features, "tocsr"):
+        own, apart, middle, of_query = _sparse_parts(features.tocsr(), weights, rows, offsets)
+        found = np.bincount(own.indices, np.repeat(weights, np.diff(own.indptr)) * apart**2, means.shape[1])
+        found += np.bincount(middle.indices, of_query * middle.data**2, means.shape[1])
+    else:
+        matrix, _ = centred(features, np.zeros(weights.size), weights, rows, offsets)
+        parts = matrix.reduced(lambda blocks: sum((block**2).sum(axis=0) for _, block in blocks))
+        found = np.sum(parts, axis=0)
+    return np.where(found > least, found, 0.0)
+
+
+def _sparse_parts(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> tuple[Any, Floats, Any, Floats]:
+    """The rows as a CSR table, its entries less the mean of their query, the means as another, and the weight of the
+    documents that store nothing where a mean does."""
     from scipy.sparse import csr_array
 
     own = features[rows].astype(np.float64)
@@ -47,4 +71,4 @@ def of_sparse(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> floa
     apart = own.data - middle.data[at]
     absent = np.repeat(sizes, kept) - np.bincount(at, minlength=place.size)
     of_query = np.repeat(weights[offsets[:-1]], kept) * absent
-    return float(np.repeat(weights, np.diff(own.indptr)) @ apart**2 + of_query @ middle.data**2)
+    return own, apart, middle, of_query

@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,8 @@ from rankopt.persistence.manifest import manifest_of
 from rankopt.persistence.values import Decoder, Encoder
 
 __all__ = ["Checkpoint"]
+
+Kept = TypeVar("Kept")
 
 FORMAT, VERSION = "rankopt checkpoint", 1
 MANIFEST = "checkpoint.json"
@@ -66,10 +68,18 @@ class Checkpoint:
             yield
 
     def opened(self, problem: Mapping[str, str], defaults: Container[str] = ()) -> tuple[Standing | None, list[Step]]:
-        """Where a run of this problem stands, and its steps so far; None and no steps where there is none yet.
+        """Where a run of this problem stands, and its steps so far; None and no steps where there is none yet. See
+        `found`."""
+        return self.found(problem, _sound, defaults) or (None, [])
 
-        problem: a digest for each of its parts, by name. defaults: those that are what they are for anyone who says
-        nothing of them. Raises OptionError where the folder holds another problem's run, naming the parts that differ.
+    def found(
+        self, problem: Mapping[str, str], read: Callable[[Any], Kept | None], defaults: Container[str] = ()
+    ) -> Kept | None:
+        """What the newest file that is whole says of a run of this problem; None where there is none yet.
+
+        problem: a digest for each of its parts, by name. read: from what was written to what a run goes on from, None
+        where it is nothing that a run leaves. defaults: parts that are what they are for anyone who says nothing of
+        them. Raises OptionError where the folder holds another problem's run, naming the parts that differ.
         """
         folder = self._made()
         with suppress(OSError):
@@ -81,16 +91,15 @@ class Checkpoint:
         for manifest, decoder in sorted(found, key=lambda held: held[0]["serial"], reverse=True):
             self._check_problem(manifest["problem"], problem, defaults)
             try:
-                standing, steps = _standing(decoder.decode(manifest["run"]))
-                flawed = flaw(standing, steps)
+                kept = read(decoder.decode(manifest["run"]))
             except ModelError as error:
                 raise OptionError(f"checkpoint = {self.folder} is of another version ({error}); remove it") from error
             except (AttributeError, LookupError, TypeError, ValueError):  # whatever stands where a number should
                 continue
-            if flawed is None:
+            if kept is not None:
                 self._serial = manifest["serial"]
-                return standing, steps
-        return None, []
+                return kept
+        return None
 
     def check(self, begun: Standing, objective: Objective) -> None:
         """Raise OptionError where a standing says of its own w what is not so."""
@@ -126,13 +135,17 @@ class Checkpoint:
     def keep(self, now: Standing, steps: Sequence[Step]) -> None:
         """Write where the run stands, if it is time; always when it is over. A folder that cannot be written to is
         warned of, and training goes on."""
+        self.write(lambda: _plain(now, steps), now.stop is not None)
+
+    def write(self, told: Callable[[], Any], over: bool) -> None:
+        """Write what is `told`, plain data, if it is time, or the run is over."""
         began = perf_counter()
-        if began < self._next and now.stop is None:
+        if began < self._next and not over:
             return
         self._serial += 1
         encoder = Encoder()
         try:
-            run = encoder.encode(_plain(now, steps), "the standing")
+            run = encoder.encode(told(), "the standing")
         except ModelError as error:
             raise OptionError(f"checkpoint cannot keep the state of this method: {error} Leave it out.") from error
         manifest = {"format": FORMAT, "version": VERSION, "serial": self._serial, "problem": self._problem, "run": run}
@@ -169,6 +182,12 @@ def _plain(now: Standing, steps: Sequence[Step]) -> dict[str, Any]:
         "bound": np.array([point.bound for point in now.passed]),
     }
     return {"standing": replace(now, passed=()), "passed": columns, "history": History.of(steps)}
+
+
+def _sound(run: Mapping[str, Any]) -> tuple[Standing, list[Step]] | None:
+    """A standing and its steps, if it is without flaw."""
+    standing, steps = _standing(run)
+    return (standing, steps) if flaw(standing, steps) is None else None
 
 
 def _standing(run: Mapping[str, Any]) -> tuple[Standing, list[Step]]:

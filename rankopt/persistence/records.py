@@ -1,4 +1,5 @@
-"""The closed list of dataclasses, enumerations and classifiers that a saved model or a checkpoint may hold, by name.
+"""The closed list of dataclasses, enumerations, classifiers and rankers that a saved model or a checkpoint may hold,
+by name.
 
 A name is `table:entry`, such as `solver:highs` or `record:Certificate`. What stands in a file is looked up here and
 built from its fields; nothing else can be named.
@@ -14,9 +15,14 @@ from rankopt.errors import ModelError
 
 RECORDS = {
     "Admissible": "rankopt.constraints.admissible:Admissible",
+    "AnnealingCertificate": "rankopt.optimize.annealing_certificate:AnnealingCertificate",
+    "AnnealingHistory": "rankopt.optimize.annealing_history:AnnealingHistory",
     "Certificate": "rankopt.optimize.certificate:Certificate",
+    "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
     "Decay": "rankopt.losses.decay:Decay",
     "History": "rankopt.optimize.history:History",
+    "Moves": "rankopt.ascent.moves:Moves",
+    "Random": "rankopt.ascent.directions:Random",
     "Rule": "rankopt.constraints.rule:Rule",
     "Step": "rankopt.optimize.history:Step",
     "Stop": "rankopt.optimize.certificate:Stop",
@@ -29,6 +35,7 @@ TABLES = {
     "engine": "rankopt.engines:ENGINES",
     "grades": "rankopt.mcrank:FORMS",
     "method": "rankopt.optimize:METHODS",
+    "ranker": "rankopt.rankers:RANKERS",
     "record": "rankopt.persistence.records:RECORDS",
     "solver": "formulations.solvers:SOLVERS",
     "state": "rankopt.optimize:STATES",

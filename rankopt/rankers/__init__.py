@@ -9,12 +9,14 @@ from formulations.tables import member
 
 RANKERS = {
     "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
+    "DirectRanker": "rankopt.rankers.direct:DirectRanker",
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
     "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
     "McRanker": "rankopt.mcrank.ranker:McRanker",
     "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
+    "SmoothRanker": "rankopt.rankers.smooth:SmoothRanker",
 }
 """Every ranker, `name: "module:object"`. The closed list of what a saved model may be."""
 
@@ -29,6 +31,13 @@ STARTS = {
 SLOT_STARTS = {"zeros": STARTS["zeros"], "regression": "rankopt.rankers.slot_starts:regression"}
 """The same of `MatchingRanker`."""
 
+SMOOTH_STARTS = {
+    "ridge": "rankopt.rankers.starts:bare_ridge",
+    "ranksvm": STARTS["ranksvm"],
+    "regression": STARTS["regression"],
+}
+"""The same of `SmoothRanker`, which gives every start a scale of its own, and cannot move where all scores are 0."""
+
 STRENGTHS = ("scale", "auto")
 """What lam may be by name: the strength natural to the data, or the one that cross-validation chooses."""
 
@@ -36,6 +45,7 @@ _PARTS = {
     "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
     "Explanation": "rankopt.explanations.terms:Explanation",
     "LinearRanker": "rankopt.rankers.linear:LinearRanker",
+    "Random": "rankopt.ascent.directions:Random",
     "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",

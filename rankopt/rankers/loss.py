@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 from rankopt.losses import loss_named
+from rankopt.losses.loss import says
 from rankopt.measures.notation import parse
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.risk.sharding import shards_of_grades
@@ -97,6 +98,11 @@ class LossRanker(OptimizedRanker):
 
         def made(relevance: Floats, offsets: Ints) -> Loss:
             loss = factory(relevance, offsets)
+            if says(loss) == "gradient":
+                raise OptionError(
+                    f"loss = {self.loss!r} has no planes, of which training here is made, because it is not convex and "
+                    "says a gradient only; take SmoothRanker, or a loss with planes"
+                )
             if not hasattr(loss, "majorant"):
                 raise OptionError(
                     f"loss = {self.loss!r} made a {type(loss).__name__}, which is no Loss; see check_loss"

@@ -32,6 +32,7 @@ from rankopt.rankers import STARTS
 from rankopt.rankers.cross_validation import chosen_factor
 from rankopt.rankers.ending import tell, tell_below
 from rankopt.rankers.in_range import in_range
+from rankopt.rankers.judged_mixin import Judging
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import as_numbers, check_options
 from rankopt.rankers.path_mixin import Pathed
@@ -43,7 +44,6 @@ from rankopt.rankers.selection import Selecting
 from rankopt.rankers.starts import start_named
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
-from rankopt.scorers.linear import linear_scores
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -57,7 +57,7 @@ LEFT_IN = 0.03
 """What lam="scale" is under penalty="l1", as part of the λ at which no feature is left in."""
 
 
-class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
+class OptimizedRanker(Pathed, Resumed, Selecting, Judging, LinearRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
 
     A subclass has the parameters read here and says in `_shards` which loss it minimises.
@@ -236,20 +236,3 @@ class OptimizedRanker(Pathed, Resumed, Selecting, LinearRanker):
     def _check_params(self) -> None:
         super()._check_params()
         check_options(**self.get_params(deep=False))
-
-    def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
-        """The measure on the evaluation queries, as `score` computes it."""
-        values = self._values(evaluation)
-        return lambda w: float(np.nanmean(values(w)))
-
-    def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
-        """The measure (m,) of each query, or the mean of several, NaN where it is not defined, as a function of w."""
-        from rankopt.evaluation.evaluation import evaluate
-
-        deployment, wanted = self._deployment(queries), [self.measure] if measures is None else list(measures)
-
-        def values(w: Floats) -> Floats:
-            scores = deployment.places(linear_scores(queries.features, w))
-            return np.asarray(evaluate(queries, scores, wanted).values.mean(axis=0))
-
-        return values

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from rankopt.ascent.paths import Round
+from rankopt.optimize.annealing_history import AnnealingStep
 
 if TYPE_CHECKING:
     from rankopt.optimize.history import Step
-    from rankopt.optimize.state import State
 
 __all__ = ["shown"]
 
 
 @contextmanager
-def shown(verbose: int) -> Iterator[list[Callable[[Step, State], None]]]:
-    """Callbacks that show step, objective, bound and gap in one line while training runs; none if verbose is 0 or
-    standard error is no terminal."""
+def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
+    """Callbacks that show a step in one line while training runs: objective, bound and gap, or σ and the gradient of
+    what has no bound, or the measure itself; none if verbose is 0 or standard error is no terminal."""
     if not verbose:
         yield []
         return
@@ -29,15 +31,16 @@ def shown(verbose: int) -> Iterator[list[Callable[[Step, State], None]]]:
         yield []
         return
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
+        yield [lambda step, state: live.update(Text(_line(step)))]
 
-        def show(step: Step, state: State) -> None:
-            gap = step.primal - step.bound
-            round = f"round {step.round}, " if step.round else ""
-            live.update(
-                Text(
-                    f"{round}step {step.step}: objective {step.primal:.6g}, bound {step.bound:.6g}, gap {gap:.2g}, "
-                    f"{step.seconds:.1f} s"
-                )
-            )
 
-        yield [show]
+def _line(step: Step | AnnealingStep | Round) -> str:
+    """What is shown of a step."""
+    if isinstance(step, Round):
+        left = f"{step.open} paths on their way, {step.lines} line searches"
+        return f"round {step.step}: measure {step.value:.6g}, {left}, {step.seconds:.1f} s"
+    told = f"step {step.step}: objective {step.primal:.6g}"
+    if isinstance(step, AnnealingStep):
+        return f"sigma {step.sigma:g}, {told}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
+    round = f"round {step.round}, " if step.round else ""
+    return f"{round}{told}, bound {step.bound:.6g}, gap {step.primal - step.bound:.2g}, {step.seconds:.1f} s"

@@ -44,14 +44,17 @@ class Resumed:
         """Where an earlier run of the same problem stands, and its steps."""
         if kept is None:
             return None, ()
-        admissible = self._admissible()
-        names = () if admissible is None else admissible.attributes
-        matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
-        of_run = identity(type(self).__name__, matters, queries, names, weights, start, judged)
-        defaults = self._defaults()
+        of_run, defaults = self._of_run(queries, weights, start, judged), self._defaults()
         if self._planes_stayed():
             defaults.add(SLOPES)
         return kept.opened({**of_run, SLOPES: "shared"}, defaults)
+
+    def _of_run(self, queries: Queries, weights: Floats, start: Floats, judged: bool) -> dict[str, str]:
+        """What a run is of: digests of what leads to its result."""
+        admissible = self._admissible()
+        names = () if admissible is None else admissible.attributes
+        matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
+        return identity(type(self).__name__, matters, queries, names, weights, start, judged)
 
     def _planes_stayed(self) -> bool:
         """Whether planes of before equal documents shared their slopes still lie below the loss."""

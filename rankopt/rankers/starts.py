@@ -65,6 +65,11 @@ def ridge(ranker: Any, queries: Arrangement) -> Floats:
     return np.asarray(w * max(float(by_pairs(ranker, along, None)[0]), 0.0))
 
 
+def bare_ridge(ranker: Any, queries: Arrangement) -> Floats:
+    """The weights of `RegressionRanker()` as they are."""
+    return cross_validated_ridge(queries)
+
+
 def ranksvm(ranker: Any, queries: Arrangement) -> Floats:
     """The weights of `PairwiseRanker()`, whose λ is a number: it depends on the scale of the features."""
     return by_pairs(ranker, queries, RANKSVM)

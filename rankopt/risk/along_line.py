@@ -14,13 +14,16 @@ from rankopt.measures.segments import query_of_row
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import Linear
 
-__all__ = ["AlongLine", "MeasureAt", "ShardAlong", "swept"]
+__all__ = ["AlongLine", "FeatureVariances", "MeasureAt", "Place", "ShardAlong", "SpreadAt", "place", "swept"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 AT_ONCE = 16
 """Lines whose slopes are held in memory at once."""
+
+REMEMBERED = 8
+"""Places that a shard remembers: of each path that is followed there where it stands and where it would step."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,18 +47,25 @@ class AlongLine:
     directions: Floats | Ints
 
     def __call__(self, shard: Shard) -> ShardAlong:
-        sweep, scores = swept(shard), shard.scores(self.w)
-        query, sizes = query_of_row(shard.offsets), np.diff(shard.offsets)
-        shares = (shard.weights / np.maximum(sizes, 1))[query]
+        sweep, here = swept(shard), place(shard, self.w)
         events: list[Events] = []
         variances: list[float] = []
         for begin in range(0, len(self.directions), AT_ONCE):
-            slopes = self._slopes(shard, self.directions[begin : begin + AT_ONCE])
-            events += sweep.events(scores, slopes)
-            variances += [_variance(line, shares, shard.offsets, query, sizes) for line in slopes]
-        return ShardAlong(
-            tuple(events), _variance(scores, shares, shard.offsets, query, sizes), np.array(variances, dtype=np.float64)
-        )
+            some = self.directions[begin : begin + AT_ONCE]
+            slopes = self._slopes(shard, some)
+            events += sweep.events(here.scores, slopes, here.order)
+            variances += self._variances(shard, some, slopes)
+        return ShardAlong(tuple(events), here.variance, np.array(variances, dtype=np.float64))
+
+    def _variances(self, shard: Shard, some: Floats | Ints, slopes: Floats) -> list[float]:
+        """Of the slopes; of single features they are found once."""
+        if some.ndim == 2:
+            return [_variance(shard, line) for line in slopes]
+        known: dict[int, float] = shard.remembered.setdefault("variances", {})
+        for number, line in zip(some.tolist(), slopes, strict=True):
+            if number not in known:
+                known[number] = _variance(shard, line)
+        return [known[number] for number in some.tolist()]
 
     def _slopes(self, shard: Shard, some: Floats | Ints) -> Floats:
         """(D, N) of some of the directions."""
@@ -73,7 +83,54 @@ class MeasureAt:
     w: Floats
 
     def __call__(self, shard: Shard) -> float:
-        return swept(shard).value(shard.scores(self.w))
+        return swept(shard).value(place(shard, self.w).scores)
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadAt:
+    """Σ_q v_q times the variance of the scores X w inside query q."""
+
+    w: Floats
+
+    def __call__(self, shard: Shard) -> float:
+        return place(shard, self.w).variance
+
+
+@dataclass(frozen=True)
+class FeatureVariances:
+    """(d,) Σ_q v_q times the variance of each feature inside query q."""
+
+    def __call__(self, shard: Shard) -> Floats:
+        every, found = np.arange(shard.scorer.dimensions), []
+        for begin in range(0, every.size, AT_ONCE):
+            line = AlongLine(np.zeros(0), every[begin : begin + AT_ONCE])
+            found += line._variances(shard, line.directions, line._slopes(shard, line.directions))
+        return np.array(found, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """What all lines through w share on a shard: the scores X w (N,), the documents by falling score (None where
+    sweeps ask for none), and Σ_q v_q times the variance of the scores inside query q."""
+
+    w: Floats
+    scores: Floats
+    order: Ints | None
+    variance: float
+
+
+def place(shard: Shard, w: Floats) -> Place:
+    """What lines through w share. The shard remembers the last few w, so that only a step that is taken costs a
+    product; the scores are those of w itself, never sums of steps, so that nothing is remembered of how w was reached.
+    """
+    known: tuple[Place, ...] = shard.remembered.get("places", ())
+    for one in known:
+        if np.array_equal(one.w, w):
+            return one
+    scores = shard.scores(w)
+    found = Place(w, scores, swept(shard).order(scores), _variance(shard, scores))
+    shard.remembered["places"] = (found, *known[: REMEMBERED - 1])  # whole at once: threads may ask side by side
+    return found
 
 
 def swept(shard: Shard) -> Sweep:
@@ -83,7 +140,10 @@ def swept(shard: Shard) -> Sweep:
     return shard.loss
 
 
-def _variance(values: Floats, shares: Floats, offsets: Ints, query: Ints, sizes: Ints) -> float:
+def _variance(shard: Shard, values: Floats) -> float:
+    """Σ_q v_q times the variance of the values (N,) inside query q."""
+    offsets, query, sizes = shard.offsets, query_of_row(shard.offsets), np.diff(shard.offsets)
+    shares = (shard.weights / np.maximum(sizes, 1))[query]
     filled = sizes > 0
     means = np.zeros(sizes.size)
     means[filled] = np.add.reduceat(values, offsets[:-1][filled]) / sizes[filled]

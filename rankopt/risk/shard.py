@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +51,7 @@ class Shard:
     weights: Floats
     loss: Loss
     first: int = 0
-    remembered: dict[str, Touched] = field(default_factory=dict, repr=False)
+    remembered: dict[str, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return int(self.weights.size)
@@ -69,7 +69,7 @@ class Shard:
 
     def touched(self, touch: Floats | None) -> Touched:
         """The loss, or its majorant that touches at `touch`; worked out once for each."""
-        known = self.remembered.get("last")
+        known: Touched | None = self.remembered.get("last")
         if known is None or not _same(known.touch, touch):
             loss = self.loss if touch is None else self.loss.majorant(self.scores(touch))
             known = self.remembered["last"] = Touched(touch, loss)

@@ -17,6 +17,7 @@ from rankopt.persistence.archive import write_whole
 
 GOOD = {
     "train": ["t.txt", "--model", "new", "--max-iter", "2", "--checkpoint", "runs"],
+    "direct": ["t.txt", "--model", "new", "--start", "ridge", "--max-iter", "2"],
     "store": ["t.txt", "--output", "new"],
     "resume": ["kept"],
     "predict": ["m", "t.txt", "--output", "new"],
@@ -40,7 +41,8 @@ FOLDER = ["empty", "empty/x", "x" * 300, ""]
 
 FINE = {
     ("train", "--jobs", "-1"), ("resume", "--jobs", "-1"),  # all cores
-    ("train", "--tol", "0"), ("verify", "--seed", "0"),
+    ("direct", "--jobs", "-1"), ("direct", "--tol", "0"), ("direct", "--lam", "0"), ("direct", "--random", "0"),
+    ("direct", "--seed", "0"), ("train", "--tol", "0"), ("verify", "--seed", "0"),
     ("swap", "--argmax", ""), ("swap", "--master", ""), ("swap", "--method", ""),  # of no solver
 }  # fmt: skip
 """What looks bad and is not."""

@@ -1,4 +1,4 @@
-"""`rankopt train --mcrank`: a classifier of grades goes through every command that a linear ranker goes through."""
+"""`rankopt train --ranker mcrank`: a classifier of grades goes through every command that a linear one does."""
 
 import json
 
@@ -10,6 +10,8 @@ from problems.training import made
 from rankopt.cli import rankopt
 from rankopt.data import Queries, read_svmlight, write_svmlight
 from rankopt.rankers import McRanker, load_model
+
+CLASSES = ("--ranker", "mcrank")
 
 
 @pytest.fixture(scope="module")
@@ -30,7 +32,7 @@ def run(*arguments, code=0):
 @pytest.mark.parametrize("expected", ["grade", "gain"])
 def test_a_model_is_trained_saved_and_used(files, expected):
     model, scores = files / f"{expected}.rankopt", files / "scores.txt"
-    given = ("--mcrank", "--expected", expected, "--measure", "nDCG@5", "--normalize", "rank", "--json")
+    given = (*CLASSES, "--expected", expected, "--measure", "nDCG@5", "--normalize", "rank", "--json")
     trained = json.loads(run("train", files / "train.txt", "--model", model, *given))
     ranker, test = load_model(model), read_svmlight(files / "test.txt")
     own = McRanker(expected=expected, measure="nDCG@5", normalize="rank").fit(read_svmlight(files / "train.txt"))
@@ -47,7 +49,7 @@ def test_a_model_is_trained_saved_and_used(files, expected):
 
 def test_validation_says_how_many_rounds(files):
     model = files / "validated.rankopt"
-    said = run("train", files / "train.txt", "--model", model, "--mcrank", "--validate", files / "test.txt")
+    said = run("train", files / "train.txt", "--model", model, *CLASSES, "--validate", files / "test.txt")
     ranker = load_model(model)
     assert f"{ranker.n_rounds_} rounds on 3 grades" in said
     assert f"nDCG@10 on validation {ranker.eval_score_:.4f}" in said
@@ -56,12 +58,11 @@ def test_validation_says_how_many_rounds(files):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        (("--mcrank", "--lam", 1), "--lam is an option of linear rankers, not of --mcrank"),
-        (("--mcrank", "--bound", "convex"), "--bound is an option of linear rankers and --trees, not of --mcrank"),
-        (("--mcrank", "--decay", "log"), "--decay is an option of linear rankers and --trees, not of --mcrank"),
-        (("--trees", "--expected", "gain"), "--expected is an option of --mcrank, not of --trees"),
-        (("--expected", "gain"), "--expected is an option of --mcrank, not of linear rankers"),
-        (("--trees", "--mcrank"), "--trees and --mcrank are two rankers; give one of them"),
+        ((*CLASSES, "--lam", 1), "--lam is an option of --ranker margin and pairwise and smooth"),
+        ((*CLASSES, "--bound", "convex"), "--bound is an option of --ranker margin and boosted, not of mcrank"),
+        ((*CLASSES, "--decay", "log"), "--decay is an option of --ranker margin and boosted, not of mcrank"),
+        (("--ranker", "boosted", "--expected", "gain"), "--expected is an option of --ranker mcrank, not of boosted"),
+        (("--expected", "gain"), "--expected is an option of --ranker mcrank, not of margin"),
     ],
 )
 def test_options_of_other_rankers_are_refused(files, given, says):

@@ -1,4 +1,4 @@
-"""`rankopt train --trees`: a model of trees goes through every command that a linear one goes through."""
+"""`rankopt train --ranker boosted`: a model of trees goes through every command that a linear one goes through."""
 
 import json
 
@@ -12,6 +12,8 @@ from rankopt.data import Queries, read_svmlight, write_svmlight
 from rankopt.rankers import BoostedRanker, load_model
 
 pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
+
+TREES = ("--ranker", "boosted")
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +34,7 @@ def run(*arguments, code=0):
 def test_trees_are_trained_saved_and_used(files):
     model, scores = files / "trees.rankopt", files / "scores.txt"
     trained = json.loads(
-        run(
-            "train", files / "train.txt", "--model", model, "--trees", "--measure", "nDCG@5", "--decay", "log", "--json"
-        )
+        run("train", files / "train.txt", "--model", model, *TREES, "--measure", "nDCG@5", "--decay", "log", "--json")
     )
     ranker, test = load_model(model), read_svmlight(files / "test.txt")
     own = BoostedRanker("nDCG@5", decay="log").fit(read_svmlight(files / "train.txt"))
@@ -52,7 +52,7 @@ def test_trees_are_trained_saved_and_used(files):
 
 def test_validation_says_how_many_trees(files):
     model = files / "validated.rankopt"
-    said = run("train", files / "train.txt", "--model", model, "--trees", "--validate", files / "test.txt")
+    said = run("train", files / "train.txt", "--model", model, *TREES, "--validate", files / "test.txt")
     ranker = load_model(model)
     assert f"{len(ranker.trees_)} models of {ranker.n_rounds_} trees" in said
     assert f"nDCG@10 on validation {ranker.eval_score_:.4f}" in said
@@ -62,9 +62,10 @@ def test_validation_says_how_many_trees(files):
     ("option", "value"), [("--lam", 1), ("--loss", "pairwise"), ("--master", "auto"), ("--w0", "zeros"), ("--tol", 0.1)]
 )
 def test_options_of_linear_rankers_are_refused(files, option, value):
-    said = run("train", files / "train.txt", "--model", files / "none", "--trees", option, value, code=2)
-    assert f"{option} is an option of linear rankers, not of --trees" in said
+    said = run("train", files / "train.txt", "--model", files / "none", *TREES, option, value, code=2)
+    assert f"{option} is an option of --ranker margin" in said
+    assert "not of boosted" in said
 
 
 def test_where_nothing_can_be_written_is_said_before_training(files):
-    run("train", files / "train.txt", "--model", files / "no" / "model", "--trees", code=2)
+    run("train", files / "train.txt", "--model", files / "no" / "model", *TREES, code=2)

@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.measures import evaluate, parse
-from rankopt.rankers import RANKERS, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
+from rankopt.rankers import RANKERS, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 from rankopt.rankers.base import Ranker
 
 N, D, M = 60, 6, 7
@@ -28,6 +28,7 @@ NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
         LargeMarginRanker(),
         LargeMarginRanker(bound="nonconvex", decay="power(0.5)"),
         LargeMarginRanker(constraints=Admissible(3)),
+        SmoothRanker(),
     ]
 )
 def test_scikit_learn_accepts_the_ranker(estimator, check):

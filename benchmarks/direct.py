@@ -1,0 +1,161 @@
+"""Climbing the measure itself: what it reaches in training and in the test, from where, and what exact lines save.
+
+    python benchmarks/direct.py [--choose] [--sets MQ2008 OHSUMED] [--rankers ...] [--seeds 1]
+
+--choose compares settings on validation parts alone: MQ2008 trained on one of S1 to S3 and judged on another, OHSUMED
+on the training and validation file of each fold; no test part is read. Without it, the settings are compared on the
+splits of benchmarks/accuracy_sets.py. Everything is nDCG@10, queries without
+relevant documents count 0. "sampled" are
+25 steps a coordinate of either sign that double, as RankLib's coordinate ascent tries them, on scores that are kept.
+Seconds are of the processor, one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+from accuracy_sets import Split, sets
+
+from formulations.threads import at_most
+from rankopt.data import Queries, read_svmlight
+from rankopt.measures import evaluate
+from rankopt.optimize import LineSearch
+from rankopt.rankers import DirectRanker, LargeMarginRanker, PairwiseRanker, Random, RegressionRanker
+from rankopt.risk.along_line import place
+from rankopt.scorers.linear import linear_scores
+
+MEASURE = "nDCG@10"
+TRIES, BASE, FACTOR, ROUNDS = 25, 0.05, 2.0, 25
+
+
+class Sampled:
+    """Coordinate ascent by steps that are tried: ±BASE |w_j| (±BASE where w_j is 0), doubled until TRIES are spent; the
+    best is taken, round after round until none is better. Scores are kept and moved, as RankLib does."""
+
+    def __init__(self, restarts: int = 1, seed: int = 0) -> None:
+        self.restarts, self.seed = restarts, seed
+
+    def fit(self, queries: Queries) -> Sampled:
+        search, rng = LineSearch.of(MEASURE, queries, engine="serial"), np.random.default_rng(self.seed)
+        (shard,), best = search.shards, -1.0
+        columns = shard.scorer.columns(np.arange(search.features))
+        for _ in range(self.restarts):
+            w = np.full(search.features, 1.0 / search.features)
+            scores = place(shard, w).scores
+            value = shard.loss.value(scores)
+            for _ in range(ROUNDS):
+                before = value
+                for j in rng.permutation(search.features):
+                    size = BASE * (abs(w[j]) or 1.0)
+                    steps = [sign * size * FACTOR**i for sign in (1, -1) for i in range(TRIES // 2)] + [-w[j]]
+                    reached = [shard.loss.value(scores + t * columns[j]) for t in steps]
+                    top = int(np.argmax(reached))
+                    if reached[top] > value:
+                        value, scores = reached[top], scores + steps[top] * columns[j]
+                        w[j] += steps[top]
+                if value < before + 1e-3 * before:
+                    break
+            if value > best:
+                best, self.coef_ = value, w
+        return self
+
+
+def direct(**options: object) -> Callable[[int], DirectRanker]:
+    return lambda seed: DirectRanker(MEASURE, engine="serial", random_state=seed, **options)
+
+
+RANKERS: dict[str, Callable[[int], object]] = {
+    "ridge": lambda seed: RegressionRanker(),
+    "RankSVM": lambda seed: PairwiseRanker(engine="serial"),
+    "large margin": lambda seed: LargeMarginRanker(MEASURE, engine="serial"),
+    "sampled steps": lambda seed: Sampled(seed=seed),
+    "direct, zeros": direct(start="zeros"),
+    "direct, ridge": direct(start="ridge"),
+    "direct, large margin": direct(start=LargeMarginRanker(MEASURE, engine="serial")),
+    "direct, smooth": direct(start="smooth"),
+    "direct, ridge, best of 8": direct(start="ridge", restarts=8, combine="best"),
+    "direct, ridge, mean of 8": direct(start="ridge", restarts=8),
+    "direct, smooth, best of 8": direct(start="smooth", restarts=8, combine="best"),
+    "direct, smooth, mean of 8": direct(start="smooth", restarts=8),
+    "direct, as it stands": direct(),
+}
+
+CHOICES: dict[str, Callable[[int], object]] = {
+    "ridge": lambda seed: RegressionRanker(),
+    "large margin": lambda seed: LargeMarginRanker(MEASURE, engine="serial"),
+    **{
+        f"{start}, {name}": direct(start=start, **options)
+        for start in ("ridge", "smooth")
+        for name, options in {
+            "window .1": {"window": 0.1},
+            "window .2": {"window": 0.2},
+            "window .4": {"window": 0.4},
+            "middle": {"point": "middle"},
+            "plackett-luce": {"point": "plackett-luce"},
+            "greedy": {"order": "greedy"},
+            "powell and 10 random": {"directions": ("coordinates", "powell", Random(10))},
+            "lam .01": {"lam": 0.01},
+            "lam .1": {"lam": 0.1},
+            "8, best": {"restarts": 8, "combine": "best"},
+            "8, mean": {"restarts": 8},
+            "8, mean, middle": {"restarts": 8, "point": "middle"},
+        }.items()
+    },
+}
+
+
+def choosing() -> dict[str, list[Split]]:
+    """Parts to learn from and parts to judge by, no test part among them but as the training part of another."""
+    folder = Path(os.environ["RANKOPT_DATA"])
+    parts = [read_svmlight(folder / "letor4-mq2008" / f"S{i}.txt.gz") for i in (1, 2, 3)]
+    home = folder / "letor3-ohsumed" / "QueryLevelNorm"
+    return {
+        "MQ2008": [Split(parts[i], parts[j]) for i in range(3) for j in range(3) if i != j],
+        "OHSUMED": [
+            Split(*(read_svmlight(home / f"Fold{fold}" / f"{part}.txt.gz") for part in ("train", "vali")))
+            for fold in range(1, 6)
+        ],
+    }
+
+
+def reached(queries: Queries, w: np.ndarray) -> float:
+    return float(evaluate(queries, linear_scores(queries.features, w), MEASURE, convention="burges").mean())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--sets", nargs="+", default=["MQ2008", "OHSUMED"])
+    parser.add_argument("--rankers", nargs="+")
+    parser.add_argument("--seeds", type=int, default=1)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    table, data = (CHOICES, choosing()) if given.choose else (RANKERS, sets())
+    judged = "validation" if given.choose else "test"
+    print(f"| data | ranker | train | {judged} | epsilon | s a fit |\n|---|---|---|---|---|---|", flush=True)
+    for name in given.sets:
+        for label in given.rankers or table:
+            rows = []
+            for seed in range(given.seeds):
+                for split in data[name]:
+                    began = process_time()
+                    with at_most(1):
+                        fitted = table[label](seed).fit(split.train)
+                    seconds = process_time() - began
+                    proved = getattr(getattr(fitted, "certificate_", None), "epsilon", np.nan)
+                    rows.append(
+                        [reached(split.train, fitted.coef_), reached(split.test, fitted.coef_), proved, seconds]
+                    )
+            train, test, epsilon, seconds = np.mean(rows, axis=0)
+            told = "" if np.isnan(epsilon) else f"{epsilon:.1e}"
+            print(f"| {name} | {label} | {train:.4f} | {test:.4f} | {told} | {seconds:.1f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

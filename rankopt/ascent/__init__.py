@@ -1,0 +1,31 @@
+"""Ascent on a measure itself, direction by direction: which directions, paths side by side, and what is proved of their
+ends."""
+
+from typing import Any
+
+from formulations.tables import member
+
+PARTS = {
+    "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
+    "Moves": "rankopt.ascent.moves:Moves",
+    "Random": "rankopt.ascent.directions:Random",
+    "Verified": "rankopt.ascent.verification:Verified",
+    "verify_directions": "rankopt.ascent.verification:verify_directions",
+}
+"""What users may name, `name: "module:object"`, loaded on use."""
+
+ORDERS = ("cyclic", "greedy")
+"""In which order directions are taken: one after the other, or the best of all."""
+
+COMBINATIONS = ("mean", "best")
+"""What becomes of several paths."""
+
+__all__ = ["COMBINATIONS", "ORDERS", "PARTS", *PARTS]
+
+
+def __getattr__(name: str) -> Any:
+    return member(__name__, name, PARTS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,173 @@
+"""SmoothGrad: a ranking measure whose places are held by documents in part, by how near their scores are [paper 1,
+section 5].
+
+    A_q(s; σ) = Σ_{j <= k} a_j m_j - constant_q      m_j = Σ_i b_i h_ij / Σ_i h_ij     h_ij = exp(-(s_i - s_(j))² / 2σ²)
+
+a_j is the discount of place j, the k first of which count, s_(j) the j-th largest score, b_i the gain of document i.
+With t_ij = a_j (b_i - m_j) h_ij (s_i - s_(j)) / (σ² Σ_i h_ij),
+
+    ∂A_q/∂s_i gets -t_ij        ∂A_q/∂s_(j) gets Σ_i t_ij, in equal parts the documents of that very score.
+
+A_q tends to the measure as σ does to 0; where scores are equal to that of the mean over their orders, as `evaluate` has
+it. It is continuous, with a kink where two documents exchange their places, and not convex: elsewhere it has a
+gradient, nowhere planes, and no bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.small import is_small
+from formulations.threads import share_ranges
+from rankopt.errors import OptionError
+from rankopt.losses.by_query import query_of_row, sorted_rows
+from rankopt.losses.loss import GradientAt
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import parse
+from rankopt.measures.positional import Positional
+
+__all__ = ["SmoothedRegret", "positional"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+QUERY_ROWS = 1 << 11
+"""Rows of whole queries that one thread takes at a time: each costs as many exponentials as places count."""
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothedRegret:
+    """loss_q(s) = max_π a[π]ᵀb - constant_q - A_q(s; σ): at σ = 0 the regret itself, with slope 0.
+
+    A row of h weighs documents, but a column need not sum to 1: A_q may exceed the best order by a little, and the loss
+    be negative.
+
+    measure: positional; a ranker gives its own. sigma: σ, in units of the scores. small: whether the data that these
+    are a part of are so small that nothing is compiled for them; None asks these alone.
+    """
+
+    relevance: Floats
+    offsets: Ints
+    measure: Any = "nDCG@10"
+    sigma: float = 0.5
+    small: bool | None = None
+
+    says: ClassVar[str] = "gradient"
+
+    @classmethod
+    def of_measure(cls, measure: Any) -> Callable[..., SmoothedRegret]:
+        """The factory of this loss for a measure."""
+        return partial(cls, measure=positional(measure))
+
+    def gradient(self, scores: Floats, sigma: float | None = None) -> GradientAt:
+        """Values (m,) and slopes (N,) at `scores`, at the width `sigma` where it is given, else at the loss's own."""
+        width = self.sigma if sigma is None else sigma
+        value, slope = np.zeros(self.offsets.size - 1), np.zeros(scores.size)
+        given = (np.ascontiguousarray(scores, dtype=np.float64), self.gain, self.discount, self.places, self.offsets)
+        if self._small:
+            value, slope = self._by_pairs(given[0], width)
+        else:
+            from rankopt.losses.smooth_kernel import smoothed
+
+            share_ranges(
+                self.offsets, QUERY_ROWS, lambda first, last: smoothed(*given, width, first, last, value, slope)
+            )
+        return GradientAt(self.best - value, -slope)
+
+    def only(self, first: int, last: int) -> SmoothedRegret:
+        low, high = self.offsets[first], self.offsets[last]
+        offsets = self.offsets[first : last + 1] - low
+        return SmoothedRegret(self.relevance[low:high], offsets, self.measure, self.sigma, self._small)
+
+    @cached_property
+    def best(self) -> Floats:
+        """(m,) max_π a[π]ᵀb: the constant of a measure is in A as well, and cancels."""
+        rows = sorted_rows(query_of_row(self.offsets), self.gain)
+        return np.add.reduceat(self.discount * self.gain[rows], self.offsets[:-1])
+
+    @property
+    def ideal(self) -> Floats:
+        """(m,) the measure of the best orders."""
+        return self.best - self._positional.constant(self.relevance, self.offsets)
+
+    @cached_property
+    def gain(self) -> Floats:
+        return np.ascontiguousarray(self._positional.gain(self.relevance, self.offsets), dtype=np.float64)
+
+    @cached_property
+    def discount(self) -> Floats:
+        return np.ascontiguousarray(self._positional.discounts(self.offsets), dtype=np.float64)
+
+    @cached_property
+    def places(self) -> Ints:
+        """(m,) k: the places of each query behind which the discount is 0."""
+        place = np.arange(self.discount.size) - np.repeat(self.offsets[:-1], np.diff(self.offsets)) + 1
+        return np.maximum.reduceat(np.where(self.discount != 0.0, place, 0), self.offsets[:-1])
+
+    @cached_property
+    def _positional(self) -> Positional:
+        found = positional(self.measure)
+        if not found.inner(self.relevance, self.offsets):
+            raise OptionError(
+                f"measure {found} cannot be smoothed because it is no inner product of position weights and gains on "
+                "queries with several relevant documents; take nDCG@k, P@k, ..., or train it by LargeMarginRanker"
+            )
+        return found
+
+    @cached_property
+    def _small(self) -> bool:
+        return is_small(self.offsets) if self.small is None else self.small
+
+    @cached_property
+    def _pairs(self) -> tuple[Ints, Ints, Ints]:
+        """Every document beside every place of its query that counts: the document, the row of the place, and where the
+        documents of each place begin."""
+        lengths = np.diff(self.offsets)
+        row = np.concatenate([low + np.arange(k) for low, k in zip(self.offsets[:-1], self.places, strict=True)])
+        sizes = np.repeat(lengths, self.places)
+        starts = np.cumsum(sizes) - sizes
+        within = np.arange(sizes.sum()) - np.repeat(starts, sizes)
+        return np.repeat(np.repeat(self.offsets[:-1], self.places), sizes) + within, row, starts
+
+    def _by_pairs(self, scores: Floats, sigma: float) -> tuple[Floats, Floats]:
+        """A (m,) and its slopes (N,), by whole arrays: the formula as it stands above."""
+        query, (document, row, starts) = query_of_row(self.offsets), self._pairs
+        order = sorted_rows(query, scores)
+        sizes = np.diff(np.append(starts, document.size))
+        with np.errstate(over="ignore"):
+            apart = scores[document] - np.repeat(scores[order[row]], sizes)
+        if sigma > 0:
+            with np.errstate(over="ignore", under="ignore"):
+                near = np.exp(-0.5 * (apart / sigma) ** 2)
+        else:
+            near = (apart == 0.0).astype(np.float64)
+        whole = np.add.reduceat(near, starts)
+        gain = self.gain[document]
+        mean = np.add.reduceat(near * gain, starts) / whole
+        value: Floats = np.bincount(query[row], self.discount[row] * mean, self.offsets.size - 1).astype(np.float64)
+        if not sigma > 0:
+            return value, np.zeros(scores.size)
+        pull = np.repeat(self.discount[row] / (whole * (sigma * sigma)), sizes) * (gain - np.repeat(mean, sizes))
+        pull *= near * np.where(near > 0, apart, 0.0)
+        slope: Floats = -np.bincount(document, pull, scores.size).astype(np.float64)
+        same = apart == 0.0  # of s_(j): the documents of that very score
+        shares = np.repeat(np.add.reduceat(pull, starts) / np.add.reduceat(same.astype(np.float64), starts), sizes)
+        slope += np.bincount(document[same], shares[same], scores.size)
+        return value, slope
+
+
+def positional(measure: Any) -> Positional:
+    """The measure, if it can be smoothed so; OptionError for others."""
+    found: Measure = parse(measure)
+    if not isinstance(found, Positional):
+        raise OptionError(
+            f"measure {found} cannot be smoothed because it is no inner product of position weights and gains; take "
+            "nDCG@k, DCG@k, P@k, AUC, ..., or train it by LargeMarginRanker or along lines"
+        )
+    return found

@@ -1,0 +1,248 @@
+"""SmoothGrad: a measure smoothed, and less and less so, descended by a quasi-Newton method [paper 1, section 5]."""
+# mypy: allow-subclassing-any
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from formulations.small import is_small
+from rankopt.data.canonical import canonical
+from rankopt.engines import ended, engine_named
+from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
+from rankopt.losses.argmax_positional import orderable
+from rankopt.losses.smooth import SmoothedRegret, positional
+from rankopt.optimize.annealing import DESCENTS, Annealed, Annealing, anneal
+from rankopt.optimize.annealing_certificate import AnnealingCertificate
+from rankopt.optimize.annealing_history import AnnealingHistory
+from rankopt.optimize.annealing_stages import Reached
+from rankopt.optimize.certificate import Stop
+from rankopt.optimize.smooth_objective import SmoothObjective, deviation, deviations
+from rankopt.rankers import SMOOTH_STARTS
+from rankopt.rankers.ending import tell_below
+from rankopt.rankers.in_range import in_range
+from rankopt.rankers.judged_mixin import Judging
+from rankopt.rankers.linear import LinearRanker
+from rankopt.rankers.options import as_numbers, check_options, number
+from rankopt.rankers.progress import shown
+from rankopt.rankers.resumed import Resumed
+from rankopt.rankers.scale import spread
+from rankopt.rankers.starts import start_named
+from rankopt.risk.sharding import shards
+
+if TYPE_CHECKING:
+    from rankopt.constraints.admissible import Admissible
+    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.queries import Queries
+
+__all__ = ["SmoothRanker"]
+
+Floats = NDArray[np.float64]
+
+SIGMAS = (1.0, 0.5, 0.25)
+"""σ of the stages, in deviations of the scores at w₀. On queries that are left out stages before these change nothing,
+and later ones learn the training queries by heart (benchmarks/smooth.md)."""
+
+STRENGTH = 1.0
+"""λ of lam="scale", in units of U / m (see `rankopt.rankers.scale`)."""
+
+
+class SmoothRanker(Resumed, Judging, LinearRanker):
+    """Descends J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q [best_q - A_q(X_q w; σ)], A_q the measure smoothed to the width σ, at
+    one σ after the other, each from where the last one ended.
+
+    A_q gives each place of the ranking to the documents whose scores are about that of the one that stands there
+    (`rankopt.losses.smooth`); as σ falls to 0 it becomes the measure. J_σ is not convex: what is found depends on w₀,
+    no bound is claimed, and `certificate_` tells how flat J_σ is where the descent ended and what the measure is there.
+    The m queries with something to order count, v_q = query_weight / Σ query_weight. A step costs the two products
+    with the features and an exponential a document and place.
+
+    Args:
+        measure: a positional measure of `rankopt.measures`, or its notation: nDCG@k, DCG@k, P@k, AUC, ERU, ...
+        sigmas: σ of the stages, in deviations of the scores (inside queries) at w₀; falling, as a rule.
+        lam: λ >= 0, or "scale", U / m with U the mean square distance of the features from the mean of their query:
+            the same problem if all features are multiplied by one factor. `lam_` is λ.
+        w0: what the regulariser pulls to and the descent starts from: "ridge" (`RegressionRanker()`), "ranksvm"
+            (`PairwiseRanker()`), "regression" (least squares on the gains), or an array (d,); it is multiplied by the
+            factor that gives its scores the deviation 1. Where all documents of every query have one score, the
+            gradient is 0 and nothing is learned, as `rankopt.errors.OptimumAtStart` says.
+        method: "L-BFGS" or "CG", as SciPy has them. Each feature is given to it in units of its deviation.
+        tol: the length of the gradient at which a stage ends, in units of the measure a deviation.
+        max_iter: steps of each stage, after which the next one begins.
+        time_limit: seconds after which training ends anyway, with a ConvergenceWarning.
+        callbacks: functions (step, point) called after each step; one that returns True ends training.
+        checkpoint: a folder (or `Checkpoint(folder, every=seconds)`) that keeps what is done after a stage. A fit of
+            the same problem with the same folder goes on from there, to the same bits.
+        verbose: 1 shows progress on a terminal.
+        constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
+        engine, n_jobs, normalize: as in `LargeMarginRanker`.
+
+    Fitted: `coef_`, `certificate_`, `history_` (`history_.plot()` draws J_σ), `n_iter_`, `w0_`, `lam_`. With eval_set,
+    `coef_` is the best on it of w₀ and every step (`eval_score_`), and the certificate speaks of that one. An
+    interruption keeps the last step, or the best one so far on eval_set.
+    """
+
+    _saved: ClassVar[tuple[str, ...]] = (
+        *LinearRanker._saved, "certificate_", "history_", "n_iter_", "w0_", "lam_", "eval_score_",
+    )  # fmt: skip
+    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+
+    certificate_: AnnealingCertificate
+    history_: AnnealingHistory
+
+    def __init__(
+        self,
+        measure: Any = "nDCG@10",
+        *,
+        sigmas: Sequence[float] = SIGMAS,
+        lam: float | str = "scale",
+        w0: Any = "ridge",
+        method: str = "L-BFGS",
+        tol: float = 1e-5,
+        max_iter: int = 40,
+        time_limit: float | None = None,
+        engine: Any = "threads",
+        n_jobs: int | None = None,
+        callbacks: Sequence[Callable[..., bool | None]] = (),
+        checkpoint: Any = None,
+        verbose: int = 0,
+        constraints: Admissible | None = None,
+        normalize: str | None = None,
+    ) -> None:
+        self.measure = measure
+        self.sigmas = sigmas
+        self.lam = lam
+        self.w0 = w0
+        self.method = method
+        self.tol = tol
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.engine = engine
+        self.n_jobs = n_jobs
+        self.callbacks = callbacks
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+        self.constraints = constraints
+        self.normalize = normalize
+
+    def objective(self, queries: Queries, weights: Floats | None = None) -> SmoothObjective:
+        """J_σ as `fit` descends it on these queries, weights (m,) not normalised."""
+        self._settings()
+        weights = np.ones(len(queries)) if weights is None else weights / weights.max()
+        arranged = canonical(queries, weights)
+        measure, small = positional(self.measure), is_small(arranged.offsets)
+
+        def build(every: Arrangement) -> tuple[Arrangement, Any]:
+            useful = orderable(every.graded, every.offsets, measure)
+            chosen = every.learnable(useful, f"{measure} tells apart")
+            return chosen, SmoothedRegret(chosen.graded, chosen.offsets, measure, small=small)
+
+        parts = shards(arranged, build)
+        lam = self._lam(arranged, sum(len(part) for part in parts))
+        w0 = self._w0(arranged)
+        apart = deviation(parts, w0)
+        with np.errstate(over="ignore"):
+            scaled = w0 / apart if apart > 0 else w0
+        if not np.isfinite(scaled).all():
+            raise OptionError("w0 gives scores that are next to equal, so that it has no scale; give another start")
+        engine = engine_named(self.engine, None if self.n_jobs == -1 else self.n_jobs)
+        return SmoothObjective(parts, engine, lam, scaled, deviations(arranged))
+
+    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        if queries.n_documents < 2:
+            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
+        with in_range(queries):
+            outcome, objective = self._trained(queries, weights, evaluation)
+        self.coef_, self.certificate_, self.history_ = outcome.w, outcome.certificate, outcome.history
+        self.n_iter_, self.w0_, self.lam_ = len(outcome.history), objective.w0, objective.lam
+        if outcome.judged is not None:
+            self.eval_score_ = outcome.judged
+        elif hasattr(self, "eval_score_"):
+            del self.eval_score_
+        self._tell(outcome)
+        tell_below(self._values(queries), outcome.w, objective.w0)
+        if outcome.certificate.stop is Stop.INTERRUPTED:
+            raise Interrupted("training was interrupted; the ranker holds the best weights so far")
+
+    def _trained(
+        self, queries: Queries, weights: Floats, evaluation: Queries | None
+    ) -> tuple[Annealed, SmoothObjective]:
+        """The run and what it descended."""
+        settings, objective = self._settings(), self.objective(queries, weights)
+        judge, kept = None if evaluation is None else self._judge(evaluation), self._checkpoint()
+        with (
+            ended(objective.engine, isinstance(self.engine, str)),
+            shown(self.verbose) as progress,
+            nullcontext() if kept is None else kept.claimed(),
+        ):
+            begun = None
+            if kept is not None:
+                of_run = self._of_run(queries, weights, objective.w0, judge is not None)
+                begun = kept.found(
+                    of_run,
+                    lambda run: Reached.read(run, objective.w0.size, settings.sigmas, settings.max_iter),
+                    self._defaults(),
+                )
+            objective.at(objective.w0, settings.sigmas[0])  # compiled code, workers with their data: limits begin now
+            keep = None if kept is None else lambda now, over: kept.write(lambda: now.plain, over)
+            return anneal(objective, settings, (*self.callbacks, *progress), judge, begun, keep), objective
+
+    def _settings(self) -> Annealing:
+        """The options of the descent; OptionError for what cannot work."""
+        check_options(C=None, **self.get_params(deep=False))
+        sigmas = as_numbers("sigmas", self.sigmas)
+        if sigmas.ndim != 1 or not sigmas.size or not ((sigmas > 0) & (sigmas < np.inf)).all():
+            raise OptionError(f"sigmas = {self.sigmas!r:.80} are no widths; give one number above 0, or several")
+        if self.method not in DESCENTS:
+            raise OptionError(f"method = {self.method!r} is unknown; it is one of {', '.join(map(repr, DESCENTS))}")
+        if self.lam != "scale" if isinstance(self.lam, str) else not 0 <= number(self.lam) < np.inf:
+            raise OptionError(f"lam = {self.lam!r} is no strength; give a number of 0 or more, or 'scale'")
+        return Annealing(tuple(sigmas.tolist()), self.method, int(self.max_iter), float(self.tol), self.time_limit)
+
+    def _lam(self, queries: Arrangement, count: int) -> float:
+        if not isinstance(self.lam, str):
+            return float(self.lam)
+        return STRENGTH * spread(queries) / count
+
+    def _w0(self, queries: Arrangement) -> Floats:
+        if isinstance(self.w0, str):
+            return np.asarray(start_named(self.w0, SMOOTH_STARTS)(self, queries))
+        w0 = as_numbers("w0", self.w0)
+        if w0.shape != (queries.n_features,) or not np.isfinite(w0).all():
+            raise OptionError(f"w0 has shape {w0.shape}; it needs {queries.n_features} finite numbers, one a feature")
+        return w0
+
+    def _gains(self, queries: Arrangement) -> Floats:
+        return np.asarray(positional(self.measure).gain(queries.graded, queries.offsets))
+
+    def _tell(self, outcome: Annealed) -> None:
+        """Warn of how the run ended, if there is something to warn of."""
+        found = outcome.certificate
+        if not len(outcome.history):
+            told = "nothing was learned because the gradient is 0 at w0, so the ranker orders as w0: give another"
+            warnings.warn(told, OptimumAtStart, stacklevel=4)
+        if found.stop is Stop.TIME:
+            told = f"training stopped before every sigma was gone through ({found}); raise time_limit, or give fewer"
+            warnings.warn(told, ConvergenceWarning, stacklevel=4)
+
+    def _check_loaded(self) -> None:
+        super()._check_loaded()
+        if not isinstance(getattr(self, "certificate_", None), AnnealingCertificate):
+            raise ModelError("certificate_ is missing or is no certificate of a SmoothRanker.")
+        if not isinstance(getattr(self, "history_", None), AnnealingHistory):
+            raise ModelError("history_ is missing or is no history of a SmoothRanker.")
+        steps = getattr(self, "n_iter_", None)
+        if type(steps) is not int or steps != len(self.history_):
+            raise ModelError("n_iter_ does not count the steps of history_.")
+        if np.shape(getattr(self, "w0_", 0.0)) != self._coef_shape():
+            raise ModelError("w0_ is missing or has another shape than coef_.")
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._settings()

@@ -1,0 +1,388 @@
+"""Climbing the measure itself: what is predicted is measured, what is proved is true, and nothing else is claimed."""
+
+import warnings
+
+import numpy as np
+import pytest
+from problems.training import made
+from scipy.sparse import csr_array
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from rankopt.ascent import DirectionCertificate, verify_directions
+from rankopt.data import Queries
+from rankopt.errors import DataError, Interrupted, OptionError
+from rankopt.line import sweep as sweep_module
+from rankopt.measures import evaluate
+from rankopt.optimize import LineSearch
+from rankopt.optimize.certificate import Stop
+from rankopt.rankers import (
+    BoostedRanker,
+    Checkpoint,
+    DirectRanker,
+    LargeMarginRanker,
+    PairwiseRanker,
+    Random,
+    RegressionRanker,
+    load_model,
+)
+from rankopt.risk import sharding
+
+X, Y, QID = made(3, queries=14, documents=9, features=4)
+ALL = ("coordinates", "powell", Random(3))
+
+SETTINGS = {
+    "window": {},
+    "middle": {"point": "middle"},
+    "plackett-luce": {"point": "plackett-luce"},
+    "greedy": {"order": "greedy", "point": "middle"},
+    "directions": {"directions": ALL, "point": "middle"},
+    "zeros": {"start": "zeros"},
+    "array": {"start": [1.0, -3.0, 0.5, 0.0], "point": "middle"},
+    "polished": {"start": RegressionRanker(1.0), "point": "middle"},
+    "best": {"restarts": 3, "combine": "best"},
+    "mean": {"restarts": 3, "combine": "mean"},
+    "pulled": {"lam": 0.05},
+    "pulled greedily": {"lam": 0.05, "order": "greedy", "directions": ALL},
+    "AP": {"measure": "AP", "point": "middle"},
+    "ERR": {"measure": "ERR@5", "point": "middle"},
+    "RR": {"measure": "RR", "point": "middle"},
+    "AUC": {"measure": "AUC"},
+    "P": {"measure": "P@3"},
+    "two thirds": {"max_iter": 1},
+}
+
+
+def direct(**options):
+    return DirectRanker(**{"measure": "nDCG@5", "start": "ridge", "restarts": 1, **options})
+
+
+def fitted(ranker, rows=(X, Y, QID), **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return ranker.fit(rows[0], rows[1], qid=rows[2], **options)
+
+
+@pytest.fixture(params=["numpy", "compiled"])
+def sweeps(request, monkeypatch):
+    monkeypatch.setattr(sweep_module, "PAIRS", 2**14 if request.param == "numpy" else 0)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_predicted_is_measured_and_the_certificate_is_true(name, sweeps):
+    ranker = fitted(direct(**SETTINGS[name]))
+    history, proved = ranker.history_, ranker.certificate_
+    np.testing.assert_allclose(history.predicted, history.value, rtol=0, atol=1e-12)
+    for path in range(ranker.restarts):
+        own = history.path == path
+        assert np.array_equal(history.before[own][1:], history.value[own][:-1])
+        if ranker.lam == 0:
+            assert (history.value[own] > history.before[own] + ranker.tol).all()
+    assert ((history.low < history.t) & (history.t < history.high)).all()
+    assert proved.kind == "direction-wise"
+    assert proved.value == pytest.approx(ranker.score(X, Y, qid=QID), abs=1e-12)
+    assert proved.features.tolist() == [0, 1, 2, 3]
+    found = ranker.verify(X, Y, qid=QID)
+    assert found.holds
+    assert found == ranker.verify()
+    assert found.largest == pytest.approx(proved.value + proved.epsilon, abs=1e-12)  # epsilon is no larger than it must
+    if (ranker.point == "middle" and ranker.combine == "best") or name in (
+        "middle",
+        "greedy",
+        "directions",
+        "polished",
+    ):
+        assert proved.epsilon <= ranker.tol
+
+
+def test_a_model_moved_to_a_lower_interval_fails_and_one_moved_inside_its_own_does_not():
+    ranker = fitted(direct(point="middle"))
+    proved, search = ranker.certificate_, LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
+    failed = 0
+    for feature in proved.features.tolist():
+        steps = search.steps(ranker.coef_, feature)
+        for t, value in zip(steps.middles, steps.values, strict=True):
+            moved = clone_at(ranker, feature, t)
+            if value < proved.value - proved.epsilon - 1e-6:
+                assert not moved.verify(X, Y, qid=QID, only=1)  # the measure there is another: one direction says so
+                claimed = DirectionCertificate(float(value), 0.0, proved.features, proved.vectors, proved.stop)
+                queries = Queries.from_arrays(X, Y, qid=QID)
+                alone = DirectionCertificate(float(value), 0.0, np.array([feature]), proved.vectors, proved.stop)
+                assert not verify_directions(alone, moved.coef_, queries, "nDCG@5")  # and the way back is higher
+                assert verify_directions(alone, moved.coef_, queries, "nDCG@5").largest >= proved.value - 1e-12
+                assert len(claimed) == 4
+                failed += 1
+            if failed > 8 * (feature + 1):
+                break
+        at = np.flatnonzero((steps.lows < 0) & (steps.highs > 0))
+        if at.size and np.isfinite(steps.highs[at[0]] - steps.lows[at[0]]):
+            (place,) = at
+            t = 0.9 * steps.highs[place]
+            assert search.value(clone_at(ranker, feature, t).coef_) == pytest.approx(proved.value, abs=1e-12)
+    assert failed > 10
+
+
+def clone_at(ranker, feature, t):
+    moved = fitted(clone(ranker).set_params(max_iter=1))
+    moved.certificate_ = ranker.certificate_
+    moved.coef_ = ranker.coef_ + t * np.eye(ranker.coef_.size)[feature]
+    return moved
+
+
+def test_a_certificate_says_nothing_of_two_directions_at_once():
+    """Two features that only help together: no coordinate leads higher, the sum of both does, and it is not claimed."""
+    x = np.array([[0.0, 0.0], [1.0, -2.0], [-2.0, 1.0], [2.0, 2.0], [-3.0, -3.0]])
+    grades = np.array([0.0, 0.0, 0.0, 1.0, 0.0])
+    ranker = DirectRanker("P@1", start=[-1.0, -1.0], point="middle", restarts=1)
+    ranker.fit(x, grades, qid=np.zeros(5))
+    both = np.array([1.0, 1.0])
+    search = LineSearch.of("P@1", Queries.from_arrays(x, grades, qid=np.zeros(5)))
+    assert search.along(ranker.coef_, both, "middle").best == 1.0
+    assert ranker.verify()
+    wider = DirectionCertificate(
+        ranker.certificate_.value, ranker.certificate_.epsilon, np.zeros(0, np.int64), both[None], Stop.DIRECTIONS
+    )
+    holds = verify_directions(wider, ranker.coef_, Queries.from_arrays(x, grades, qid=np.zeros(5)), "P@1")
+    assert holds.holds == (ranker.certificate_.value == 1.0)
+    assert "each alone" in str(ranker.certificate_)
+
+
+@pytest.mark.parametrize("options", [{}, {"restarts": 3}, {"directions": ALL}, {"order": "greedy"}], ids=str)
+def test_shuffled_rows_and_other_tables_give_the_same_bits(options):
+    ranker = fitted(direct(**options))
+    turn = np.random.default_rng(1).permutation(len(Y))
+    names = np.array(list("abcdefghijklmnop"))[QID]
+    again = fitted(direct(**options), (X[turn], Y[turn], names[turn]))
+    assert np.array_equal(ranker.coef_, again.coef_)
+    assert ranker.certificate_.epsilon == again.certificate_.epsilon
+    sparse = fitted(direct(**options), (csr_array(X), Y, QID))
+    assert sparse.certificate_.value == pytest.approx(ranker.certificate_.value, abs=0.05)
+
+
+@pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
+def test_every_engine_gives_the_same_bits(engine, monkeypatch):
+    if engine == "dask":
+        pytest.importorskip("distributed")
+    monkeypatch.setattr(sharding, "SHARD_ROWS", 40)
+    monkeypatch.setattr(sweep_module, "PAIRS", 0)
+    options = {"restarts": 3, "directions": ("coordinates", "powell")}
+    alone = fitted(direct(engine="serial", **options))
+    other = fitted(direct(engine=engine, n_jobs=2, **options))
+    assert np.array_equal(alone.coef_, other.coef_)
+    assert np.array_equal(alone.path_coefs_, other.path_coefs_)
+    assert alone.certificate_.epsilon == other.certificate_.epsilon
+
+
+def test_restarts_are_drawn_by_their_seed_and_the_first_is_the_start():
+    one, same, other = (fitted(direct(restarts=3, combine="best", random_state=seed)) for seed in (1, 1, 2))
+    assert np.array_equal(one.path_coefs_, same.path_coefs_)
+    assert not np.array_equal(one.path_coefs_[1:], other.path_coefs_[1:])
+    assert np.array_equal(one.path_coefs_[0], other.path_coefs_[0])
+    fewer = fitted(direct(restarts=2, random_state=1))
+    assert np.array_equal(fewer.path_coefs_, one.path_coefs_[:2])
+    assert one.certificate_.value == one.path_values_.max()
+    generator = fitted(direct(restarts=3, random_state=np.random.RandomState(0)))
+    assert np.array_equal(generator.coef_, fitted(direct(restarts=3, random_state=np.random.RandomState(0))).coef_)
+
+
+def test_the_mean_weighs_paths_alike_whatever_their_scale():
+    ranker = fitted(direct(restarts=4))
+    search = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
+    made = np.mean([w / search.deviation(w) for w in ranker.path_coefs_], axis=0)
+    np.testing.assert_allclose(ranker.coef_, made, rtol=1e-12)
+
+
+def test_query_weights_count_and_a_weight_of_0_leaves_a_query_out():
+    weights = np.where(np.arange(14) < 7, 1.0, 0.0)
+    half = QID < 7
+    one = direct(point="middle").fit(X, Y, qid=QID, query_weight=weights)
+    other = direct(point="middle").fit(X[half], Y[half], qid=QID[half])
+    assert one.certificate_.value == pytest.approx(other.certificate_.value, abs=0.02)
+    assert one.verify()
+    assert one.verify(X, Y, qid=QID, query_weight=weights)
+    with_names = direct().fit(Queries.from_arrays(X, Y, qid=QID, feature_names=list("abcd")), query_weight=weights)
+    assert with_names.feature_names_in_.tolist() == list("abcd")
+
+
+def test_an_eval_set_chooses_among_rounds_and_the_start():
+    other = made(9, queries=10, documents=9, features=4)
+    ranker = direct(restarts=3, combine="best", point="middle")
+    ranker.fit(X, Y, qid=QID, eval_set=(other[0], other[1]), eval_qid=other[2])
+    judged = [evaluate(Queries.from_arrays(*other[:2], qid=other[2]), other[0] @ w, "nDCG@5").mean() for w in
+              (*ranker.path_coefs_, ranker.w0_)]  # fmt: skip
+    assert ranker.eval_score_ == pytest.approx(max(judged))
+    assert ranker.score(other[0], other[1], qid=other[2]) == pytest.approx(ranker.eval_score_)
+    assert ranker.verify()
+    assert not hasattr(fitted(ranker), "eval_score_")
+
+
+class Killed(Exception):
+    """Stands for an end that training knows nothing of."""
+
+
+def until_done(ranker, folder, rounds):
+    """Fitted by a ranker that dies after each of these rounds."""
+    left = set(rounds)
+
+    def kill(round, paths):
+        if round.step in left:
+            left.discard(round.step)
+            raise Killed
+
+    for _ in range(100):
+        trial = clone(ranker).set_params(checkpoint=Checkpoint(folder, every=0), callbacks=[Same(kill)])
+        try:
+            return fitted(trial)
+        except Killed:
+            continue
+    raise AssertionError("it never ends")
+
+
+class Same:
+    """A callback that is no copy, whatever copies the ranker."""
+
+    def __init__(self, call):
+        self.call = call
+
+    def __call__(self, round, paths):
+        return self.call(round, paths)
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+@pytest.mark.parametrize("name", ["window", "directions", "best", "greedy", "pulled"])
+def test_a_run_that_dies_ends_at_the_same_bits(name, tmp_path):
+    ranker = direct(**SETTINGS[name])
+    whole = fitted(clone(ranker))
+    resumed = until_done(ranker, tmp_path / "kept", range(2, whole.n_iter_ + 1))
+    assert np.array_equal(resumed.coef_, whole.coef_)
+    assert resumed.certificate_.epsilon == whole.certificate_.epsilon
+    for column in ("path", "round", "lines", "feature", "t", "low", "high", "before", "predicted", "value"):
+        assert np.array_equal(getattr(resumed.history_, column), getattr(whole.history_, column)), column
+    with pytest.raises(OptionError, match="holds another run: tol"):
+        fitted(clone(ranker).set_params(checkpoint=tmp_path / "kept", tol=1e-3))
+
+
+def test_an_interrupted_run_is_whole_and_goes_on_to_the_same_bits(tmp_path):
+    def press(round, paths):
+        raise KeyboardInterrupt
+
+    ranker = direct(restarts=2, combine="best", directions=ALL)
+    whole = fitted(clone(ranker))
+    stopped = clone(ranker).set_params(checkpoint=tmp_path / "kept", callbacks=[press])
+    with pytest.raises(Interrupted):
+        fitted(stopped)
+    assert stopped.certificate_.stop is Stop.INTERRUPTED
+    assert stopped.verify()
+    assert np.array_equal(fitted(clone(ranker).set_params(checkpoint=tmp_path / "kept")).coef_, whole.coef_)
+
+
+def test_limits_and_callbacks_end_it():
+    seen = []
+    ranker = direct(callbacks=[lambda round, paths: seen.append((round.step, round.value)) or round.step == 1])
+    fitted(ranker)
+    assert ranker.certificate_.stop is Stop.CALLBACK
+    assert seen == [(1, ranker.path_values_.max())]
+    assert ranker.verify()
+    with pytest.warns(ConvergenceWarning, match="raise max_iter") as told:
+        direct(max_iter=1).fit(X, Y, qid=QID)
+    assert told[0].filename == __file__
+    with pytest.warns(ConvergenceWarning, match="some direction may"):
+        late = direct(time_limit=1e-9, restarts=2).fit(X, Y, qid=QID)
+    assert late.certificate_.stop is Stop.TIME
+    assert "no direction was tried" in str(late.certificate_)
+    assert late.verify()
+
+
+def test_it_is_saved_as_data_and_its_certificate_comes_along(tmp_path):
+    ranker = fitted(direct(start=LargeMarginRanker("nDCG@5", lam=0.1), directions=ALL, point="middle"))
+    ranker.save(tmp_path / "m")
+    loaded = load_model(tmp_path / "m")
+    assert np.array_equal(loaded.coef_, ranker.coef_)
+    assert str(loaded.certificate_) == str(ranker.certificate_)
+    assert loaded.get_params()["start__lam"] == 0.1
+    assert loaded.verify(X, Y, qid=QID)
+    with pytest.raises(OptionError, match="give X, y and qid"):
+        loaded.verify()
+    fitted(loaded)
+
+
+def test_features_normalised_within_the_query_are_climbed():
+    ranker = fitted(direct(normalize="zscore", point="middle"))
+    assert ranker.verify()
+    assert ranker.verify(X, Y, qid=QID)
+    assert ranker.score(X, Y, qid=QID) == pytest.approx(ranker.certificate_.value)
+
+
+@pytest.mark.parametrize("direction", [1, "b", np.array([1.0, 0.0, -1.0, 0.5])])
+def test_a_line_is_drawn_as_it_is(direction):
+    from matplotlib.figure import Figure
+
+    queries = Queries.from_arrays(X, Y, qid=QID, feature_names=list("abcd"))
+    ranker = direct().fit(queries)
+    axes = ranker.plot_line(direction, axes=Figure().subplots())
+    steps = axes.get_lines()[0]
+    t, value = steps.get_xdata(), steps.get_ydata()
+    v = direction if isinstance(direction, np.ndarray) else np.eye(4)[1]
+    at = 0.0 if isinstance(direction, np.ndarray) else ranker.coef_[1]
+    search = LineSearch.of("nDCG@5", queries)
+    for low, high, told in zip(t[::2], t[1::2], value[::2], strict=True):
+        if high - low > 1e-9:
+            measured = search.value(ranker.coef_ + ((low + high) / 2 - at) * v)
+            assert measured == pytest.approx(told, abs=1e-12)
+    assert "nDCG@5" in axes.get_ylabel()
+    ranker.history_.plot(axes=Figure().subplots(), against="seconds")
+    with pytest.raises(OptionError, match="is no feature"):
+        ranker.plot_line("nobody")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"start": "nowhere"}, "'smooth', 'ridge', 'zeros', a ranker or an array"),
+        ({"start": [1.0]}, "needs 4 finite numbers"),
+        ({"start": [[1.0] * 4]}, "one number a feature"),
+        ({"start": RegressionRanker}, r"RegressionRanker\(\)"),
+        ({"start": RegressionRanker(normalize="zscore")}, "cannot normalize by itself"),
+        ({"start": BoostedRanker(n_estimators=1)}, "give a linear ranker|boosting"),
+        ({"order": "random"}, "cyclic, greedy"),
+        ({"combine": "sum"}, "mean, best"),
+        ({"point": "end"}, "window, middle, plackett-luce"),
+        ({"window": 0.0}, "such as 0.2"),
+        ({"restarts": 0}, "1 or more"),
+        ({"lam": -1.0}, "0 or more"),
+        ({"lam": "scale"}, "0 or more"),
+        ({"tol": np.nan}, "is no number"),
+        ({"max_iter": 0}, "1 or more"),
+        ({"directions": "coordinates"}, "give a sequence of"),
+        ({"directions": ("diagonals",)}, "give a sequence of"),
+        ({"directions": ("powell",)}, "never begins"),
+        ({"random_state": -1}, "is no seed"),
+        ({"callbacks": [3]}, "sequence of functions"),
+    ],
+    ids=str,
+)
+def test_options_that_cannot_work_are_refused(options, told):
+    with pytest.raises(OptionError, match=told):
+        fitted(direct(**options))
+
+
+def test_data_that_cannot_be_climbed_are_refused():
+    with pytest.raises(DataError, match="give nDCG@5 a value"):
+        direct(start="zeros").fit(X, 0 * Y, qid=QID)
+    with pytest.raises(DataError, match="1 sample"):
+        direct().fit(X[:1], Y[:1], qid=QID[:1])
+    with pytest.raises(OptionError, match="no whole number of 1 or more"):
+        Random(0)
+    with pytest.raises(ValueError, match="named twice"):
+        DirectionCertificate(0.5, 0.0, np.array([1, 1]), np.zeros((0, 3)), Stop.DIRECTIONS)
+
+
+def test_it_polishes_what_another_ranker_found():
+    ranker = PairwiseRanker(lam=0.03).fit(X, Y, qid=QID)
+    polished = fitted(direct(start=PairwiseRanker(lam=0.03), point="middle"))
+    assert polished.certificate_.value > ranker.score(X, Y, qid=QID) - 1e-12
+    again = fitted(direct(start=polished.coef_, point="middle"))
+    assert again.certificate_.at_start
+    assert len(again.history_) == 0
