@@ -35,10 +35,12 @@ class Tree:
     def fitted(
         cls, feature: Ints, threshold: Floats, left: Ints, right: Ints, features: Floats, target: Floats, shares: Floats
     ) -> Tree:
-        """Of splits: a leaf is worth the mean of the target (N,) over its documents, with weights `shares`."""
+        """Of splits: a leaf is worth the mean of the target (N,) over its documents, with weights `shares`; behind the
+        N documents that are learned from may stand others, which only land."""
         landed = landing(feature, threshold, left, right, features)
-        total = np.bincount(landed, shares * target, feature.size)
-        weight = np.bincount(landed, shares, feature.size)
+        own = landed[: target.size]
+        total = np.bincount(own, shares * target, feature.size)
+        weight = np.bincount(own, shares, feature.size)
         values = np.divide(total, weight, out=np.zeros(feature.size), where=weight > 0)
         return cls(feature, threshold, left, right, values, landed)
 

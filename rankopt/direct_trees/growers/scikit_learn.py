@@ -1,5 +1,9 @@
-"""Least squares by scikit-learn: the one tree of `HistGradientBoostingRegressor(max_iter=1)`, on at most 255 bins of
-each feature, leaf by leaf where it helps most."""
+"""Least squares by scikit-learn: `DecisionTreeRegressor`, leaf by leaf where it helps most, on features that are put
+into at most 255 bins once.
+
+Its trees know 32 bits of a feature. Numbers of bins are whole there, and splits between them are splits of the feature
+itself, in 64.
+"""
 
 from __future__ import annotations
 
@@ -10,47 +14,58 @@ from numpy.typing import NDArray
 
 from rankopt.direct_trees.growers.documents import Documents, Size
 from rankopt.direct_trees.tree import Tree
-from rankopt.errors import OptionError
 
 __all__ = ["ScikitLearn"]
 
 Floats = NDArray[np.float64]
 
+BINS = 255
+
 
 @dataclass(frozen=True, eq=False)
 class ScikitLearn:
-    """A `Grower`. Of the package only the splits are taken; leaves are means in the order of the documents."""
+    """A `Grower`. Of the package only the splits are taken; leaves are means in the order of the documents.
+
+    bins: (N, d) float32, how many of the edges of its feature lie below each value.
+    """
 
     documents: Documents
     size: Size
+    bins: NDArray[np.float32]
+    edges: tuple[Floats, ...]
 
     @classmethod
     def of(cls, documents: Documents, size: Size) -> ScikitLearn:
-        return cls(documents, size)
+        learned = documents.learned
+        edges = tuple(_edges(column) for column in learned.T)
+        bins = np.empty(learned.shape, dtype=np.float32)
+        for feature, own in enumerate(edges):
+            bins[:, feature] = np.searchsorted(own, learned[:, feature])
+        return cls(documents, size, bins, edges)
 
     def grow(self, target: Floats, scores: Floats) -> Tree | None:
-        from sklearn import __version__
-        from sklearn.ensemble import HistGradientBoostingRegressor
+        from sklearn.tree import DecisionTreeRegressor
 
-        regression = HistGradientBoostingRegressor(
-            max_iter=1, learning_rate=1.0, max_leaf_nodes=self.size.leaves, min_samples_leaf=self.size.fewest,
-            early_stopping=False, random_state=self.size.seed,
-        )  # fmt: skip
         shares = self.documents.problem.shares
-        if np.ptp(target) == 0:
+        regression = DecisionTreeRegressor(
+            max_leaf_nodes=self.size.leaves, min_samples_leaf=self.size.fewest, random_state=self.size.seed
+        )
+        weights = None if np.ptp(shares) == 0 else shares
+        grown = regression.fit(self.bins, target, sample_weight=weights, check_input=False).tree_
+        if grown.node_count < 2:
             return None
-        regression.fit(self.documents.learned, target, sample_weight=None if np.ptp(shares) == 0 else shares)
-        try:
-            nodes = regression._predictors[0][0].nodes
-            leaf = nodes["is_leaf"] != 0
-            feature = np.where(leaf, -1, nodes["feature_idx"].astype(np.int64))
-            threshold = np.where(leaf, 0.0, nodes["num_threshold"])
-            left, right = (nodes[side].astype(np.int64) for side in ("left", "right"))
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise OptionError(
-                f"trees = 'scikit-learn' cannot read the trees of scikit-learn {__version__} ({error}); "
-                "use trees='lightgbm', or another scikit-learn"
-            ) from error
-        if leaf.size < 2:
-            return None
+        feature = np.maximum(grown.feature.astype(np.int64), -1)
+        threshold = np.array(
+            [self.edges[j][int(at)] if j >= 0 else 0.0 for j, at in zip(feature, grown.threshold, strict=True)]
+        )
+        left, right = (np.maximum(side, 0).astype(np.int64) for side in (grown.children_left, grown.children_right))
         return Tree.fitted(feature, threshold, left, right, self.documents.features, target, shares)
+
+
+def _edges(column: Floats) -> Floats:
+    """Values of the feature that part its bins, each with those that are not above it."""
+    values = np.unique(column.astype(np.float64))
+    if values.size > BINS:
+        values = np.unique(np.quantile(column.astype(np.float64), np.arange(1, BINS) / BINS, method="lower"))
+        return np.asarray(values)
+    return values[:-1]
