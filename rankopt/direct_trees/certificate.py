@@ -64,9 +64,12 @@ class TreeCertificate:
 
 
 def certified(problem: Problem, trees: Sequence[Tree], scores: Floats, stop: TreeStop) -> TreeCertificate:
-    """Of these trees, each swept once from the scores (N,)."""
+    """Of these trees, each swept once from the scores (N,); of those that were swept before an interruption."""
     value = bound = problem.value(scores)
-    for tree in trees:
-        (events,) = problem.events(scores, tree.column[None])
-        bound = max(bound, best_interval(events)[2])
+    for number, tree in enumerate(trees):
+        try:
+            (events,) = problem.events(scores, tree.column[None])
+            bound = max(bound, best_interval(events)[2])
+        except KeyboardInterrupt:
+            return TreeCertificate(value, bound, number, TreeStop.INTERRUPTED)
     return TreeCertificate(value, bound, len(trees), stop)

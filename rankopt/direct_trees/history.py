@@ -20,7 +20,8 @@ class TreeStep:
     """One step, counted from 1. sweep: 0 where a tree is added, else the pass over all trees. tree: which one, from 0.
     weight: what its weight is now; 0 is left out. predicted: M on its line there, by the sweep. measure: M of the
     training queries after the step, measured: `predicted` where the tree got this weight, else as before. judged: the
-    measure on eval_set then, NaN without one and inside a pass."""
+    measure on eval_set then, NaN without one; of a pass its last step has it, when the pass is
+    over."""
 
     step: int
     sweep: int

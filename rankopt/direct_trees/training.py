@@ -33,7 +33,7 @@ RISEN = 1e-12
 @dataclass(frozen=True)
 class Plan:
     """rounds: trees. patience: rounds without a better measure on eval_set after which growing ends. weighed: whether
-    each tree gets its own weight as it is grown, else all get the least. passes: over all trees, afterwards."""
+    each tree gets its own weight as it is grown, else all get the largest. passes: over all trees, afterwards."""
 
     rounds: int
     patience: int
@@ -116,7 +116,7 @@ def _stage(run: Run, now: Standing) -> tuple[Standing, float] | None:
     tree = run.grower.grow(problem.grades - now.fitted[:count], now.scores)
     if tree is None:
         return None
-    weight, predicted = run.weighing.low, np.nan
+    weight, predicted = run.weighing.high, np.nan
     if run.plan.weighed:
         point = run.weighing.within(problem, now.scores, tree.column)
         weight, predicted = point.t, point.value
@@ -153,6 +153,8 @@ def _leveraged(run: Run, best: _Best, clock: Clock) -> TreeStop:
                 best.see(run.rated(now))
                 return stop
         now = run.rated(now)
+        if moved:
+            clock.steps[-1] = replace(clock.steps[-1], judged=now.judged)
         kept = best.see(now)
         run.told(sweep, None if run.judge is None else now.judged)
         if not moved:
