@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "constraints", "line", "risk", "engines", "optimize",
-    "ascent", "persistence", "explanations", "rankers", "boosting", "mcrank", "torch", "experiments", "report",
-    "commands",
+    "ascent", "persistence", "explanations", "rankers", "boosting", "mcrank", "direct_trees", "torch", "experiments",
+    "report", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors` and `all_or_nothing`, above them `testing`
 and `cli`."""

@@ -14,7 +14,7 @@ def lightgbm() -> Any:
         return import_module("lightgbm")
     except ImportError as error:
         raise OptionError(
-            f"BoostedRanker cannot grow or use trees because lightgbm cannot be loaded ({error}); "
+            f"trees of LightGBM cannot be grown or used because lightgbm cannot be loaded ({error}); "
             "pip install 'rankopt[boosting]'"
         ) from error
 

@@ -32,7 +32,7 @@ KEPT, KEEP = threading.local(), 1 << 21
 """Room for events that a thread keeps, and how much it keeps at most."""
 
 PLACES = 32
-"""A discount that ends behind more places than these is walked, not listed."""
+"""What depends on more places than these is walked, not listed."""
 
 PAIRS = 1 << 14
 """Pairs of documents of one query in data so small that nothing is compiled for them, at most."""
@@ -212,6 +212,8 @@ def _precision(sweep: Sweep) -> _Prepared:
     measure: Any = sweep.measure
     relevant = measure.relevant(sweep.relevance)
     weights = sweep.weights / np.maximum(totals(relevant, sweep.offsets), 1)
+    if measure.cutoff and measure.cutoff <= PLACES:
+        return _cut(sweep, PRECISION, relevant, weights)
     arguments = (relevant, relevant, _reciprocals(sweep.offsets), weights)
     return _Prepared(sweep_walks, ((PRECISION, _cutoff(sweep)), arguments), np.zeros(weights.size))
 
@@ -221,8 +223,16 @@ def _cascade(sweep: Sweep) -> _Prepared:
 
     measure: Any = sweep.measure
     stopped = measure.stopping(sweep.relevance)
+    if measure.cutoff and measure.cutoff <= PLACES:
+        return _cut(sweep, CASCADE, stopped, sweep.weights)
     arguments = (stopped, np.log1p(-stopped), _reciprocals(sweep.offsets), sweep.weights)
     return _Prepared(sweep_walks, ((CASCADE, _cutoff(sweep)), arguments), np.zeros(sweep.weights.size))
+
+
+def _cut(sweep: Sweep, kind: int, gain: Floats, weights: Floats) -> _Prepared:
+    from rankopt.line.cuts import sweep_cuts
+
+    return _Prepared(sweep_cuts, ((kind, _cutoff(sweep)), (gain, weights)), np.zeros(weights.size))
 
 
 def _first_relevant(sweep: Sweep) -> _Prepared:

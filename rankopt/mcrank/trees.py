@@ -145,6 +145,10 @@ class GradeTrees:
 
     def probabilities(self, features: Any) -> Floats:
         """(N, K) for features (N, d), dense or CSR, float64 or float32."""
+        return probabilities(self.raw(features))
+
+    def raw(self, features: Any) -> Floats:
+        """(N, K') the raw values: baselines and leaves, added tree by tree."""
         raw = np.tile(self.baseline, (features.shape[0], 1))
         parts = -(-len(raw) // PART)
 
@@ -154,7 +158,7 @@ class GradeTrees:
             self._add(np.ascontiguousarray(table.toarray() if is_sparse(table) else table), raw[rows])
 
         share(parts, part)
-        return probabilities(raw)
+        return raw
 
     def _add(self, table: Floats, raw: Floats) -> None:
         if _descend.pays(200 * len(raw) * self.roots.size):

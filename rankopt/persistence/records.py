@@ -26,6 +26,9 @@ RECORDS = {
     "Rule": "rankopt.constraints.rule:Rule",
     "Step": "rankopt.optimize.history:Step",
     "Stop": "rankopt.optimize.certificate:Stop",
+    "TreeCertificate": "rankopt.direct_trees.certificate:TreeCertificate",
+    "TreeHistory": "rankopt.direct_trees.history:TreeHistory",
+    "TreeStop": "rankopt.direct_trees.certificate:TreeStop",
 }
 """Records and enumerations in parameters and results of rankers: `name: "module:object"`."""
 

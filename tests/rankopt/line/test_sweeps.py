@@ -43,6 +43,24 @@ def test_discounts_are_walked_as_they_are_listed(name, monkeypatch):
     check_line_search(parse(name))
 
 
+@pytest.mark.parametrize("name", ["AP@3", "ERR@2", "AP@1", "ERR@10"])
+def test_cuts_are_walked_as_they_are_listed(name, monkeypatch):
+    """The first k places, swap by swap, and every document on its own walk: two sweeps, both exact."""
+    check_line_search(parse(name))
+    monkeypatch.setattr(sweep_module, "PLACES", 0)
+    check_line_search(parse(name))
+
+
+@pytest.mark.parametrize("name", ["AP@10", "ERR@10"])
+def test_cuts_of_long_lists_with_ties_of_every_kind(name):
+    rng, compared = np.random.default_rng(4), 0
+    for kind in LINES:
+        offsets = np.array([0, 25, 40, 41])
+        grades = rng.integers(0, 5, 41).astype(float)
+        compared += check_lines(parse(name), grades, offsets, *drawn_lines(rng, kind, 41), rng.random(3))
+    assert compared > 2000
+
+
 @dataclass(frozen=True, repr=False)
 class TwoScreens(Positional):
     """A measure of a user's own that says its discount and its gain."""
