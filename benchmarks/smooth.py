@@ -37,6 +37,14 @@ from rankopt.scorers.linear import Linear, linear_scores, parts_of
 
 NAMES = ("MQ2008", "OHSUMED")
 WHOLE = (4.0, 2.0, 1.0, 0.5, 0.25, 0.125, 0.0625, 0.03125)
+SCHEDULES = {
+    "SmoothRanker()": {},
+    "SmoothRanker(max_iter=20)": {"max_iter": 20},
+    "SmoothRanker(max_iter=80)": {"max_iter": 80},
+    "SmoothRanker(sigmas=[4, 2, 1, 1/2, 1/4])": {"sigmas": WHOLE[:5]},
+    "SmoothRanker(sigmas=[1/2])": {"sigmas": WHOLE[3:4]},
+    'SmoothRanker(method="CG")': {"method": "CG"},
+}
 FACTORS = (10.0, 3.0, 1.0, 0.3, 0.1, 0.01)
 
 MARGIN, SHORT, LONG = "LargeMarginRanker()", "SmoothRanker()", "sigmas=4 ... 1/32"
@@ -141,6 +149,9 @@ def validation() -> list[dict]:
                     "judged": mean[:, 1].tolist(),
                 }
             )
+        for said, options in SCHEDULES.items():
+            judged = [values(vali, SmoothRanker(**options).fit(train).coef_).mean() for train, vali in pairs]
+            rows.append({"what": "validation", "set": name, "learner": said, "judged": float(np.mean(judged))})
     return rows
 
 
@@ -205,7 +216,7 @@ def table(file: Path) -> None:
                 print(f"| λ = {row['factor']:g} scale | {' | '.join(cells)} |")
         print()
         own = [row for row in judged if row["set"] == name and "learner" in row]
-        print("; ".join(f"{row['learner']} {row['judged']:.4f}" for row in own))
+        print("; ".join(f"`{row['learner']}` {row['judged']:.4f}" for row in own))
     print("\n| one step, a document | ns |\n|---|---|")
     for row in rows:
         if row["what"] == "step":

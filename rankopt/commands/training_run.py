@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, table
+from rankopt.commands.output import as_json
 from rankopt.commands.reading import queries_at
 from rankopt.commands.training_model import note
 from rankopt.commands.training_rankers import RANKERS
+from rankopt.commands.training_report import report
 from rankopt.errors import BelowStart, Interrupted, OptionError
 from rankopt.rankers import STRENGTHS
 
@@ -155,7 +156,8 @@ class Training:
         if json_:
             as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
         else:
-            _report(rows, best[1], str(self.options["measure"]), self.options.get("loss") is None)
+            margin = self.ranker == "margin" and self.options.get("loss") is None
+            report(rows, best[1], str(self.options["measure"]), margin)
             click.echo(f"wrote {self.model}")
         if interrupted:
             if checkpoint is not None:
@@ -226,44 +228,3 @@ class Training:
             "validation": getattr(ranker, "eval_score_", None),
         }
         return ranker, row, interrupted
-
-
-FORMATS = {"objective": ".6f", "bound": ".6f", "gap": ".1e", "gradient": ".1e", "measure": ".4f"}
-"""How numbers of a certificate are printed, and which: others are in the JSON alone."""
-
-
-def _report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, margin: bool) -> None:
-    from rankopt.optimize.certificate import Stop
-
-    more = [name for name in ("decay", "features") if name in chosen]
-    told = [name for name in FORMATS if name in chosen]
-    heads = {"measure": f"{measure} in training"}
-    table(
-        ["lam", *more, *(heads.get(name, name) for name in told), "kind", "steps", "seconds",
-         f"{measure} on validation", ""],
-        [
-            [
-                f"{row['lam']:g}",
-                *(str(row[name]) for name in more),
-                *(format(row[name], FORMATS[name]) for name in told),
-                row["kind"],
-                row["steps"],
-                f"{row['seconds']:.1f}",
-                "-" if row["validation"] is None else f"{row['validation']:.4f}",
-                "chosen" if row is chosen and len(rows) > 1 else "",
-            ]
-            for row in rows
-        ],
-    )  # fmt: skip
-    if chosen["below_start"]:
-        click.echo(
-            "The start w0 ranks the training queries better: try a larger --lam, or another --bound or --decay; "
-            "--validate may choose w0 itself."
-        )
-    if chosen["at_start"] and chosen["stop"] == Stop.GAP:
-        click.echo(
-            "Nothing better than w0 was found: try a smaller --lam"
-            + (", --bound nonconvex, or a --decay cut at the measure's k." if margin else ".")
-        )
-    if chosen["stop"] not in (Stop.GAP, Stop.ANNEALED):
-        click.echo(f"Training ended because {chosen['stop']}.")

@@ -14,10 +14,12 @@ from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
 from rankopt.measures import evaluate, parse
+from rankopt.optimize.annealing_history import AnnealingStep
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.smooth_objective import deviation
 from rankopt.optimize.spread import spread, spreads
 from rankopt.rankers import Checkpoint, LargeMarginRanker, RegressionRanker, SmoothRanker, load_model
+from rankopt.rankers.progress import _line
 from rankopt.risk import sharding
 
 SHORT = {"sigmas": (1.0, 0.25), "max_iter": 8}
@@ -319,6 +321,10 @@ def test_constraints_hold_where_it_is_shown_and_normalisation_everywhere():
     ranker.fit(X, y, qid=qid, attributes={"site": site})
     for shown in ranker.rank(X, qid=qid, attributes={"site": site}).values():
         assert len(set(site[shown])) == len(shown) >= 2
+
+
+def test_a_step_is_shown_on_a_terminal():
+    assert _line(AnnealingStep(3, 0.5, 0.25, 1e-3, 2.0)) == "sigma 0.5, step 3: objective 0.25, gradient 0.001, 2.0 s"
 
 
 def test_the_history_is_drawn():
