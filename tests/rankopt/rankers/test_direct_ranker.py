@@ -1,6 +1,7 @@
 """Climbing the measure itself: what is predicted is measured, what is proved is true, and nothing else is claimed."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.ascent import DirectionCertificate, verify_directions
+from rankopt.ascent.kept import as_data, false_claim, paths_of
+from rankopt.ascent.path import Path
 from rankopt.data import Queries
 from rankopt.errors import DataError, Interrupted, OptionError
 from rankopt.line import sweep as sweep_module
@@ -276,6 +279,30 @@ def test_an_interrupted_run_is_whole_and_goes_on_to_the_same_bits(tmp_path):
     assert stopped.certificate_.stop is Stop.INTERRUPTED
     assert stopped.verify()
     assert np.array_equal(fitted(clone(ranker).set_params(checkpoint=tmp_path / "kept")).coef_, whole.coef_)
+
+
+def test_what_no_run_leaves_is_no_place_to_go_on_from():
+    ranker = fitted(direct(directions=ALL, point="middle"))
+    path = Path.started(0, ranker.coef_, ranker.certificate_.value, dict(np.random.PCG64(1).state))
+    path = replace(path, moves=tuple(ranker.history_[i] for i in range(len(ranker.history_))), chosen=ranker.w0_)
+    data = as_data([path], 1.0)
+    ((again,), seconds) = paths_of(data, 4)
+    assert seconds == 1.0
+    assert str(again) == str(path)
+    assert again.moves == path.moves
+    search = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
+    assert false_claim([again], search) is None
+    assert "says that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
+    damages = {
+        "w": np.zeros(3), "begun": np.full(4, np.nan), "advance": [0.0] * 4, "chosen": np.zeros((2, 2)), "place": -1,
+        "lines": 1.5, "round": True, "number": 1, "value": np.nan, "rating": "high", "moved": 1, "generator": {"state": 1},
+        "moves": {}, "over": None,
+    }  # fmt: skip
+    for name, damage in damages.items():
+        with pytest.raises((AttributeError, LookupError, TypeError, ValueError)):
+            paths_of({**data, "paths": [{**data["paths"][0], name: damage}]}, 4)
+    assert paths_of({"paths": [], "seconds": 1.0}, 4) is None
+    assert paths_of({**data, "seconds": np.nan}, 4) is None
 
 
 def test_limits_and_callbacks_end_it():
