@@ -295,8 +295,8 @@ def test_what_no_run_leaves_is_no_place_to_go_on_from():
     assert "says that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
     damages = {
         "w": np.zeros(3), "begun": np.full(4, np.nan), "advance": [0.0] * 4, "chosen": np.zeros((2, 2)), "place": -1,
-        "lines": 1.5, "round": True, "number": 1, "value": np.nan, "rating": "high", "moved": 1, "generator": {"state": 1},
-        "moves": {}, "over": None,
+        "lines": 1.5, "round": True, "number": 1, "value": np.nan, "rating": "high", "moved": 1,
+        "generator": {"state": 1}, "moves": {}, "over": None,
     }  # fmt: skip
     for name, damage in damages.items():
         with pytest.raises((AttributeError, LookupError, TypeError, ValueError)):
@@ -404,6 +404,22 @@ def test_data_that_cannot_be_climbed_are_refused():
         Random(0)
     with pytest.raises(ValueError, match="named twice"):
         DirectionCertificate(0.5, 0.0, np.array([1, 1]), np.zeros((0, 3)), Stop.DIRECTIONS)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_pulled_step_is_the_best_of_its_line(seed):
+    rng = np.random.default_rng(seed)
+    search, w = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID)), rng.normal(size=4)
+    slope, curvature = rng.normal() / 20, rng.random() / 5
+    found, steps = search.along(w, 1, pull=(slope, curvature)), search.steps(w, 1)
+    h = 0.2 * search.deviation(w) / search.deviations[1]
+    lows, highs = steps.lows + h / 8, steps.highs - h / 8
+    t = np.concatenate([rng.uniform(-4, 4, 20_000), [-slope / curvature]])
+    place = np.searchsorted(steps.highs, t)
+    kept = (t > lows[place]) & (t < highs[place])
+    best = (steps.values[place] - slope * t - curvature * t * t / 2)[kept].max()
+    assert found.low < found.t < found.high
+    assert found.value - slope * found.t - curvature * found.t**2 / 2 >= best - 1e-12
 
 
 def test_it_polishes_what_another_ranker_found():
