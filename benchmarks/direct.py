@@ -1,12 +1,13 @@
 """Climbing the measure itself: what it reaches in training and in the test, from where, and what exact lines save.
 
-    python benchmarks/direct.py [--choose] [--sets MQ2008 OHSUMED] [--rankers ...] [--seeds 1]
+    python benchmarks/direct.py [--choose] [--race] [--sets MQ2008 OHSUMED] [--rankers ...] [--seeds 1]
 
 --choose compares settings on validation parts alone: MQ2008 trained on one of S1 to S3 and judged on another, OHSUMED
 on the training and validation file of each fold; no test part is read. Without it, the settings are compared on the
 splits of benchmarks/accuracy_sets.py. Everything is nDCG@10, queries without
 relevant documents count 0. "sampled" are
 25 steps a coordinate of either sign that double, as RankLib's coordinate ascent tries them, on scores that are kept.
+--race: sampled steps and exact lines from the same start; how long until exact lines are as high as sampled steps end.
 Seconds are of the processor, one thread.
 """
 
@@ -26,7 +27,7 @@ from formulations.threads import at_most
 from rankopt.data import Queries, read_svmlight
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
-from rankopt.rankers import DirectRanker, LargeMarginRanker, PairwiseRanker, Random, RegressionRanker
+from rankopt.rankers import DirectRanker, LargeMarginRanker, PairwiseRanker, Random, RegressionRanker, SmoothRanker
 from rankopt.risk.along_line import place
 from rankopt.scorers.linear import linear_scores
 
@@ -70,10 +71,13 @@ def direct(**options: object) -> Callable[[int], DirectRanker]:
     return lambda seed: DirectRanker(MEASURE, engine="serial", random_state=seed, **options)
 
 
+FAR = SmoothRanker(MEASURE, sigmas=[2.0**i for i in range(2, -6, -1)], lam=1e-5, engine="serial")
+
 RANKERS: dict[str, Callable[[int], object]] = {
     "ridge": lambda seed: RegressionRanker(),
     "RankSVM": lambda seed: PairwiseRanker(engine="serial"),
     "large margin": lambda seed: LargeMarginRanker(MEASURE, engine="serial"),
+    "smooth": lambda seed: SmoothRanker(MEASURE, engine="serial"),
     "sampled steps": lambda seed: Sampled(seed=seed),
     "direct, zeros": direct(start="zeros"),
     "direct, ridge": direct(start="ridge"),
@@ -81,9 +85,11 @@ RANKERS: dict[str, Callable[[int], object]] = {
     "direct, smooth": direct(start="smooth"),
     "direct, ridge, best of 8": direct(start="ridge", restarts=8, combine="best"),
     "direct, ridge, mean of 8": direct(start="ridge", restarts=8),
+    "direct, smooth, middle": direct(start="smooth", point="middle"),
+    "direct, smooth far down, middle": direct(start=FAR, point="middle"),
+    "direct, smooth far down, best of 8": direct(start=FAR, point="middle", restarts=8, combine="best"),
     "direct, smooth, best of 8": direct(start="smooth", restarts=8, combine="best"),
     "direct, smooth, mean of 8": direct(start="smooth", restarts=8),
-    "direct, as it stands": direct(),
 }
 
 CHOICES: dict[str, Callable[[int], object]] = {
@@ -128,15 +134,40 @@ def reached(queries: Queries, w: np.ndarray) -> float:
     return float(evaluate(queries, linear_scores(queries.features, w), MEASURE, convention="burges").mean())
 
 
+def race(queries: Queries) -> list[float]:
+    """Where sampled steps end, their seconds, and those of exact lines from the same start until they are as high: the
+    seconds of all of their line searches times the part of these that it took."""
+    with at_most(1):
+        began = process_time()
+        sampled = Sampled().fit(queries)
+        spent = process_time() - began
+        level = LineSearch.of(MEASURE, queries, engine="serial").value(sampled.coef_)
+        even = np.full(queries.n_features, 1.0 / queries.n_features)
+        began = process_time()
+        exact = direct(start=even, point="middle")(0).fit(queries)
+        seconds = process_time() - began
+    history, lines = exact.history_, exact.n_iter_ * queries.n_features
+    first = np.flatnonzero(history.value >= level)
+    part = history.lines[first[0]] / lines if first.size else np.nan
+    return [level, spent, exact.certificate_.value, seconds, part * seconds, spent / (part * seconds)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--choose", action="store_true")
+    parser.add_argument("--race", action="store_true")
     parser.add_argument("--sets", nargs="+", default=["MQ2008", "OHSUMED"])
     parser.add_argument("--rankers", nargs="+")
     parser.add_argument("--seeds", type=int, default=1)
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     table, data = (CHOICES, choosing()) if given.choose else (RANKERS, sets())
+    if given.race:
+        print("| data | sampled reach | s | exact reach | s | s until as high | times |\n|---|---|---|---|---|---|---|")
+        for name in given.sets:
+            row = np.nanmean([race(split.train) for split in data[name]], axis=0)
+            print("| " + " | ".join([name, *(f"{value:.4g}" for value in row)]) + " |", flush=True)
+        return
     judged = "validation" if given.choose else "test"
     print(f"| data | ranker | train | {judged} | epsilon | s a fit |\n|---|---|---|---|---|---|", flush=True)
     for name in given.sets:

@@ -53,23 +53,26 @@ def false_claim(paths: Sequence[Path], search: LineSearch) -> str | None:
 
 
 def _path(kept: Mapping[str, Any], number: int, features: int) -> Path:
-    vectors = {name: _vector(kept[name], features) for name in VECTORS}
-    chosen = None if kept["chosen"] is None else _vector(kept["chosen"], features)
-    whole = {name: kept[name] for name in WHOLE}
-    if any(type(value) is not int or value < 0 for value in whole.values()) or whole["number"] != number:
-        raise ValueError("a path counts what cannot be counted")
-    numbers = {name: float(kept[name]) for name in NUMBERS}
-    if any(np.isnan(value) for value in numbers.values()):
-        raise ValueError("a path holds no number where one should be")
-    truths = {name: kept[name] for name in TRUTHS}
-    if any(type(value) is not bool for value in truths.values()):
-        raise ValueError("a path holds no truth where one should be")
+    known: dict[str, Any] = {name: _vector(kept[name], features) for name in VECTORS}
+    known["chosen"] = None if kept["chosen"] is None else _vector(kept["chosen"], features)
+    for name in WHOLE:
+        known[name] = kept[name]
+        if type(kept[name]) is not int or kept[name] < 0:
+            raise ValueError(f"a path counts {name} by {kept[name]!r}")
+    for name in NUMBERS:
+        known[name] = float(kept[name])
+        if np.isnan(known[name]):
+            raise ValueError(f"{name} of a path is no number")
+    for name in TRUTHS:
+        known[name] = kept[name]
+        if type(kept[name]) is not bool:
+            raise ValueError(f"{name} of a path is neither true nor false")
+    if known["number"] != number:
+        raise ValueError("paths are not in their order")
     bits: Any = np.random.PCG64()
     bits.state = kept["generator"]
     moves = Moves(**kept["moves"])
-    steps = tuple(moves[i] for i in range(len(moves)))
-    generator = dict(kept["generator"])
-    return Path(**vectors, **whole, **numbers, **truths, chosen=chosen, generator=generator, moves=steps)
+    return Path(**known, generator=dict(kept["generator"]), moves=tuple(moves[i] for i in range(len(moves))))
 
 
 def _vector(given: Any, features: int) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,15 +68,13 @@ class Moves:
     @classmethod
     def of(cls, moves: Sequence[Move]) -> Moves:
         """The history of these steps."""
-        return cls(
-            **{
-                field.name: np.array(
-                    [getattr(move, field.name) for move in moves],
-                    dtype=np.int64 if field.name in WHOLE else np.float64,
-                )
-                for field in fields(Move)
-            }
-        )
+        columns: dict[str, Any] = {
+            field.name: np.array(
+                [getattr(move, field.name) for move in moves], dtype=np.int64 if field.name in WHOLE else np.float64
+            )
+            for field in fields(Move)
+        }
+        return cls(**columns)
 
     def __len__(self) -> int:
         return int(self.path.size)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from rankopt.ascent.path import Climb, Path
 from rankopt.optimize.certificate import Stop
 
-__all__ = ["Climbed", "Round", "climbed"]
+__all__ = ["Climbed", "Limits", "Round", "climbed"]
 
 Floats = NDArray[np.float64]
 Judge = Callable[[Floats], float]

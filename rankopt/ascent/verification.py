@@ -146,7 +146,7 @@ def _at(times: Floats, s: Floats, a: Floats, grades: Floats, measure: Measure) -
 def _valued(scores: Floats, grades: Floats, measure: Measure) -> Floats:
     """The measure of the same documents under each row of scores (T, n)."""
     offsets = np.arange(len(scores) + 1) * grades.size
-    return measure.values(ranked(np.tile(grades, len(scores)), scores.ravel(), offsets))
+    return np.asarray(measure.values(ranked(np.tile(grades, len(scores)), scores.ravel(), offsets)))
 
 
 def _vector(certificate: DirectionCertificate, number: int) -> Floats:
@@ -166,4 +166,4 @@ def _weights(queries: Queries, measure: Measure, given: Any) -> Floats:
     weights = np.where(measure.defined(np.asarray(queries.relevance), queries.offsets), weights, 0.0)
     if not weights.sum() > 0:
         raise DataError(f"a certificate cannot be verified because {measure} has a value on no query; give others")
-    return weights / weights.sum()
+    return np.asarray(weights / weights.sum())

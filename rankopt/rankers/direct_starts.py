@@ -19,7 +19,7 @@ from rankopt.measures.positional import Positional
 from rankopt.optimize.line_search import LineSearch
 from rankopt.rankers import STARTS
 from rankopt.rankers.options import as_numbers
-from rankopt.rankers.starts import start_named
+from rankopt.rankers.starts import start_named, workers
 
 if TYPE_CHECKING:
     from rankopt.data.arrangement import Arrangement
@@ -65,8 +65,9 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         return np.asarray(start_named(start, NAMED)(ranker, arranged))
     if isinstance(start, str):
         measure = parse(ranker.measure)
+        engine, n_jobs = workers(ranker)
         smooth = load(NAMED["smooth"])
-        start = smooth(measure if isinstance(measure, Positional) else SMOOTHED)
+        start = smooth(measure if isinstance(measure, Positional) else SMOOTHED, engine=engine, n_jobs=n_jobs)
     if hasattr(start, "fit"):
         fitted = clone(start).fit(queries, query_weight=weights)
         given = getattr(fitted, "coef_", None)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.errors import OptionError
-from rankopt.optimize.line_search import LineSearch
+from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.rankers.inputs import read_queries
 from rankopt.rankers.weights import query_weights
 
@@ -32,7 +32,11 @@ class Lined:
     coef_: Floats
     certificate_: DirectionCertificate
     measure: Any
+    point: Point
+    window: float
+    n_queries_: int
     n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
     _learned_from: tuple[Queries, Floats]
 
     def plot_line(
@@ -44,7 +48,7 @@ class Lined:
         qid: Any = None,
         group: Any = None,
         query_weight: Any = None,
-        point: Any = None,
+        point: Point | None = None,
         axes: Axes | None = None,
     ) -> Axes:
         """t -> M(coef_ + t v) as the step function that it is, with where the ranker stands (t = 0) and the interval
@@ -65,10 +69,9 @@ class Lined:
         about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
         from rankopt.line.drawing import draw_line
 
-        own = getattr(self, "point", "window") if point is None else point
-        window = getattr(self, "window", 0.2)
+        own: Point = self.point if point is None else point
         at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0
-        line = search.along(self.coef_, direction, own, window)
+        line = search.along(self.coef_, direction, own, self.window)
         return draw_line(search.steps(self.coef_, direction), line, at, str(self.measure), about, axes)
 
     def verify(

@@ -181,6 +181,17 @@ def test_the_window_is_the_best_mean():
         assert steps.at(np.array([found.t]))[0] == found.value
 
 
+def test_lines_that_are_parallel_but_for_rounding_draw_no_window_to_their_crossing():
+    """Sums of areas up to 4e15 leave no digits for a window of 1, and once gave a mean above all values."""
+    near = np.array([-1.0, 0.0, 0.5, 2.0])
+    events = Events(0.2, np.append(near, 4e15), np.array([0.3, 0.3, -0.1, -0.2, 0.1]), np.zeros(5))
+    alone = Events(0.2, near, events.steps[:4], np.zeros(4))
+    assert window_point(events, 0.2).t == pytest.approx(window_point(alone, 0.2).t)
+    assert window_point(events, 0.2).value == 0.8
+    only = Events(0.2, np.array([4e15]), np.array([0.3]), np.zeros(1))
+    assert window_point(only, 0.2).value == 0.5
+
+
 def test_a_point_lies_inside_its_interval_and_a_piece_without_end_goes_on_by_half():
     events = Events(0.0, np.array([4.0]), np.array([1.0]), np.zeros(1))
     assert middle_point(events, 0.1).t == 6.0

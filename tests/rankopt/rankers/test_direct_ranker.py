@@ -1,6 +1,7 @@
 """Climbing the measure itself: what is predicted is measured, what is proved is true, and nothing else is claimed."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.ascent import DirectionCertificate, verify_directions
+from rankopt.ascent.kept import as_data, false_claim, paths_of
+from rankopt.ascent.path import Path
 from rankopt.data import Queries
 from rankopt.errors import DataError, Interrupted, OptionError
 from rankopt.line import sweep as sweep_module
@@ -278,6 +281,30 @@ def test_an_interrupted_run_is_whole_and_goes_on_to_the_same_bits(tmp_path):
     assert np.array_equal(fitted(clone(ranker).set_params(checkpoint=tmp_path / "kept")).coef_, whole.coef_)
 
 
+def test_what_no_run_leaves_is_no_place_to_go_on_from():
+    ranker = fitted(direct(directions=ALL, point="middle"))
+    path = Path.started(0, ranker.coef_, ranker.certificate_.value, dict(np.random.PCG64(1).state))
+    path = replace(path, moves=tuple(ranker.history_[i] for i in range(len(ranker.history_))), chosen=ranker.w0_)
+    data = as_data([path], 1.0)
+    ((again,), seconds) = paths_of(data, 4)
+    assert seconds == 1.0
+    assert str(again) == str(path)
+    assert again.moves == path.moves
+    search = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
+    assert false_claim([again], search) is None
+    assert "says that the measure is" in false_claim([replace(again, value=again.value + 1e-6)], search)
+    damages = {
+        "w": np.zeros(3), "begun": np.full(4, np.nan), "advance": [0.0] * 4, "chosen": np.zeros((2, 2)), "place": -1,
+        "lines": 1.5, "round": True, "number": 1, "value": np.nan, "rating": "high", "moved": 1,
+        "generator": {"state": 1}, "moves": {}, "over": None,
+    }  # fmt: skip
+    for name, damage in damages.items():
+        with pytest.raises((AttributeError, LookupError, TypeError, ValueError)):
+            paths_of({**data, "paths": [{**data["paths"][0], name: damage}]}, 4)
+    assert paths_of({"paths": [], "seconds": 1.0}, 4) is None
+    assert paths_of({**data, "seconds": np.nan}, 4) is None
+
+
 def test_limits_and_callbacks_end_it():
     seen = []
     ranker = direct(callbacks=[lambda round, paths: seen.append((round.step, round.value)) or round.step == 1])
@@ -377,6 +404,22 @@ def test_data_that_cannot_be_climbed_are_refused():
         Random(0)
     with pytest.raises(ValueError, match="named twice"):
         DirectionCertificate(0.5, 0.0, np.array([1, 1]), np.zeros((0, 3)), Stop.DIRECTIONS)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_pulled_step_is_the_best_of_its_line(seed):
+    rng = np.random.default_rng(seed)
+    search, w = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID)), rng.normal(size=4)
+    slope, curvature = rng.normal() / 20, rng.random() / 5
+    found, steps = search.along(w, 1, pull=(slope, curvature)), search.steps(w, 1)
+    h = 0.2 * search.deviation(w) / search.deviations[1]
+    lows, highs = steps.lows + h / 8, steps.highs - h / 8
+    t = np.concatenate([rng.uniform(-4, 4, 20_000), [-slope / curvature]])
+    place = np.searchsorted(steps.highs, t)
+    kept = (t > lows[place]) & (t < highs[place])
+    best = (steps.values[place] - slope * t - curvature * t * t / 2)[kept].max()
+    assert found.low < found.t < found.high
+    assert found.value - slope * found.t - curvature * found.t**2 / 2 >= best - 1e-12
 
 
 def test_it_polishes_what_another_ranker_found():

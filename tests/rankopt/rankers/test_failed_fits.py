@@ -20,6 +20,7 @@ from rankopt.data import Queries, QueryNormalizer
 from rankopt.errors import DataError, Interrupted, ModelError, OptionError
 from rankopt.rankers import (
     RANKERS,
+    DirectRanker,
     LargeMarginRanker,
     LossRanker,
     MatchingRanker,
@@ -36,6 +37,7 @@ OPTIMIZED = [
     PairwiseRanker(lam=0.03, engine="serial"),
     MatchingRanker(bound="tie-aware", lam=0.03, engine="serial"),
     SmoothRanker("nDCG@5", engine="serial"),
+    DirectRanker("nDCG@5", start="zeros", point="middle", engine="serial"),
 ]
 ALL = [*OPTIMIZED, RegressionRanker()]
 

@@ -11,7 +11,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.measures import evaluate, parse
-from rankopt.rankers import RANKERS, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker, SmoothRanker
+from rankopt.rankers import (
+    RANKERS,
+    DirectRanker,
+    LargeMarginRanker,
+    LossRanker,
+    PairwiseRanker,
+    RegressionRanker,
+    SmoothRanker,
+)
 from rankopt.rankers.base import Ranker
 
 N, D, M = 60, 6, 7
@@ -21,6 +29,8 @@ NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
 @pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # some checks fit pure noise
 @parametrize_with_checks(
     [
+        DirectRanker(start="ridge"),
+        DirectRanker(),
         RegressionRanker(),
         RegressionRanker(alpha=0.1, target="grade"),
         PairwiseRanker(),
