@@ -84,6 +84,7 @@ PAPER = {"interval": (0.1, 0.5)}
 BASE = "MART, rate .1"
 LEARNERS = {
     BASE: package("regression", 0.1),
+    "MART, rate .3": package("regression", 0.3),
     "MART, rate .5": package("regression", 0.5),
     "LambdaMART, rate .1": package("lambdarank", 0.1),
     "DirectBoostedRanker(): inside [.01, .2]": direct(),
