@@ -22,6 +22,7 @@ TABLES = {
         ("Data", "rankopt.data", "PARTS"),
         ("Rankers", "rankopt.rankers", "RANKERS"),
         ("Boosting", "rankopt.boosting", "PARTS"),
+        ("Trees with exact weights", "rankopt.direct_trees", "PARTS"),
         ("Measures", "rankopt.measures", "MEASURES"),
         ("Beside the measures", "rankopt.measures", "PARTS"),
         ("Bounds of the regret", "rankopt.losses", "BOUNDS"),

@@ -33,7 +33,15 @@ from formulations.errors import FormulationError
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import ModelError, RankoptError
-from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, McRanker, RegressionRanker, load_model
+from rankopt.rankers import (
+    DirectBoostedRanker,
+    LargeMarginRanker,
+    LossRanker,
+    MatchingRanker,
+    McRanker,
+    RegressionRanker,
+    load_model,
+)
 
 SECONDS, MEMORY = 10, 2 << 30
 """What one try may take."""
@@ -55,6 +63,7 @@ RANKERS = (
     MatchingRanker(lam=1.0),
     McRanker(HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=4, min_samples_leaf=2, n_iter_no_change=1)),
     McRanker(LogisticRegression(C=0.5), "gain"),
+    DirectBoostedRanker("AP@3", strategy="both", n_estimators=3, num_leaves=3, min_child_samples=2),
 )
 """What is saved."""
 
@@ -174,7 +183,9 @@ def used(model, path):
         lambda: model.score(QUERIES),
         lambda: str(model.explain(QUERIES.features[0], QUERIES.features[1])) if hasattr(model, "explain") else "",
         lambda: repr(model),
-        lambda: str(model.certificate_) + str(model.history_.gap) if hasattr(model, "certificate_") else "",
+        lambda: (
+            str(model.certificate_) + str(getattr(model.history_, "gap", "")) if hasattr(model, "certificate_") else ""
+        ),
     ):
         try:
             use()

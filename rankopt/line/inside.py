@@ -75,7 +75,8 @@ class _Pieces:
         return cls(lows[kept], highs[kept], steps.values[kept], events.times.size)
 
     def at(self, i: int, t: float) -> LinePoint:
-        return LinePoint(t, float(self.lows[i]), float(self.highs[i]), float(self.values[i]), self.events)
+        best = float(self.values.max())
+        return LinePoint(t, float(self.lows[i]), float(self.highs[i]), float(self.values[i]), self.events, best)
 
     def best(self) -> LinePoint:
         top = np.flatnonzero(self.values >= self.values.max() - EQUAL)
