@@ -122,7 +122,7 @@ def run(file: Path, names: list[str]) -> None:
     known = {(row["set"], row["learner"], row["kind"], row["leaves"]) for row in rows_of(file)}
     found = sets()
     jobs = [("plain", TREES, leaves, LEARNERS) for leaves in LEAVES]
-    jobs += [("stopped", MANY, 10, STOPPED), ("short", FEW, 10, SHORT)]
+    jobs[1:1] = [("stopped", MANY, 10, STOPPED), ("short", FEW, 10, SHORT)]
     for kind, trees, leaves, learners in jobs:
         for name in names if kind != "short" else [name for name in names if name == "MQ2008"]:
             for label, learn in learners.items():
