@@ -2,11 +2,10 @@
 
     python benchmarks/direct.py [--choose] [--race] [--sets MQ2008 OHSUMED] [--rankers ...] [--seeds 1]
 
---choose compares settings on validation parts alone: MQ2008 trained on one of S1 to S3 and judged on another, OHSUMED
-on the training and validation file of each fold; no test part is read. Without it, the settings are compared on the
-splits of benchmarks/accuracy_sets.py. Everything is nDCG@10, queries without
-relevant documents count 0. "sampled" are
-25 steps a coordinate of either sign that double, as RankLib's coordinate ascent tries them, on scores that are kept.
+--choose compares settings on other queries: MQ2008, which has no validation part here, trained on one of S1 to S3 and
+judged on another; OHSUMED on the training and the validation file of each fold. Without it, they are compared on the
+splits of benchmarks/accuracy_sets.py. All is nDCG@10, queries without relevant documents count 0. "sampled" are 25
+steps a coordinate, of either sign and doubling, as RankLib's coordinate ascent tries them, on scores that are kept.
 --race: sampled steps and exact lines from the same start; how long until exact lines are as high as sampled steps end.
 Seconds are of the processor, one thread.
 """
@@ -117,7 +116,7 @@ CHOICES: dict[str, Callable[[int], object]] = {
 
 
 def choosing() -> dict[str, list[Split]]:
-    """Parts to learn from and parts to judge by, no test part among them but as the training part of another."""
+    """Parts to learn from and parts to judge by."""
     folder = Path(os.environ["RANKOPT_DATA"])
     parts = [read_svmlight(folder / "letor4-mq2008" / f"S{i}.txt.gz") for i in (1, 2, 3)]
     home = folder / "letor3-ohsumed" / "QueryLevelNorm"

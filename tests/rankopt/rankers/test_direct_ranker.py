@@ -415,7 +415,7 @@ def test_a_pulled_step_is_the_best_of_its_line(seed):
 
 
 def test_it_polishes_what_another_ranker_found():
-    ranker = PairwiseRanker(lam=0.03).fit(X, Y, qid=QID)
+    ranker = PairwiseRanker(lam=0.03, measure="nDCG@5").fit(X, Y, qid=QID)
     polished = fitted(direct(start=PairwiseRanker(lam=0.03), point="middle"))
     assert polished.certificate_.value > ranker.score(X, Y, qid=QID) - 1e-12
     again = fitted(direct(start=polished.coef_, point="middle"))
