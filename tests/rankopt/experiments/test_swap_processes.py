@@ -11,15 +11,16 @@ import pytest
 from problems.swaps import rankings, without_times
 
 from rankopt.errors import OptionError
-from rankopt.experiments import SolverSwap, read_rows
+from rankopt.experiments import Limits, SolverSwap, read_rows
 
 
 def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_rows(tmp_path):
     script = (
         "import sys; sys.path.insert(0, sys.argv[2])\n"
         "from problems.swaps import rankings\n"
-        "from rankopt.experiments import SolverSwap\n"
-        "swap = SolverSwap(rankings(range(9, 39)), argmax=('exact', 'scipy'), repeats=1)\n"
+        "from rankopt.experiments import Limits, SolverSwap\n"
+        "limits = Limits(problem=120.0, tape=600.0)\n"
+        "swap = SolverSwap(rankings(range(9, 39)), argmax=('exact', 'scipy'), repeats=1, limits=limits)\n"
         "for row in swap.rows(sys.argv[1]):\n"
         "    print(row.problem, flush=True)\n"
     )
@@ -34,7 +35,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_rows(tmp_path):
     with cut.open("a", encoding="utf-8") as file:
         file.write('{"kind": "argmax", "sol')  # the line that it was at
     problems = rankings(range(9, 39))
-    again = SolverSwap(problems, argmax=("exact", "scipy"), repeats=1)
+    again = SolverSwap(problems, argmax=("exact", "scipy"), repeats=1, limits=Limits(problem=120.0, tape=600.0))
     assert len(again.run(cut, resume=True)) == 60 - len(killed)
     again.run(whole)
     assert without_times(read_rows(cut)) == without_times(read_rows(whole))
