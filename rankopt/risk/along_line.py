@@ -128,7 +128,7 @@ def place(shard: Shard, w: Floats) -> Place:
         if np.array_equal(one.w, w):
             return one
     scores = shard.scores(w)
-    found = Place(w, scores, swept(shard).order(scores), _variance(shard, scores))
+    found = Place(w.copy(), scores, swept(shard).order(scores), _variance(shard, scores))
     shard.remembered["places"] = (found, *known[: REMEMBERED - 1])  # whole at once: threads may ask side by side
     return found
 

@@ -134,3 +134,11 @@ def search_arrangement():
     from rankopt.data.canonical import canonical
 
     return canonical(queries(), np.ones(24))
+
+
+def test_weights_that_are_changed_in_place_are_other_weights():
+    queries = load_sample("les-miserables").train
+    search, w = LineSearch.of("nDCG@10", queries), np.zeros(queries.n_features)
+    for feature in range(4):
+        w[feature] += search.along(w, feature, point="middle").t
+        assert search.value(w) == LineSearch.of("nDCG@10", queries).value(w)
