@@ -72,8 +72,9 @@ def test_the_window_is_the_best_mean_of_the_piece():
             return steps.values @ overlap / (2 * h)
 
         assert low <= found.t <= high
-        missed = 1e-12 + 2e-4 * np.abs(events.steps).sum() / h
-        assert mean(found.t) >= max(map(mean, np.linspace(low, high, 400))) - missed
+        assert (
+            mean(found.t) >= max(map(mean, np.linspace(low, high, 400))) - 2e-4 * np.abs(events.steps).sum() / h - 1e-12
+        )
         assert found.value == pytest.approx(told(events, found.t), abs=1e-12)
 
 

@@ -137,8 +137,7 @@ def search_arrangement():
 
 
 def test_weights_that_are_changed_in_place_are_other_weights():
-    queries = load_sample("les-miserables").train
-    search, w = LineSearch.of("nDCG@10", queries), np.zeros(queries.n_features)
-    for feature in range(4):
+    search, w = LineSearch.of("nDCG@10", queries()), np.zeros(5)
+    for feature in range(5):
         w[feature] += search.along(w, feature, point="middle").t
-        assert search.value(w) == LineSearch.of("nDCG@10", queries).value(w)
+        assert search.value(w) == LineSearch.of("nDCG@10", queries()).value(w)
