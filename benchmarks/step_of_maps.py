@@ -1,10 +1,11 @@
 """A step of training over every feature map beside the two products with the features.
 
-    python benchmarks/step_of_maps.py
+    OMP_NUM_THREADS=1 taskset -c 0 python benchmarks/step_of_maps.py
 
 Value and subgradient of the risk (scores, loss-augmented orders, references, transposed products) by the time of
 NumPy's `X @ w` and `X.T @ r` on the same 36,000 x 136 features: 300 queries of 120 documents, about a fifth of them
-relevant, at w = the truth. By turns, the least of the rounds; both may use all cores of the process.
+relevant, at w = the truth. By turns, the least of the rounds, on one core: NumPy's own threads spin after a product, in
+the way of whoever comes next.
 """
 
 import argparse

@@ -25,7 +25,7 @@ from rankopt.losses.argmax_orders import OrdersArgmax, settled
 from rankopt.losses.by_query import QUERY_ROWS, mean_of_alike, mean_of_runs, sorted_rows
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.decay import Decay
-from rankopt.losses.inversions import inversions, inverted_by_score, pairs
+from rankopt.losses.inversions import inversions, inverted_by_score, inverted_of_best, pairs
 from rankopt.losses.pattern_losses import has_pattern, pattern_loss_of
 from rankopt.measures.measure import Measure
 
@@ -72,9 +72,15 @@ class PairwiseArgmax(OrdersArgmax):
     def best_by_score(self, scores: Floats) -> Floats:
         """Sorted by gain, inside equal gains by score; inside each run of places where the order does not matter to the
         measure by score again. Documents alike in gain and score share."""
-        (gain, _), query, runs = self.criterion.best_orders, self.criterion.query, self._runs()
+        (gain, discount), query = self.criterion.best_orders, self.criterion.query
         if self._apart_by_runs:
             return np.zeros(self.shape)
+        if inverted_of_best.pays(500 * scores.size):
+            given = (np.ascontiguousarray(scores), discount, self.share, self.criterion.kind, self.offsets)
+            slope = np.empty(self.shape)
+            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: inverted_of_best(*given, first, last, slope))
+            return slope
+        runs = self._runs()
         by_gain = sorted_rows(query, gain, scores)
         rows = by_gain[sorted_rows(np.cumsum(runs), scores[by_gain])]
         slope = self._of_places(rows, runs, self._apart(scores[rows]))

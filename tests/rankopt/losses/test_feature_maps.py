@@ -149,16 +149,17 @@ def test_the_bound_of_auc_over_pairs_is_the_pairwise_hinge():
         np.testing.assert_allclose(loss.at(tied).value, hinge.at(tied).value, rtol=0, atol=1e-12)
 
 
-def test_the_order_by_score_is_compiled_to_the_same_bits(monkeypatch):
+@pytest.mark.parametrize("measure", ["DCG", "DCG@3", "nDCG@10", "P@2", "RR"])
+def test_references_of_pairs_are_compiled_to_the_same_bits(measure, monkeypatch):
     rng = np.random.default_rng(1)
     for grades in (2, 5):
         relevance, offsets = batch(rng, queries=30, largest=40, grades=grades)
-        argmax = argmax_of("DCG", "pairwise", relevance, offsets)
+        argmax = argmax_of(measure, "pairwise", relevance, offsets)
         for scores in (rng.normal(size=relevance.size), rng.choice([0.0, -0.0, 1.0, 2.0], relevance.size)):
             known = []
             for pays in (False, True):
                 monkeypatch.setattr(type(inverted_by_score), "pays", lambda self, cost, pays=pays: pays)
-                known.append(argmax.by_score(scores))
+                known.append(np.array([argmax.by_score(scores), argmax.best_by_score(scores)]))
             np.testing.assert_array_equal(*known)
 
 
