@@ -66,21 +66,13 @@ def _merge_runs(height: Floats, document: Shorts, other: Floats, spare: Shorts, 
             last_second -= later
             last_first -= not later
             last -= 1
-        while first <= last_first and second <= last_second:
-            if height[first] >= height[second]:
+        while first <= last_first or second <= last_second:
+            if second > last_second or (first <= last_first and height[first] >= height[second]):
                 other[place], spare[place] = height[first], document[first]
                 first += 1
             else:
                 other[place], spare[place] = height[second], document[second]
                 second += 1
-            place += 1
-        while first <= last_first:
-            other[place], spare[place] = height[first], document[first]
-            first += 1
-            place += 1
-        while second <= last_second:
-            other[place], spare[place] = height[second], document[second]
-            second += 1
             place += 1
 
 
