@@ -31,7 +31,7 @@ def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
     said = weights(n) if callable(weights) else weights
     try:
         given = np.asarray(said, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidProblem(
             f"position weights cannot be read as numbers: {error}; give an array, or a function from the number of "
             "documents to one"

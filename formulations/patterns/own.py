@@ -76,5 +76,5 @@ class Steps:
 def _asked(name: str, said: object, shape: tuple[int, ...]) -> Floats:
     try:
         return np.array(np.broadcast_to(np.asarray(said, dtype=np.float64), shape))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise InvalidProblem(f"{name}(...) must return numbers of shape {shape}: {error}") from None

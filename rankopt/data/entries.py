@@ -18,6 +18,9 @@ __all__ = ["check_entries"]
 COMPRESSED = {"csr": ("row", "column", 0), "csc": ("column", "row", 1), "bsr": ("row of blocks", "column of blocks", 0)}
 """What lies in a row, what its indices name, and along which axis it goes."""
 
+LARGEST = 2**31 - 1
+"""The most columns that features have, as in files: there is one weight for each."""
+
 CURE = "build the matrix anew (`scipy.sparse.csr_array(...)`), or mend its indices."
 
 
@@ -29,6 +32,8 @@ def check_entries(table: Any) -> None:
     kind = getattr(table, "format", None)
     if table.ndim != 2:
         raise DataError(f"features have shape {table.shape} but are a table of documents × features; reshape them.")
+    if table.shape[1] > LARGEST:
+        raise DataError(f"Sparse features have {table.shape[1]} columns, more than {LARGEST}; leave out empty ones.")
     if kind in COMPRESSED:
         _check_compressed(table, *COMPRESSED[kind])
     elif kind == "coo":

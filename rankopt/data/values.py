@@ -41,7 +41,7 @@ def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None
         values = values.to_numpy()
     try:
         array = np.asarray(values, dtype=dtype)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{name} cannot be read: {error}; pass one value a row.") from None
     if array.shape != (n,):
         raise DataError(f"{name} has shape {array.shape} but there are {n} rows; pass one value a row.")
@@ -74,7 +74,7 @@ def as_features(features: Any) -> Features:
     try:
         kept = table.dtype in (np.float32, np.float64)
         return np.ascontiguousarray(table, dtype=table.dtype if kept else _real(table.dtype))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"features cannot be read as numbers: {error}; encode words as numbers first.") from None
 
 
@@ -96,7 +96,7 @@ def _canonical(table: Features) -> Features:
     if table.dtype not in (np.float32, np.float64):
         try:
             table = table.astype(_real(table.dtype))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"features cannot be read as numbers: {error}; encode words as numbers first.") from None
     if not table.has_canonical_format:
         table = table.copy()

@@ -90,7 +90,7 @@ def vector(what: str, values: ArrayLike) -> Floats:
     """The values as a vector of floats. DataError for other shapes and what is not a number."""
     try:
         result = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{what} cannot be read as numbers: {error}.") from error
     if result.ndim != 1:
         raise DataError(f"{what} must be one number a document; it has the shape {result.shape}.")

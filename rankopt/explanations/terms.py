@@ -141,7 +141,7 @@ def _one_each(what: str, given: Any, names: tuple[str, ...], nothing: float) -> 
         given = [given.get(name, nothing) for name in names]
     try:
         found = np.full(len(names), nothing if given is None else np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise OptionError(f"{what} must be a number, {len(names)} numbers, or numbers by name ({error})") from None
     if np.isnan(found).any():
         raise OptionError(f"{what} holds nan; leave out what has no limit")

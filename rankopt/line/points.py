@@ -65,7 +65,7 @@ def window_point(events: Events, h: float) -> LinePoint:
     at, area = _areas(jumps, steps.values)
     points = np.concatenate([jumps - h, jumps + h])
     means = np.concatenate([at - area(jumps - 2 * h), area(jumps + 2 * h) - at]) / (2 * h)
-    near = np.abs(points) * np.abs(steps.values).max() <= FAR * h
+    near = np.isfinite(means) & (np.abs(points) * np.abs(steps.values).max() <= FAR * h)
     if not near.any():
         return middle_point(events, h)
     means[~near] = -np.inf

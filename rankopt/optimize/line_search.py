@@ -154,8 +154,7 @@ class LineSearch:
                 variance = sum(part.score_variance for part in parts)
                 of_slopes = np.sum([part.slope_variances for part in parts], axis=0)
                 for number, place in enumerate(places):
-                    spread = np.sqrt(variance) or 1.0
-                    slope = np.sqrt(of_slopes[number]) or 1.0
+                    spread, slope = _deviation(variance), _deviation(of_slopes[number])
                     vectors[place] = joined([part.events[number] for part in parts]), float(window * spread / slope)
         return vectors
 
@@ -197,13 +196,18 @@ class LineSearch:
     def _vector(self, what: str, values: ArrayLike) -> Floats:
         try:
             vector = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise DataError(f"{what} cannot be read as numbers: {error}") from error
         if vector.shape != (self.features,) or not np.isfinite(vector).all():
             raise DataError(
                 f"{what} must be {self.features} finite numbers, one a feature; it has the shape {vector.shape}"
             )
         return vector
+
+
+def _deviation(variance: float) -> float:
+    """The root of a variance; 1 for none, and a number that can be divided by where squares left double precision."""
+    return float(np.sqrt(np.nan_to_num(variance, nan=np.finfo(np.float64).max))) or 1.0
 
 
 def _arranged(queries: Queries | Arrangement, query_weight: ArrayLike | None) -> Arrangement:

@@ -85,7 +85,7 @@ def by_normal_equations(matrix: Centred, right: Floats, rounding: Floats, alpha:
 
     products = np.sum(matrix.reduced(gram), axis=0)
     squares = np.diagonal(products)
-    used = np.flatnonzero(np.sqrt(squares) > rounding)
+    used = np.flatnonzero((np.sqrt(squares) > rounding) & (squares >= np.finfo(np.float64).tiny))
     solved = np.zeros(squares.size)
     if not used.size:
         return solved

@@ -19,7 +19,7 @@ def in_range(queries: Queries) -> Iterator[None]:
     """Turn the error of a problem whose numbers are too large into one of the feature that makes them so."""
     try:
         yield
-    except InvalidProblem as error:
+    except (InvalidProblem, OverflowError) as error:
         largest = largest_magnitudes(queries.features)
         worst = int(largest.argmax())
         if not largest[worst] > FAR:

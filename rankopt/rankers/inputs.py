@@ -52,7 +52,10 @@ def read_features(ranker: Fitted, X: Any, *, reset: bool) -> Any:
     features, _ = without_qid_column(X)
     if is_sparse(features):
         features = as_csr(features)
-    return validate_data(ranker, features, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+    try:
+        return validate_data(ranker, features, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset)
+    except OverflowError as error:  # a whole number of Python's beyond all floats
+        raise DataError(f"features cannot be read as numbers: {error}; rescale them.") from None
 
 
 def read_queries(
@@ -100,7 +103,10 @@ def read_queries(
     features = read_features(ranker, X, reset=reset)
     relevance = None
     if y is not None:
-        relevance = column_or_1d(y, dtype=np.float64, warn=True)
+        try:
+            relevance = column_or_1d(y, dtype=np.float64, warn=True)
+        except OverflowError as error:
+            raise DataError(f"relevance cannot be read as numbers: {error}; use smaller grades.") from None
         check_consistent_length(features, relevance)
     ids = column if qid is None else qid
     sizes = [features.shape[0]] if ids is None and group is None else group

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.errors import ModelError
+from rankopt.errors import DataError, ModelError
 from rankopt.explanations.terms import Explanation
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import read_features, read_row
@@ -50,7 +50,13 @@ class LinearRanker(Ranker):
         return Explanation.of(tuple(str(name) for name in names), coef, *rows)
 
     def _scores(self, features: Any) -> Floats:
-        return linear_scores(features, self.coef_)
+        scores = linear_scores(features, self.coef_)
+        if not np.isfinite(scores).all():
+            row = int(np.flatnonzero(~np.isfinite(scores))[0])
+            raise DataError(
+                f"The score of row {row} leaves double precision; its features are too large: rescale them."
+            )
+        return scores
 
     def _check_learned(self) -> None:
         """Raise ModelError where the weights are missing, of another type or shape, or not finite."""

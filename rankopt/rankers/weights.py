@@ -11,6 +11,9 @@ from rankopt.errors import DataError
 
 Floats = NDArray[np.float64]
 
+RANGE = (1e-100, 1e100)
+"""The least and the largest weight of a query that counts: weighted squares of features stay in double precision."""
+
 
 def query_weights(queries: Queries, weight: Any) -> Floats:
     """The weights (m,) of the queries in order of first appearance, not normalised: 1 each when `weight` is None.
@@ -28,7 +31,13 @@ def query_weights(queries: Queries, weight: Any) -> Floats:
         if missing:
             raise DataError(f"query_weight has no weight for query {missing[0]!r}; give every query one.")
         weight = [weight[query] for query in queries.query_ids]
-    values = np.array(weight, dtype=np.float64)
+    try:
+        given = np.asarray(weight)
+        if given.dtype.kind == "c":
+            raise TypeError("they are complex")
+        values = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"query_weight cannot be read as numbers: {error}; pass one weight a query.") from None
     if values.shape != (len(queries),):
         raise DataError(
             f"query_weight has shape {values.shape} but there are {len(queries)} queries; pass one weight a query in "
@@ -68,6 +77,13 @@ def _checked(queries: Queries, values: Floats, name: str) -> Floats:
     if wrong.any():
         q = int(np.flatnonzero(wrong)[0])
         raise DataError(f"{name} of query {queries.query_ids[q]!r} is {values[q]}; weights must be finite and >= 0.")
+    beyond = (values > 0) & ((values < RANGE[0]) | (values > RANGE[1]))
+    if beyond.any():
+        q = int(np.flatnonzero(beyond)[0])
+        raise DataError(
+            f"{name} of query {queries.query_ids[q]!r} is {values[q]:g}, and products with such weights leave "
+            f"double precision; give 0 or numbers from {RANGE[0]:g} to {RANGE[1]:g}."
+        )
     if not values.any():
         raise DataError(f"{name} is 0 for every query, so nothing counts; give at least one query a positive weight.")
     return values
