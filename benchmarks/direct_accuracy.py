@@ -98,7 +98,7 @@ LEARNERS = RANKERS | {
 }
 CANDIDATES = (
     "ridge", "large margin", "smooth", "direct, ridge", "direct, large margin", "direct, smooth",
-    "direct, smooth, powell and 10 random", "direct, smooth, mean of 8", "direct, smooth far down, middle",
+    "direct, smooth, powell and 10 random", "direct, smooth far down, middle",
 )  # fmt: skip
 
 
@@ -145,20 +145,27 @@ def rows_of(file: Path) -> list[dict]:
 def table(file: Path) -> None:
     rows = {(row["set"], row["ranker"]): row for row in rows_of(file)}
     names = [name for name in NAMES if (name, BASE) in rows]
-    print("| | " + " | ".join(f"{name}: train | test | p | epsilon | s" for name in names) + " |")
-    print("|---" * (5 * len(names) + 1) + "|")
-    for label in LEARNERS:
+    print(
+        "| | " + " | ".join(f"{name}: train | test | p" for name in names) + " |\n|---" + "|---" * 3 * len(names) + "|"
+    )
+    labels = [label for label in LEARNERS if any((name, label) in rows for name in names)]
+    for label in labels:
         cells = []
         for name in names:
             row = rows.get((name, label))
             if row is None:
-                cells.append(" | | | |")
+                cells.append(" | | ")
                 continue
             own, base = np.array(row["test"]), np.array(rows[name, BASE]["test"])
             p = "" if np.array_equal(own, base) else f"{compare(own, base).p_randomization:.2f}"
-            proved = "" if None in row["epsilon"] else f"{np.mean(row['epsilon']):.0e}"
-            cells.append(f"{np.mean(row['train']):.4f} | {own.mean():.4f} | {p} | {proved} | {row['seconds']:.1f}")
+            cells.append(f"{np.mean(row['train']):.4f} | {own.mean():.4f} | {p}")
         print(f"| {label} | {' | '.join(cells)} |")
+    print("\n| epsilon; seconds a fit | " + " | ".join(names) + " |\n|---" + "|---" * len(names) + "|")
+    for label in labels:
+        found = [rows.get((name, label)) for name in names]
+        cells = ["" if row is None or None in row["epsilon"] else f"{np.mean(row['epsilon']):.0e}; " for row in found]
+        told = [cell + ("" if row is None else f"{row['seconds']:.1f}") for cell, row in zip(cells, found, strict=True)]
+        print(f"| {label} | {' | '.join(told)} |")
     print()
     for name in names:
         if (name, "chosen inside") in rows:
