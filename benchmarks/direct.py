@@ -1,13 +1,14 @@
-"""Climbing the measure itself: what it reaches in training and in the test, from where, and what exact lines save.
+"""Climbing the measure itself: which settings, and what exact lines save beside sampled steps.
 
-    python benchmarks/direct.py [--choose] [--race] [--sets MQ2008 OHSUMED] [--rankers ...] [--seeds 1]
+    RANKOPT_DATA=folder python benchmarks/direct.py --choose [--sets MQ2008 OHSUMED] [--rankers ...] [--seeds 1]
+    RANKOPT_DATA=folder python benchmarks/direct.py --race [--sets MQ2008 OHSUMED]
 
---choose compares settings on other queries: MQ2008, which has no validation part here, trained on one of S1 to S3 and
-judged on another; OHSUMED on the training and the validation file of each fold. Without it, they are compared on the
-splits of benchmarks/accuracy_sets.py. All is nDCG@10, queries without relevant documents count 0. "sampled" are 25
-steps a coordinate, of either sign and doubling, as RankLib's coordinate ascent tries them, on scores that are kept.
---race: sampled steps and exact lines from the same start; how long until exact lines are as high as sampled steps end.
-Seconds are of the processor, one thread.
+--choose compares settings on queries that are left out: MQ2008, which has no validation part here, trained on one of S1
+to S3 and judged on another; OHSUMED on the training and the validation file of each fold. All is nDCG@10, queries
+without relevant documents count 0. "sampled" are 25 steps a coordinate, of either sign and doubling, as RankLib's
+coordinate ascent tries them, on scores that are kept. --race: sampled steps and exact lines from the same start; how
+long until exact lines are as high as sampled steps end. Seconds are of the processor, one thread. RANKERS are those
+that `direct_accuracy.py` compares.
 """
 
 from __future__ import annotations
@@ -151,32 +152,17 @@ def race(queries: Queries) -> list[float]:
     return [level, spent, exact.certificate_.value, seconds, part * seconds, spent / (part * seconds)]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--choose", action="store_true")
-    parser.add_argument("--race", action="store_true")
-    parser.add_argument("--sets", nargs="+", default=["MQ2008", "OHSUMED"])
-    parser.add_argument("--rankers", nargs="+")
-    parser.add_argument("--seeds", type=int, default=1)
-    given = parser.parse_args()
-    warnings.simplefilter("ignore")
-    table, data = (CHOICES, choosing()) if given.choose else (RANKERS, sets())
-    if given.race:
-        print("| data | sampled reach | s | exact reach | s | s until as high | times |\n|---|---|---|---|---|---|---|")
-        for name in given.sets:
-            row = np.nanmean([race(split.train) for split in data[name]], axis=0)
-            print("| " + " | ".join([name, *(f"{value:.4g}" for value in row)]) + " |", flush=True)
-        return
-    judged = "validation" if given.choose else "test"
-    print(f"| data | ranker | train | {judged} | epsilon | s a fit |\n|---|---|---|---|---|---|", flush=True)
-    for name in given.sets:
-        for label in given.rankers or table:
+def choose(names: list[str], labels: list[str], seeds: int) -> None:
+    print("| data | ranker | train | validation | epsilon | s a fit |\n|---|---|---|---|---|---|", flush=True)
+    data = choosing()
+    for name in names:
+        for label in labels:
             rows = []
-            for seed in range(given.seeds):
+            for seed in range(seeds):
                 for split in data[name]:
                     began = process_time()
                     with at_most(1):
-                        fitted = table[label](seed).fit(split.train)
+                        fitted = CHOICES[label](seed).fit(split.train)
                     seconds = process_time() - began
                     proved = getattr(getattr(fitted, "certificate_", None), "epsilon", np.nan)
                     rows.append(
@@ -185,6 +171,26 @@ def main() -> None:
             train, test, epsilon, seconds = np.mean(rows, axis=0)
             told = "" if np.isnan(epsilon) else f"{epsilon:.1e}"
             print(f"| {name} | {label} | {train:.4f} | {test:.4f} | {told} | {seconds:.1f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = parser.add_mutually_exclusive_group(required=True)
+    asked.add_argument("--choose", action="store_true")
+    asked.add_argument("--race", action="store_true")
+    parser.add_argument("--sets", nargs="+", default=["MQ2008", "OHSUMED"])
+    parser.add_argument("--rankers", nargs="+", default=list(CHOICES), choices=list(CHOICES))
+    parser.add_argument("--seeds", type=int, default=1)
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    if given.choose:
+        choose(given.sets, given.rankers, given.seeds)
+        return
+    data = sets()
+    print("| data | sampled reach | s | exact reach | s | s until as high | times |\n|---|---|---|---|---|---|---|")
+    for name in given.sets:
+        row = np.nanmean([race(split.train) for split in data[name]], axis=0)
+        print("| " + " | ".join([name, *(f"{value:.4g}" for value in row)]) + " |", flush=True)
 
 
 if __name__ == "__main__":

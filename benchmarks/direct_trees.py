@@ -1,6 +1,6 @@
 """Trees weighed by the measure itself beside MART and LambdaMART with as many trees: training and test measure.
 
-    RANKOPT_DATA=folder python benchmarks/direct_trees.py RESULTS.jsonl [--sets MQ2008 OHSUMED LightGBM]
+    RANKOPT_DATA=folder python benchmarks/direct_trees.py RESULTS.jsonl [--sets ...] [--learners ...]
     python benchmarks/direct_trees.py RESULTS.jsonl --table
     RANKOPT_DATA=folder python benchmarks/direct_trees.py RESULTS.jsonl --choose   (held-out queries by interval)
 
@@ -90,6 +90,7 @@ LEARNERS = {
     "MART, rate .5": package("regression", 0.5),
     "LambdaMART, rate .1": package("lambdarank", 0.1),
     "DirectBoostedRanker(): inside [.02, .2]": direct(),
+    "inside [.05, .2]": direct(interval=(0.05, 0.2)),
     "paper 3: clamped to [.1, .5]": direct(weight="clamped", **PAPER),
     "inside [.1, .5]": direct(**PAPER),
     "window in [.1, .5]": direct(weight="window", **PAPER),
@@ -120,7 +121,7 @@ def values(queries: Queries, scores: np.ndarray) -> list[float]:
     return evaluate(queries, scores, "nDCG@10", convention="burges")["nDCG@10"].tolist()
 
 
-def run(file: Path, names: list[str]) -> None:
+def run(file: Path, names: list[str], chosen: list[str] | None = None) -> None:
     known = {(row["set"], row["learner"], row["kind"], row["leaves"]) for row in rows_of(file)}
     found = sets()
     jobs = [("plain", TREES, leaves, LEARNERS) for leaves in LEAVES]
@@ -128,7 +129,7 @@ def run(file: Path, names: list[str]) -> None:
     for kind, trees, leaves, learners in jobs:
         for name in names if kind != "short" else [name for name in names if name == "MQ2008"]:
             for label, learn in learners.items():
-                if (name, label, kind, leaves) not in known:
+                if (name, label, kind, leaves) not in known and (chosen is None or label in chosen):
                     told = {"set": name, "learner": label, "kind": kind, "leaves": leaves}
                     parts = [tested(learn, split, trees, leaves) for split in found[name]]
                     with open(file, "a") as opened:
@@ -192,6 +193,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path)
     parser.add_argument("--sets", nargs="+", default=["MQ2008", "OHSUMED", "LightGBM"])
+    parser.add_argument("--learners", nargs="+", choices=list(LEARNERS | STOPPED | SHORT))
     parser.add_argument("--table", action="store_true")
     parser.add_argument("--choose", action="store_true")
     given = parser.parse_args()
@@ -200,5 +202,5 @@ if __name__ == "__main__":
         choose(given.sets)
     else:
         if not given.table:
-            run(given.results, given.sets)
+            run(given.results, given.sets, given.learners)
         table(given.results)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankopt.optimize.columns import Columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,13 +38,12 @@ class Move:
     seconds: float
 
 
-WHOLE = ("path", "round", "lines", "feature")
-
-
 @dataclass(frozen=True, eq=False)
-class Moves:
+class Moves(Columns[Move]):
     """The accepted steps as columns: `history.value[i]` is the measure after step i, and so for each field of `Move`.
     Steps of one path stand together, in their order."""
+
+    row: ClassVar[type[Move]] = Move
 
     path: Ints
     round: Ints
@@ -58,29 +58,10 @@ class Moves:
     seconds: Floats
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            column, kind = getattr(self, field.name), np.int64 if field.name in WHOLE else np.float64
-            if not isinstance(column, np.ndarray) or column.shape != np.shape(self.path) or column.ndim != 1:
-                raise ValueError(f"{field.name} of a history is no column of numbers, one a step")
-            if column.dtype != kind:
-                raise ValueError(f"{field.name} of a history has another type")
-
-    @classmethod
-    def of(cls, moves: Sequence[Move]) -> Moves:
-        """The history of these steps."""
-        columns: dict[str, Any] = {
-            field.name: np.array(
-                [getattr(move, field.name) for move in moves], dtype=np.int64 if field.name in WHOLE else np.float64
-            )
-            for field in fields(Move)
-        }
-        return cls(**columns)
-
-    def __len__(self) -> int:
-        return int(self.path.size)
-
-    def __getitem__(self, index: int) -> Move:
-        return Move(**{field.name: getattr(self, field.name)[index].item() for field in fields(Move)})
+        super().__post_init__()
+        for name, kind in self.kinds().items():
+            if getattr(self, name).dtype != kind:
+                raise ValueError(f"{name} of a history has another type")
 
     def plot(self, axes: Axes | None = None, against: str = "lines") -> Axes:
         """The measure of each path after every accepted step, against line searches ("lines") or "seconds"."""

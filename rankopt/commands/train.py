@@ -28,8 +28,9 @@ from rankopt.rankers import STARTS
 @click.option("--model", required=True, type=Target(), help="Where the model is written.")
 @click.option(
     "--ranker", type=click.Choice([*RANKERS]), default="margin", show_default=True,
-    help="What is trained: a bound of the measure's regret, pairs, the measure smoothed, least squares, trees on the "
-    "bound, or trees that classify grades. Defaults below are those of margin; the others keep their own.",
+    help="What is trained: a bound of the measure's regret, pairs, the measure smoothed, the measure itself by weights "
+    "or by trees, least squares, trees on the bound, or trees that classify grades. Defaults below are those of "
+    "margin; the others keep their own.",
 )  # fmt: skip
 @click.option("--validate", type=click.Path(exists=True), help="Data on which λ and decay are chosen.")
 @click.option(

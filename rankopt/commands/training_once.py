@@ -49,6 +49,8 @@ def train_once(context: click.Context, name: str) -> None:
 
 def learned(ranker: Any) -> tuple[dict[str, Any], str]:
     """What was learned, in numbers and in words."""
+    if hasattr(ranker, "weights_"):
+        return {"trees": ranker.weights_.size}, f"{ranker.weights_.size} trees"
     if hasattr(ranker, "trees_"):
         trees = len(ranker.trees_)
         return {"rounds": ranker.n_rounds_, "models": trees}, f"{trees} models of {ranker.n_rounds_} trees"

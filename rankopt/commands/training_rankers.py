@@ -40,6 +40,7 @@ RANKERS = {
         "SmoothRanker", (*RUN, "w0", "sigmas"), {"objective": "primal", "gradient": "gradient", "measure": "measure"}
     ),
     "direct": Kind("DirectRanker", ("tol", "max_iter", "time_limit", "engine", "n_jobs")),
+    "direct-trees": Kind("DirectBoostedRanker", ("time_limit", "engine", "n_jobs")),
     "regression": Kind("RegressionRanker", ()),
     "boosted": Kind("BoostedRanker", ("map", "bound", "decay", "n_jobs")),
     "mcrank": Kind("McRanker", ("expected",)),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankopt.optimize.columns import Columns
 
 __all__ = ["TreeHistory", "TreeStep"]
 
@@ -33,8 +34,10 @@ class TreeStep:
 
 
 @dataclass(frozen=True, eq=False)
-class TreeHistory:
+class TreeHistory(Columns[TreeStep]):
     """The steps of a run as columns: `history.measure[i]` is M after step i, and so for each field of `TreeStep`."""
+
+    row: ClassVar[type[TreeStep]] = TreeStep
 
     step: Ints
     sweep: Ints
@@ -43,24 +46,3 @@ class TreeHistory:
     predicted: Floats
     measure: Floats
     judged: Floats
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            column = getattr(self, field.name)
-            if not isinstance(column, np.ndarray) or column.shape != np.shape(self.step) or column.ndim != 1:
-                raise ValueError(f"{field.name} of a history is no column of numbers, one a step")
-
-    @classmethod
-    def of(cls, steps: Sequence[TreeStep]) -> TreeHistory:
-        """The history of these steps."""
-        columns: dict[str, Any] = {
-            field.name: np.array([getattr(step, field.name) for step in steps], dtype=np.float64)
-            for field in fields(TreeStep)
-        }
-        return cls(**columns | {name: columns[name].astype(np.int64) for name in ("step", "sweep", "tree")})
-
-    def __len__(self) -> int:
-        return int(self.step.size)
-
-    def __getitem__(self, index: int) -> TreeStep:
-        return TreeStep(**{field.name: getattr(self, field.name)[index].item() for field in fields(TreeStep)})

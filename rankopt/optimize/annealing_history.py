@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankopt.optimize.columns import Columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,33 +32,17 @@ class AnnealingStep:
 
 
 @dataclass(frozen=True, eq=False)
-class AnnealingHistory:
+class AnnealingHistory(Columns[AnnealingStep]):
     """The steps of a run as columns: `history.primal[i]` is J_σ after step i, and so for each field of
     `AnnealingStep`."""
+
+    row: ClassVar[type[AnnealingStep]] = AnnealingStep
 
     step: Ints
     sigma: Floats
     primal: Floats
     gradient: Floats
     seconds: Floats
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            column = getattr(self, field.name)
-            if not isinstance(column, np.ndarray) or column.shape != np.shape(self.step) or column.ndim != 1:
-                raise ValueError(f"{field.name} of a history is no column of numbers, one a step")
-
-    @classmethod
-    def of(cls, steps: Sequence[AnnealingStep]) -> AnnealingHistory:
-        """The history of these steps."""
-        columns = {field.name: np.array([getattr(one, field.name) for one in steps]) for field in fields(AnnealingStep)}
-        return cls(**{**columns, "step": columns["step"].astype(np.int64)})
-
-    def __len__(self) -> int:
-        return int(self.step.size)
-
-    def __getitem__(self, index: int) -> AnnealingStep:
-        return AnnealingStep(**{field.name: getattr(self, field.name)[index].item() for field in fields(AnnealingStep)})
 
     def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
         """J_σ against "step" or "seconds", a line for each σ: the objectives of two σ are two functions."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankopt.optimize.columns import Columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,8 +37,10 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class History:
+class History(Columns[Step]):
     """The steps of a run as columns: `history.primal[i]` is the primal of step i, and so for each field of `Step`."""
+
+    row: ClassVar[type[Step]] = Step
 
     step: Ints
     round: Ints
@@ -48,23 +51,6 @@ class History:
     seconds: Floats
     seconds_argmax: Floats
     seconds_master: Floats
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            column = getattr(self, field.name)
-            if not isinstance(column, np.ndarray) or column.shape != np.shape(self.step) or column.ndim != 1:
-                raise ValueError(f"{field.name} of a history is no column of numbers, one a step")
-
-    @classmethod
-    def of(cls, steps: Sequence[Step]) -> History:
-        """The history of these steps."""
-        return cls(**{field.name: np.array([getattr(step, field.name) for step in steps]) for field in fields(Step)})
-
-    def __len__(self) -> int:
-        return int(self.step.size)
-
-    def __getitem__(self, index: int) -> Step:
-        return Step(**{field.name: getattr(self, field.name)[index].item() for field in fields(Step)})
 
     @property
     def gap(self) -> Floats:

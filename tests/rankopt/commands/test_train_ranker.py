@@ -14,7 +14,14 @@ from rankopt.commands.training_rankers import RANKERS
 from rankopt.commands.training_run import MANIFEST, Training
 from rankopt.data import Queries, read_svmlight, write_svmlight
 from rankopt.errors import OptionError
-from rankopt.rankers import PairwiseRanker, RegressionRanker, SmoothRanker, load_model
+from rankopt.rankers import (
+    DirectBoostedRanker,
+    DirectRanker,
+    PairwiseRanker,
+    RegressionRanker,
+    SmoothRanker,
+    load_model,
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +58,8 @@ def test_the_choices_are_the_table_and_the_options_those_of_the_rankers():
         (("pairwise", "--lam", 0.1), PairwiseRanker("nDCG@5", lam=0.1)),
         (("pairwise",), PairwiseRanker("nDCG@5")),
         (("regression",), RegressionRanker(measure="nDCG@5")),
+        (("direct", "--max-iter", 20), DirectRanker("nDCG@5", max_iter=20)),
+        (("direct-trees", "--engine", "serial"), DirectBoostedRanker("nDCG@5", engine="serial")),
     ],
 )
 def test_the_model_is_that_of_python(files, words, own):
@@ -60,7 +69,8 @@ def test_the_model_is_that_of_python(files, words, own):
     own.fit(read_svmlight(files / "train.txt"), eval_set=read_svmlight(files / "test.txt"))
     loaded = load_model(model)
     assert type(loaded) is type(own)
-    np.testing.assert_array_equal(loaded.coef_, own.coef_)
+    tested = read_svmlight(files / "test.txt")
+    np.testing.assert_array_equal(loaded.predict(tested), own.predict(tested))
     assert trained.get("chosen", trained)["validation"] == own.eval_score_
 
 
@@ -103,6 +113,7 @@ def test_a_smooth_training_is_taken_up_again(files, tmp_path):
         (("pairwise", "--loss", "rescaled"), "--loss is an option of --ranker margin, not of pairwise"),
         (("regression", "--checkpoint", "kept"), "--checkpoint is an option of --ranker margin"),
         (("smooth", "--lam", 1, "--lam", 2), "several --lam need --validate"),
+        (("direct-trees", "--tol", 1), "--tol is an option of --ranker margin"),
         (("boosted", "--decay", "log", "--decay", "linear"), "several --decay are tried for --ranker margin"),
         (("oracle",), "is not one of"),
     ],
