@@ -67,18 +67,34 @@ def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> floa
     price, limit = pressing(stated, y)
     used = price != 0.0
     terms, digits, dropped = products(price[used], limit[used])
-    left = difference(profit.ravel()[stated.cell], stated.weights, price)
-    open_ = open_cells(path, *stated.shape)[stated.cell] == 0.0
-    position = stated.cell[open_] // stated.shape[1]
     k = stated.shape[0]
-    high, low, off = np.full(k, -np.inf), np.full(k, -np.inf), np.zeros(k)
-    np.maximum.at(high, position, left.high[open_])
-    if np.isneginf(high).any():
+    near = _foremost(stated, profit, price, path)
+    position = stated.cell[near] // stated.shape[1]
+    if np.unique(position).size < k:
         return -float("inf")
-    nearest = left.high[open_] == high[position]
-    np.maximum.at(low, position[nearest], left.low[open_][nearest])
-    np.maximum.at(off, position, left.off[open_])
+    left = difference(profit.ravel()[stated.cell[near]], stated.weights[near], price)
+    high, low, off = np.full(k, -np.inf), np.full(k, -np.inf), np.zeros(k)
+    np.maximum.at(high, position, left.high)
+    nearest = left.high == high[position]
+    np.maximum.at(low, position[nearest], left.low[nearest])
+    np.maximum.at(off, position, left.off)
     return above(terms, digits, high, low, off, dropped)
+
+
+def _foremost(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Ints:
+    """The allowed cells that are open in a case and may, for all that rounding hides, be the best of their position."""
+    worth = profit.ravel()[stated.cell]
+    weights = stated.weights
+    left = worth - weights @ price
+    if path.size:
+        left = left + open_cells(path, *stated.shape)[stated.cell]
+    terms = int(np.diff(weights.indptr).max(initial=0))
+    largest = float(np.abs(weights.data).max(initial=0.0)) * float(np.abs(price).max(initial=0.0))
+    hidden = 8.0 * (terms + 2) * EPSILON * (float(np.abs(worth).max(initial=0.0)) + terms * largest)
+    most = np.full(stated.shape[0], -np.inf)
+    position = stated.cell // stated.shape[1]
+    np.maximum.at(most, position, left)
+    return np.flatnonzero((left >= most[position] - hidden) & (left > -np.inf))
 
 
 def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
