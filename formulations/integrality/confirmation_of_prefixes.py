@@ -89,8 +89,8 @@ def _check_profits(program: Program, group: Ints, order: Ints, k: int, n: int) -
         if rising.any():
             j = int(rising.argmax())
             raise Refuted(
-                f"the profits are not of the kind: from position {p} to {p + 1} document {order[j + 1]} loses more than "
-                f"document {order[j]} of its group, which is said to come first"
+                f"the profits are of another kind: from position {p} to {p + 1} document {order[j + 1]} loses more "
+                f"than document {order[j]} of its group, which is said to come first"
             )
     # A group must come in one piece, or its documents are compared in part only.
     if (np.diff(group[order]) != 0).sum() + 1 != np.unique(group).size:

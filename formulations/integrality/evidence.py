@@ -154,9 +154,9 @@ class Proof:
         if isinstance(self.evidence, PrefixGroups):
             groups = np.unique(self.evidence.group).size
             return (
-                f"Proof: this linear program of {rows} × {columns} has a whole optimum for its objective (prefix groups)\n"
-                f"  limits on prefixes over {groups} disjoint groups, profits of rank one inside them; the matrix alone "
-                "is not proved totally unimodular"
+                f"Proof: this {rows} × {columns} linear program has a whole optimum for its objective (prefix groups)\n"
+                f"  limits on prefixes over {groups} disjoint groups, profits of rank one inside them; the matrix "
+                "alone is not proved totally unimodular"
             )
         text = f"Proof: {rows} × {columns} matrix is totally unimodular ({self._reason()})"
         return "\n".join([text, *self._steps("  ")])

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.argmax.prefix_groups import prefix_argmax
 from formulations.arrays import Floats, Ints, frozen
 from formulations.forms.form import EPSILON
 from formulations.forms.prefix_group_ranking import PrefixGroupRanking
@@ -83,6 +84,15 @@ class PrefixNetwork:
                 worth[:, end - size : end] = np.minimum.accumulate(worth[:, end - size : end], axis=1)
         rows = self.rows
         return PrefixGroupRanking(frozen(worth), self.sizes, rows.lower, rows.upper, rows.banned)
+
+    def proof(self, profit: Floats) -> Floats:
+        """(rows beside the positions,) prices that prove the best ranking for profits (k, n) that fall in groups."""
+        k, n = self.rows.shape
+        chosen = self.chosen(profit[0] - profit[-1] if k == n else profit[0])
+        placed = profit[:, chosen]
+        problem = self.ranking(placed)
+        group, passing = prefix_argmax(problem)
+        return self.prices(problem, placed, chosen, group, passing)
 
     def order(self, chosen: Ints, group: Ints) -> Ints:
         """The document at each position: of its group the next best."""

@@ -20,6 +20,7 @@ from formulations.forms.form import EPSILON
 from formulations.forms.outward import above, difference, products
 from formulations.sets.collapse import Collapse
 from formulations.sets.laminar_flow import LaminarNetwork
+from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
 from formulations.sets.rows import SetRows
 
 __all__ = [
@@ -116,8 +117,8 @@ def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floa
 
 def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: bool) -> Floats | None:
     """One price a row beside the positions, from a ranking alone, by the narrowest structure that the set has: of the
-    collapsed assignment, of the laminar flow (these where the set admits the ranking), of the linear program; or a
-    proof by cases where these leave a gap."""
+    collapsed assignment, of the laminar flow, of limits on prefixes (where the set admits the ranking), of the linear
+    program; or a proof by cases where these leave a gap."""
     collapse = Collapse.of(stated) if admitted else None
     if collapse is not None:
         narrow, _ = collapse.assignment(profit)
@@ -126,6 +127,9 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
     if network is not None:
         flow = network.flow(profit)
         return network.prices(flow.recovered_dual(network.whole_flow(order)))
+    prefixes = PrefixNetwork.of(stated) if admitted else ""
+    if not isinstance(prefixes, str) and falls_in_groups(profit, prefixes.rows.group):
+        return prefixes.proof(profit)
     proof = proof_by_cases(stated, profit, float(profit[np.arange(stated.shape[0]), order].sum()))
     return relaxation_prices(stated, profit) if proof is None else proof
 
