@@ -56,7 +56,7 @@ def test_no_ranking_and_no_point_of_the_relaxation_beats_the_flow():
         best = best_of(problem)
         assert solution.value == pytest.approx(best, abs=problem.rounding), seed
         assert solution.status is Status.OPTIMAL, seed
-        assert solution.bound >= best, seed
+        assert solution.bound >= best - problem.rounding, seed
         certify(problem, solution)
         certify(problem, solution, exact=True)
         relaxed = solve(problem.linear_program(), "highs")
