@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from formulations.forms.linear_program import LinearProgram as LinearProgram
     from formulations.forms.min_cost_flow import MinCostFlow as MinCostFlow
     from formulations.forms.pattern_ranking import PatternRanking as PatternRanking
+    from formulations.forms.prefix_group_ranking import PrefixGroupRanking as PrefixGroupRanking
     from formulations.forms.quadratic_program import QuadraticProgram as QuadraticProgram
     from formulations.forms.rank_two_assignment import RankTwoAssignment as RankTwoAssignment
     from formulations.forms.rescaled_ranking import RescaledRanking as RescaledRanking
@@ -129,6 +130,7 @@ WORDS = {
     "Lottery": "formulations.marginals.birkhoff:Lottery",
     "MinCostFlow": "formulations.forms.min_cost_flow:MinCostFlow",
     "PatternRanking": "formulations.forms.pattern_ranking:PatternRanking",
+    "PrefixGroupRanking": "formulations.forms.prefix_group_ranking:PrefixGroupRanking",
     "Proof": "formulations.integrality.evidence:Proof",
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",

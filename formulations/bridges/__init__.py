@@ -3,7 +3,9 @@
     RankTwoAssignment → Assignment → MinCostFlow → LinearProgram
                         Assignment ---------------→ LinearProgram
     ConstrainedRanking → RankTwoAssignment (no constraints), Assignment (collapse), MinCostFlow (two laminar families),
-                         LinearProgram (relaxed, then in whole numbers)
+                         PrefixGroupRanking (limits on prefixes, rank one), LinearProgram (relaxed, then in whole
+                         numbers)
+    PrefixGroupRanking → MinCostFlow
     GroupedSimplexQP → QuadraticProgram
     RescaledRanking → RankTwoAssignment (a vertex of its hull)
     PatternRanking → LatticePath → MinCostFlow
@@ -18,7 +20,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TypeVar, cast
 
-from formulations.bridges import narrowing, paths, widening
+from formulations.bridges import narrowing, paths, prefixes, widening
 from formulations.bridges.bridge import Back, Bridge, Declined
 from formulations.errors import Unsupported
 from formulations.forms.assignment import Assignment
@@ -28,6 +30,7 @@ from formulations.forms.lattice_path import LatticePath
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.pattern_ranking import PatternRanking
+from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.forms.rescaled_ranking import RescaledRanking
@@ -52,6 +55,8 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
     Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),
     Bridge(ConstrainedRanking, MinCostFlow, narrowing.routed, "laminar flow", narrowing.why_routed),
+    Bridge(ConstrainedRanking, PrefixGroupRanking, prefixes.by_groups, "prefix groups", prefixes.why_by_groups),
+    Bridge(PrefixGroupRanking, MinCostFlow, prefixes.as_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
 )

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Bools, Floats
 from formulations.bridges.bridge import Back, Declined, Point
 from formulations.bridges.crossover import order_on_face
+from formulations.bridges.prefixes import why_not_by_groups
 from formulations.errors import Fractional
 from formulations.forms.assignment import Assignment
 from formulations.forms.linear_program import LinearProgram
@@ -114,6 +115,9 @@ def relaxed(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
 
 def why_relaxed(problem: ConstrainedRanking) -> str:
     stated = problem.admissible.stated
+    prefixes = why_not_by_groups(problem)
+    if prefixes:
+        return f"{prefixes}, and this vertex of it is whole"
     if stated.matrix.nnz > ASKED:
         return "this vertex of the relaxation is whole (ask verify_integrality whether all are)"
     proof = quick_proof(stated)
@@ -138,6 +142,9 @@ def in_whole_numbers(problem: ConstrainedRanking) -> tuple[LinearProgram, Back]:
 
 def why_whole(problem: ConstrainedRanking) -> str:
     stated = problem.admissible.stated
+    prefixes = why_not_by_groups(problem)
+    if prefixes:
+        return f"{prefixes}, and the answer is of a search in whole numbers"
     if stated.matrix.nnz > ASKED or quick_proof(stated) is None:
         return "the rows are not proved totally unimodular: a search in whole numbers"
     return "this solver searches in whole numbers"

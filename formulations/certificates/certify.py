@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.certificates import rational_orders, rational_paths, rational_programs, rational_sets
+from formulations.certificates import rational_groups, rational_orders, rational_paths, rational_programs, rational_sets
 from formulations.certificates.rational_programs import Evidence
 from formulations.errors import Refuted, Unsupported
 from formulations.forms.assignment import Assignment
@@ -22,6 +22,7 @@ from formulations.forms.lattice_path import LatticePath
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.pattern_ranking import PatternRanking
+from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.pattern_argmax.pattern_bound import searched_bound
@@ -37,6 +38,7 @@ RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence
     MinCostFlow: rational_orders.routed,
     PatternRanking: rational_paths.patterned,
     LatticePath: rational_paths.walked,
+    PrefixGroupRanking: rational_groups.grouped,
     LinearProgram: rational_programs.linear,
     QuadraticProgram: rational_programs.quadratic,
     GroupedSimplexQP: rational_programs.margin,

@@ -8,6 +8,10 @@ network      a directed tree, each column a path in it                         n
 enumeration  signs for every set of rows                                       ghouila_houri.py
 in parts     what may be left out, and a proof for each block that remains     series_parallel.py, two_sum.py
 
+and, of a program with its objective, whole though its matrix need not be:
+prefix       disjoint groups limited on prefixes, an order of each group's     prefix_groups.py
+groups       documents that suits the profits
+
 refuted by   a square submatrix of determinant other than -1, 0, 1, shrunk     witness.py
 """
 

@@ -14,12 +14,14 @@ from scipy.sparse.csgraph import connected_components
 
 from formulations.arrays import Ints
 from formulations.errors import Refuted
+from formulations.integrality.confirmation_of_prefixes import confirm_prefix_groups
 from formulations.integrality.confirmation_of_witness import confirm_witness
 from formulations.integrality.evidence import (
     Colouring,
     Families,
     Part,
     Parts,
+    PrefixGroups,
     Proof,
     Removal,
     RowOrder,
@@ -57,6 +59,14 @@ def confirm(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Un
         confirm_witness(statement, evidence)
         return "witness"
     statement.check_limits()
+    if isinstance(evidence.evidence, PrefixGroups):
+        _check_frame(statement.matrix, evidence)
+        if evidence.kind != "prefix groups" or flag(
+            evidence.transposed, "whether the proof is of the transposed matrix"
+        ):
+            raise Refuted(f"the proof is said to be {evidence.kind!r}, but its evidence is 'prefix groups'")
+        confirm_prefix_groups(statement, evidence.evidence)
+        return "prefix groups"
     try:
         return _confirm_proof(statement.matrix, evidence)
     except RecursionError:
@@ -66,8 +76,7 @@ def confirm(problem: csr_array | ArrayLike | Any, evidence: Proof | Witness | Un
 def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
     """The kind of the proof."""
     record(proof, Proof, "a part of the proof")
-    if not isinstance(proof.shape, tuple) or not all(map(is_whole, proof.shape)) or proof.shape != matrix.shape:
-        raise Refuted(f"the proof is for a matrix of shape {proof.shape}, not {matrix.shape}")
+    _check_frame(matrix, proof)
     if (np.abs(matrix.data) != 1).any():
         raise Refuted("the matrix has an entry other than -1, 0 and 1")
     evidence = proof.evidence
@@ -85,6 +94,11 @@ def _confirm_proof(matrix: csr_array, proof: Proof) -> str:
     if not isinstance(proof.kind, str) or kind != proof.kind:
         raise Refuted(f"the proof is said to be {proof.kind!r}, but its evidence is {kind!r}")
     return kind
+
+
+def _check_frame(matrix: csr_array, proof: Proof) -> None:
+    if not isinstance(proof.shape, tuple) or not all(map(is_whole, proof.shape)) or proof.shape != matrix.shape:
+        raise Refuted(f"the proof is for a matrix of shape {proof.shape}, not {matrix.shape}")
 
 
 def _confirm_parts(matrix: csr_array, evidence: Parts) -> list[str]:

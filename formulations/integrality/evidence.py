@@ -24,6 +24,7 @@ __all__ = [
     "Families",
     "Part",
     "Parts",
+    "PrefixGroups",
     "Proof",
     "Removal",
     "RowOrder",
@@ -118,15 +119,28 @@ class TwoSum:
     second: Proof
 
 
-Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts | TwoSum
+@dataclass(frozen=True, eq=False)
+class PrefixGroups:
+    """Of a linear program over `positions` × n cells, in C order, with its objective: rows limit disjoint groups on
+    prefixes of the positions (`group`: that of each document), and in `order`, group after group, what one position
+    earns above the next never rises inside a group. It has a whole optimum (`integrality.prefix_groups`)."""
+
+    positions: int
+    group: Ints
+    order: Ints
+
+
+Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts | TwoSum | PrefixGroups
 
 
 @dataclass(frozen=True, eq=False)
 class Proof:
     """The matrix (`transposed`: its transpose, which is the same) is totally unimodular, because of `evidence`.
 
+    Or less, of kind "prefix groups": the linear program has a whole optimum for its own objective.
+
     kind   "bipartite", "interval", "laminar", "network" or "enumeration"; of evidence in parts the kind of the hardest
-           part, or "series-parallel" where nothing remains to be proved
+           part, or "series-parallel" where nothing remains to be proved; or "prefix groups"
     shape  rows and columns of the matrix
     """
 
@@ -137,6 +151,13 @@ class Proof:
 
     def __str__(self) -> str:
         rows, columns = self.shape
+        if isinstance(self.evidence, PrefixGroups):
+            groups = np.unique(self.evidence.group).size
+            return (
+                f"Proof: this {rows} × {columns} linear program has a whole optimum for its objective (prefix groups)\n"
+                f"  limits on prefixes over {groups} disjoint groups, profits of rank one inside them; the matrix "
+                "alone is not proved totally unimodular"
+            )
         text = f"Proof: {rows} × {columns} matrix is totally unimodular ({self._reason()})"
         return "\n".join([text, *self._steps("  ")])
 

@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from formulations.errors import InvalidProblem
 from formulations.integrality.evidence import Proof, Undecided, Witness
+from formulations.integrality.prefix_groups import prefix_proof
 from formulations.integrality.proving import prove
 from formulations.integrality.search import searched
 from formulations.integrality.statement import stated
@@ -28,6 +29,8 @@ def verify_integrality(
     Then every vertex of {x : b <= Ax <= c, l <= x <= u} is whole for all whole limits b, c, l, u, and a simplex method
     solves the problem in integers whatever the objective. A witness says that this fails for some limits; where it has
     a `vertex`, it fails for the problem's own. Whether one optimum is whole is another question: `integrality_gap`.
+    Of a problem with an objective there may be a proof where there is none of its matrix, of kind "prefix groups": this
+    program has a whole optimum, for this objective.
 
     problem  a form, anything that has a linear `program`, or a matrix: rows of whole numbers, dense or sparse
     seed     of the search for witnesses; the same seed gives the same answer
@@ -67,6 +70,8 @@ def verify_integrality(
     if found is None:
         statement.check_limits()
         quick = prove(statement.matrix)
+        if not isinstance(quick, Proof):
+            quick = prefix_proof(statement) or quick
         found = quick if isinstance(quick, Proof) else searched(statement, quick, rng, effort)
     if isinstance(found, Found):
         return witness(statement, found, fractional_vertex(statement, found.columns, rng, effort))

@@ -20,6 +20,7 @@ from formulations.forms.form import EPSILON
 from formulations.forms.outward import above, difference, products
 from formulations.sets.collapse import Collapse
 from formulations.sets.laminar_flow import LaminarNetwork
+from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
 from formulations.sets.rows import SetRows
 
 __all__ = [
@@ -67,18 +68,34 @@ def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> floa
     price, limit = pressing(stated, y)
     used = price != 0.0
     terms, digits, dropped = products(price[used], limit[used])
-    left = difference(profit.ravel()[stated.cell], stated.weights, price)
-    open_ = open_cells(path, *stated.shape)[stated.cell] == 0.0
-    position = stated.cell[open_] // stated.shape[1]
     k = stated.shape[0]
-    high, low, off = np.full(k, -np.inf), np.full(k, -np.inf), np.zeros(k)
-    np.maximum.at(high, position, left.high[open_])
-    if np.isneginf(high).any():
+    near = _foremost(stated, profit, price, path)
+    position = stated.cell[near] // stated.shape[1]
+    if np.unique(position).size < k:
         return -float("inf")
-    nearest = left.high[open_] == high[position]
-    np.maximum.at(low, position[nearest], left.low[open_][nearest])
-    np.maximum.at(off, position, left.off[open_])
+    left = difference(profit.ravel()[stated.cell[near]], stated.weights[near], price)
+    high, low, off = np.full(k, -np.inf), np.full(k, -np.inf), np.zeros(k)
+    np.maximum.at(high, position, left.high)
+    nearest = left.high == high[position]
+    np.maximum.at(low, position[nearest], left.low[nearest])
+    np.maximum.at(off, position, left.off)
     return above(terms, digits, high, low, off, dropped)
+
+
+def _foremost(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Ints:
+    """The allowed cells that are open in a case and may, for all that rounding hides, be the best of their position."""
+    worth = profit.ravel()[stated.cell]
+    weights = stated.weights
+    left = worth - weights @ price
+    if path.size:
+        left = left + open_cells(path, *stated.shape)[stated.cell]
+    terms = int(np.diff(weights.indptr).max(initial=0))
+    largest = float(np.abs(weights.data).max(initial=0.0)) * float(np.abs(price).max(initial=0.0))
+    hidden = 8.0 * (terms + 2) * EPSILON * (float(np.abs(worth).max(initial=0.0)) + terms * largest)
+    most = np.full(stated.shape[0], -np.inf)
+    position = stated.cell // stated.shape[1]
+    np.maximum.at(most, position, left)
+    return np.flatnonzero((left >= most[position] - hidden) & (left > -np.inf))
 
 
 def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
@@ -100,8 +117,8 @@ def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floa
 
 def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: bool) -> Floats | None:
     """One price a row beside the positions, from a ranking alone, by the narrowest structure that the set has: of the
-    collapsed assignment, of the laminar flow (these where the set admits the ranking), of the linear program; or a
-    proof by cases where these leave a gap."""
+    collapsed assignment, of the laminar flow, of limits on prefixes (where the set admits the ranking), of the linear
+    program; or a proof by cases where these leave a gap."""
     collapse = Collapse.of(stated) if admitted else None
     if collapse is not None:
         narrow, _ = collapse.assignment(profit)
@@ -110,6 +127,9 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
     if network is not None:
         flow = network.flow(profit)
         return network.prices(flow.recovered_dual(network.whole_flow(order)))
+    prefixes = PrefixNetwork.of(stated) if admitted else ""
+    if not isinstance(prefixes, str) and falls_in_groups(profit, prefixes.rows.group):
+        return prefixes.proof(profit)
     proof = proof_by_cases(stated, profit, float(profit[np.arange(stated.shape[0]), order].sum()))
     return relaxation_prices(stated, profit) if proof is None else proof
 

@@ -39,6 +39,7 @@ AUTOMATIC = {
     "RescaledRanking": ("exact", "scipy"),
     "PatternRanking": ("exact", "ortools", "highs"),
     "LatticePath": ("exact", "ortools", "highs"),
+    "PrefixGroupRanking": ("exact", "ortools", "highs"),
     "Assignment": ("scipy", "ortools"),
     "ConstrainedRanking": ("exact", "scipy", "ortools", "highs", "cp_sat"),
     "MinCostFlow": ("ortools", "highs"),

@@ -12,6 +12,7 @@ from formulations.arrays import Floats, Ints
 from formulations.forms.form import Form, Solution
 from formulations.forms.lattice_path import LatticePath
 from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
+from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.small import is_small
 from formulations.solvers.batch_solution import BatchSolution
@@ -40,14 +41,25 @@ class Exact:
     room: int | None = None
     compiled: bool | None = None
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment, PatternRanking, LatticePath)
+    accepts: ClassVar[tuple[type[Form], ...]] = (
+        RankTwoAssignment, PatternRanking, LatticePath, PrefixGroupRanking,
+    )  # fmt: skip
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "exact"
 
     def declines(self, problem: Form) -> str | None:
         return None
 
-    def solve(self, problem: RankTwoAssignment | PatternRanking | LatticePath, start: Solution | None = None) -> Answer:
+    def solve(
+        self,
+        problem: RankTwoAssignment | PatternRanking | LatticePath | PrefixGroupRanking,
+        start: Solution | None = None,
+    ) -> Answer:
+        if isinstance(problem, PrefixGroupRanking):
+            from formulations.argmax.prefix_groups import prefix_argmax
+
+            group, price = prefix_argmax(problem)
+            return Answer(group, price.ravel(), message="shortest paths")
         if isinstance(problem, LatticePath):
             return Answer(problem.levels.path(problem.edges, problem.potentials), message="lattice")
         if isinstance(problem, PatternRanking):

@@ -1,4 +1,5 @@
-"""Many rankings under constraints at once: those that collapse in one compiled pass, the others one by one."""
+"""Many rankings under constraints: those that collapse in one compiled pass, those whose profits are of rank one under
+limits on prefixes without their profits being written out, the others one by one."""
 
 from __future__ import annotations
 
@@ -8,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.argmax.prefix_groups import prefix_argmax
 from formulations.arrays import Floats, Ints
 from formulations.forms.form import EPSILON
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.prefix_network import PrefixNetwork
 from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
@@ -77,8 +80,9 @@ class SetBatch:
 
 
 def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSolution:
-    """Solve every query. "auto" and "exact" take queries of Π(B, k) and its like in one compiled pass; any other solver
-    is asked query by query. Raises what `solve` raises."""
+    """Solve every query. "auto" and "exact" take queries of Π(B, k) and its like in one compiled pass, and of limits on
+    prefixes the groups alone where decay and discount are one but for a factor, or scores or gains are nothing; any
+    other solver is asked query by query. Raises what `solve` raises."""
     count = len(batch)
     order, value, bound = np.empty(batch.decay.size, dtype=np.int64), np.empty(count), np.empty(count)
     way = np.empty(count, dtype=object)
@@ -87,6 +91,10 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
         together = [q for q in range(count) if batch.sets[q].stated.blocks_of is not None]
         _collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
+        for q in sorted(set(range(count)) - set(together)):
+            if _grouped(batch, q, order, value, bound):
+                way[q] = "prefix groups"
+                together.append(q)
     for q in sorted(set(range(count)) - set(together)):
         solution = solve(batch[q], solver, outward=False)
         order[batch.places[q] : batch.places[q + 1]] = solution.order
@@ -111,6 +119,49 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     rounding = 4.0 * EPSILON * (2.0 + np.diff(part.places)) * (weight[0] * tallest[0] + weight[1] * tallest[1])
     spots, _ = _gathered(batch.places, np.array(queries))
     order[spots], value[queries], bound[queries] = found, best, np.maximum(proven, best) + rounding
+
+
+def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
+    """Fill in the answer of a query of limits on prefixes with profits of rank one; whether it is one."""
+    network = PrefixNetwork.of(batch.sets[query].stated)
+    if isinstance(network, str) or network.rows.only_totals:
+        return False
+    rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
+    spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
+    scores, gain, discount, decay = batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
+    factors = of_rank_one(scores, gain, discount, decay)
+    if factors is None:
+        return False
+    batch.sets[query].check_nonempty()
+    weights, heights = factors
+    chosen = network.chosen(heights)
+    problem = network.ranking(np.outer(weights, heights[chosen]))
+    group, passing = prefix_argmax(problem)
+    placed = network.order(chosen, group)
+    order[spots], value[query] = placed, decay @ scores[placed] - discount @ gain[placed]
+    # What all documents earn at the last position, where all are placed, is no choice and stands in no worth.
+    fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
+    size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
+    proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size
+    bound[query] = max(proven, value[query])
+    return True
+
+
+def of_rank_one(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> tuple[Floats, Floats] | None:
+    """Weights by position, falling to 0 or more, and heights by document whose products are the profits
+    decay[i] scores[j] - discount[i] gain[j], up to rounding; None where these are of rank two, or fall below 0."""
+    if not scores.any() or not decay.any():
+        weights, heights = discount, -gain
+    elif not gain.any() or not discount.any():
+        weights, heights = decay, scores
+    else:
+        largest = int(np.abs(decay).argmax())
+        factor = discount[largest] / decay[largest]
+        if (np.abs(discount - factor * decay) > 4.0 * EPSILON * np.abs(discount)).any():
+            return None
+        weights, heights = decay, scores - factor * gain
+    falls = (np.diff(weights) <= 0.0).all() and (weights[-1] >= 0.0 or weights.size == heights.size)
+    return (weights, heights) if falls else None
 
 
 def _gathered(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:

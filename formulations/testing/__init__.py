@@ -25,6 +25,7 @@ from formulations.forms.assignment import Assignment
 from formulations.forms.form import Form, Solution, Status
 from formulations.forms.lattice_path import LatticePath
 from formulations.forms.pattern_ranking import PatternRanking
+from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.solvers import accepting
@@ -157,7 +158,9 @@ def _certified(problem: Form, solver: Solver | str, label: str) -> Solution:
 def _check_value(solution: Solution, optimum: float | None, accuracy: float, label: str) -> None:
     problem = solution.problem
     sign = 1.0 if problem.maximises else -1.0
-    placed = isinstance(problem, Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking | LatticePath)
+    placed = isinstance(
+        problem, Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking | LatticePath | PrefixGroupRanking
+    )
     allowed = problem.rounding + (0.0 if placed else accuracy * max(problem.scale, abs(solution.value)))
     if optimum is None:
         assert solution.gap <= allowed, f"{label} leaves the gap {solution.gap:g}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,6 +19,7 @@ from formulations.forms.lattice_path import LatticePath
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.pattern_ranking import PatternRanking
+from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.problems.first_relevant_ranking import first_relevant_ranking
@@ -29,10 +30,11 @@ from formulations.problems.ranking import ranking
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.ranking_set import RankingSet
 
-__all__ = ["FORMS", "brute_force", "infeasible", "instances", "shuffled"]
+__all__ = ["FORMS", "best_sequence", "brute_force", "infeasible", "instances", "shuffled"]
 
 FORMS: tuple[type[Form], ...] = (
-    RankTwoAssignment, Assignment, ConstrainedRanking, PatternRanking, LatticePath, MinCostFlow, LinearProgram,
+    RankTwoAssignment, Assignment, ConstrainedRanking, PatternRanking, LatticePath, PrefixGroupRanking, MinCostFlow,
+    LinearProgram,
     GroupedSimplexQP, QuadraticProgram,
 )  # fmt: skip
 
@@ -49,6 +51,8 @@ def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
         yield from ((name, pattern, brute_force(pattern)) for name, pattern in _patterns())
     elif form is LatticePath:
         yield from ((name, pattern.lattice(), brute_force(pattern)) for name, pattern in _patterns())
+    elif form is PrefixGroupRanking:
+        yield from ((name, grouped, best_sequence(grouped)) for name, grouped in _sequences())
     elif form is MinCostFlow:
         for name, problem in _matchings():
             yield name, restated(problem, MinCostFlow), -brute_force(problem)
@@ -77,6 +81,12 @@ def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | P
         profit = problem.masked_profit()
     orders = np.array(list(permutations(range(profit.shape[1]), profit.shape[0])))
     return float(profit[np.arange(profit.shape[0]), orders].sum(axis=1).max())
+
+
+def best_sequence(problem: PrefixGroupRanking) -> float:
+    """The best value over all sequences of groups; for few positions."""
+    every = map(np.array, product(range(problem.groups), repeat=problem.positions))
+    return max(problem.value(groups) for groups in every if problem.violation(groups) == 0.0)
 
 
 def shuffled(problem: Form, seed: int = 0) -> Form | None:
@@ -183,6 +193,22 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
     # The relaxation reaches 4.35, rankings reach 3.
     yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
+
+
+def _sequences() -> Iterator[tuple[str, PrefixGroupRanking]]:
+    random = np.random.default_rng(12)
+    profit = np.outer([4.0, 3.0, 1.5, 1.0], random.normal(size=6))
+    site = [*"aabbcc"]
+    capped = RankingSet(6, 4).at_most(1, by=site, positions=range(2))
+    floors = capped.at_least(1, by=site, positions=range(3)).at_most(0, documents=[0, 1], positions=[1])
+    for name, weights, one in (
+        ("caps on a prefix", profit, capped),
+        ("floors and a place apart", profit, floors),
+        ("all zero", np.zeros((4, 6)), capped),
+        ("1e9", profit * 1e9, floors),
+        ("1e-9", profit * 1e-9, floors),
+    ):
+        yield name, restated(ConstrainedRanking(weights, one), PrefixGroupRanking)
 
 
 def _two_routes() -> MinCostFlow:

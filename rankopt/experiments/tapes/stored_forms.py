@@ -32,6 +32,7 @@ FORMS = {
     "LinearProgram": "formulations.forms.linear_program:LinearProgram",
     "MinCostFlow": "formulations.forms.min_cost_flow:MinCostFlow",
     "PatternRanking": "formulations.forms.pattern_ranking:PatternRanking",
+    "PrefixGroupRanking": "formulations.forms.prefix_group_ranking:PrefixGroupRanking",
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
     "RankingSet": "formulations.sets.ranking_set:RankingSet",

@@ -69,7 +69,8 @@ def test_small_kinds_leave_nothing_out():
 
 
 def test_integrality_is_asked_of_all_cells():
-    problem = ranking_set(np.ones((K, N)), SETS["a quota on a prefix"])
+    profit = np.random.default_rng(3).normal(size=(K, N))  # of rank one it would be proved whole
+    problem = ranking_set(profit, SETS["a quota on a prefix"])
     assert problem.linear_program().matrix.shape[1] == K * N
     names = verify_integrality(problem).column_names
     assert names == verify_integrality(SETS["a quota on a prefix"]).column_names
