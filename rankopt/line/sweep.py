@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,9 @@ from formulations.threads import share, threads
 from rankopt.errors import OptionError
 from rankopt.line.crossings import sweep_crossings
 from rankopt.line.events import Events, joined
+from rankopt.line.ways import Way, ways_of
 from rankopt.losses.loss import Loss, LossAt
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import ranked
 
 __all__ = ["Sweep"]
@@ -31,9 +31,6 @@ PART = 1 << 12
 KEPT, KEEP = threading.local(), 1 << 21
 """Room for events that a thread keeps, and how much it keeps at most."""
 
-PLACES = 32
-"""What depends on more places than these is walked, not listed."""
-
 PAIRS = 1 << 14
 """Pairs of documents of one query in data so small that nothing is compiled for them, at most."""
 
@@ -45,8 +42,8 @@ class Sweep:
     relevance: (N,) grades. offsets: (m + 1,). weights: (m,) v. The measure is defined on every query.
     small: whether the data that these are a part of are so small that nothing is compiled for them.
 
-    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `along_line`: "places" from
-    its discount and gain, "precision", "cascade", "first relevant", or "crossings" for any other.
+    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `along_line`: see `ways_of`;
+    one that says nothing of itself is valued between all crossings.
     """
 
     measure: Measure
@@ -105,25 +102,29 @@ class Sweep:
             return [sweep_crossings(self.measure, scores, line, *given) for line in slopes]
         lines = len(slopes)
         ranges = self._ranges if lines < threads() else [(0, self.offsets.size - 1)]  # a line is one job, or several
-        found: list[Any] = [None] * (lines * len(ranges))
+        found: list[Events] = [Events(0.0, *np.zeros((3, 0)))] * (lines * len(ranges))
         starts = np.zeros((lines, self.offsets.size - 1))
 
         def sweep(task: int) -> None:
             line, part = divmod(task, len(ranges))
-            found[task] = self._told(scores, slopes[line], order, *ranges[part], starts[line])
+            told = [self._told(way, scores, slopes[line], order, *ranges[part], starts[line]) for way in self._ways]
+            found[task] = joined(told)
 
         share(len(found), sweep)
-        starts += self.weights * self._prepared.constant
         parts = [found[line * len(ranges) : (line + 1) * len(ranges)] for line in range(lines)]
         return [replace(joined(told), start=float(own.sum())) for told, own in zip(parts, starts, strict=True)]
 
-    def _told(self, scores: Floats, slopes: Floats, order: Ints, first: int, last: int, starts: Floats) -> Events:
-        kernel, (before, after) = self._prepared.kernel, self._prepared.arguments
-        told = _room(4 * int(self.offsets[last] - self.offsets[first]))
-        count = kernel(*before, scores, slopes, order, *after, self.offsets, first, last, starts, *told)
+    def _told(
+        self, way: Way, scores: Floats, slopes: Floats, order: Ints, first: int, last: int, starts: Floats
+    ) -> Events:
+        """The events of some queries in one way; adds their values at -∞ to starts (m,)."""
+        told, begun = _room(4 * int(self.offsets[last] - self.offsets[first])), np.zeros(starts.size)
+        given = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, begun)
+        count = way.kernel(*given, *told)
         if count > told[0].size:
             told = _room(count + count // 4)
-            kernel(*before, scores, slopes, order, *after, self.offsets, first, last, starts, *told)
+            way.kernel(*given, *told)
+        starts[first:last] += begun[first:last] + way.constant[first:last]
         return Events(0.0, *(array[:count].copy() for array in told))
 
     @cached_property
@@ -134,8 +135,8 @@ class Sweep:
         return list(pairwise(cuts))
 
     @cached_property
-    def _prepared(self) -> _Prepared:
-        return PREPARED[self.measure.along_line](self)
+    def _ways(self) -> tuple[Way, ...]:
+        return ways_of(self.measure, self.relevance, self.offsets, self.weights)
 
 
 def _room(events: int) -> list[Floats]:
@@ -146,110 +147,3 @@ def _room(events: int) -> list[Floats]:
         KEPT.room = [np.empty(events) for _ in range(3)]
     kept: list[Floats] = KEPT.room
     return kept
-
-
-@dataclass(frozen=True, eq=False)
-class _Prepared:
-    """A compiled sweep, what it is told before and behind scores, slopes and order, and (m,) what it leaves out."""
-
-    kernel: Any
-    arguments: tuple[tuple[Any, ...], tuple[Any, ...]]
-    constant: Floats
-
-
-def _places(sweep: Sweep) -> _Prepared:
-    """From discount and gain: the first places where the discount ends soon, walks where it goes on."""
-    measure: Any = sweep.measure
-    offsets, lengths = sweep.offsets, np.diff(sweep.offsets)
-    gain, discount = measure.gain(sweep.relevance, offsets), measure.discounts(offsets)
-    constant = -np.asarray(measure.constant(sweep.relevance, offsets))
-    query, filled = query_of_row(offsets), lengths > 0
-    final = np.zeros(lengths.size)
-    final[filled] = discount[offsets[1:][filled] - 1]
-    places = np.zeros(lengths.size, np.int64)
-    differs = discount != final[query]
-    np.maximum.at(places, query[differs], position_in_query(offsets)[differs] + 1)
-    if places.max(initial=0) <= PLACES:
-        from rankopt.line.places import sweep_places
-
-        return _Prepared(sweep_places, ((), (gain, discount, places, sweep.weights)), constant)
-    if _even(discount, offsets):
-        from rankopt.line.pairs import sweep_pairs
-
-        return _Prepared(sweep_pairs, ((), (gain, discount, sweep.weights)), constant)
-    from rankopt.line.walks import DISCOUNT, sweep_walks
-
-    usual = _usual(gain, offsets)
-    constant += usual * totals(discount, offsets)
-    arguments = (gain - usual[query], np.zeros(gain.size), discount, sweep.weights)
-    return _Prepared(sweep_walks, ((DISCOUNT, 0), arguments), constant)
-
-
-def _even(discount: Floats, offsets: Ints) -> bool:
-    """Whether the discount falls by the same from each place of a query to the next."""
-    falls = discount[:-1] - discount[1:]
-    inside = np.ones(discount.size, dtype=bool)
-    inside[offsets[1:][offsets[1:] > 0] - 1] = False
-    query, place = query_of_row(offsets), position_in_query(offsets)
-    first = offsets[:-1][query]  # the first row of the same query
-    later = np.flatnonzero(inside & (place > 0))
-    return bool(np.all(falls[later] == falls[first[later]]))
-
-
-def _usual(gain: Floats, offsets: Ints) -> Floats:
-    """(m,) the gain that most documents of a query have: they need not walk."""
-    usual = np.zeros(offsets.size - 1)
-    for q, (low, high) in enumerate(pairwise(offsets.tolist())):
-        if high > low:
-            values, counts = np.unique(gain[low:high], return_counts=True)
-            usual[q] = values[np.argmax(counts)]
-    return usual
-
-
-def _precision(sweep: Sweep) -> _Prepared:
-    from rankopt.line.walks import PRECISION, sweep_walks
-
-    measure: Any = sweep.measure
-    relevant = measure.relevant(sweep.relevance)
-    weights = sweep.weights / np.maximum(totals(relevant, sweep.offsets), 1)
-    if measure.cutoff and measure.cutoff <= PLACES:
-        return _cut(sweep, PRECISION, relevant, weights)
-    arguments = (relevant, relevant, _reciprocals(sweep.offsets), weights)
-    return _Prepared(sweep_walks, ((PRECISION, _cutoff(sweep)), arguments), np.zeros(weights.size))
-
-
-def _cascade(sweep: Sweep) -> _Prepared:
-    from rankopt.line.walks import CASCADE, sweep_walks
-
-    measure: Any = sweep.measure
-    stopped = measure.stopping(sweep.relevance)
-    if measure.cutoff and measure.cutoff <= PLACES:
-        return _cut(sweep, CASCADE, stopped, sweep.weights)
-    arguments = (stopped, np.log1p(-stopped), _reciprocals(sweep.offsets), sweep.weights)
-    return _Prepared(sweep_walks, ((CASCADE, _cutoff(sweep)), arguments), np.zeros(sweep.weights.size))
-
-
-def _cut(sweep: Sweep, kind: int, gain: Floats, weights: Floats) -> _Prepared:
-    from rankopt.line.cuts import sweep_cuts
-
-    return _Prepared(sweep_cuts, ((kind, _cutoff(sweep)), (gain, weights)), np.zeros(weights.size))
-
-
-def _first_relevant(sweep: Sweep) -> _Prepared:
-    from rankopt.line.envelope import sweep_envelope
-
-    measure: Any = sweep.measure
-    arguments = (measure.relevant(sweep.relevance), sweep.weights)
-    return _Prepared(sweep_envelope, ((_cutoff(sweep),), arguments), np.zeros(sweep.weights.size))
-
-
-def _cutoff(sweep: Sweep) -> int:
-    return sweep.measure.cutoff or int(np.diff(sweep.offsets).max(initial=1))
-
-
-def _reciprocals(offsets: Ints) -> Floats:
-    return 1.0 / (position_in_query(offsets) + 1)
-
-
-PREPARED = {"places": _places, "precision": _precision, "cascade": _cascade, "first relevant": _first_relevant}
-"""What a measure says of itself, and the sweep that suits it."""

@@ -20,7 +20,7 @@ from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from rankopt.line.crossing import first_order, groups_of, width
 from rankopt.line.times import sort_times
 
-__all__ = ["CASCADE", "DISCOUNT", "PRECISION", "sweep_walks"]
+__all__ = ["CASCADE", "DISCOUNT", "PRECISION", "added", "mean_passed", "sweep_walks"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,7 +34,7 @@ DISCOUNT, PRECISION, CASCADE = 0, 1, 2
         nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, nb.int64, READ_FLOATS, READ_FLOATS
     )
 )  # fmt: skip
-def _added(
+def added(
     kind: int,
     own: float,
     size: int,
@@ -46,8 +46,8 @@ def _added(
 ) -> float:
     """f of a group of `size` lines below `above` documents.
 
-    own: the sum of b, of relevant documents, or of p. heavier: R, or U. table: sums of a or of 1 / i over the first
-    places. passed[i]: of a group of a cascade, the mean chance to pass i of its documents.
+    own: the sum of b, of relevant documents, or of p. heavier: R, or exp(U). table: sums of a or of 1 / i over the
+    first places. passed[i]: of a group of a cascade, the mean chance to pass i of its documents.
     """
     total = 0.0
     reached = min(size, cutoff - above)
@@ -65,12 +65,12 @@ def _added(
     elif kind == CASCADE and reached > 0:
         for i in range(reached):
             total += (passed[i] - passed[i + 1]) / (above + i + 1.0)
-        total *= np.exp(heavier)
+        total *= heavier
     return total
 
 
 @compiled(nb.void(READ_FLOATS, INTS, nb.int64, nb.int64, FLOATS))
-def _mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats) -> None:
+def mean_passed(weight: Floats, order: Ints, low: int, high: int, passed: Floats) -> None:
     """passed[i]: the mean over all subsets of i documents of the group of Π (1 - p), for i up to all of them."""
     passed[0] = 1.0
     for m in range(high - low):
@@ -143,7 +143,7 @@ def sweep_walks(
             begin, size = begins[g], begins[g + 1] - begins[g]
             if own[g] != 0.0:
                 if kind == CASCADE:
-                    _mean_passed(heavy, order, begin, begin + size, passed)
+                    mean_passed(heavy, order, begin, begin + size, passed)
                 count, heavier = begin, higher
                 met = 0
                 for other in range(groups):
@@ -156,7 +156,8 @@ def sweep_walks(
                     when[met], who[met] = t, other
                     met += 1
                 sort_times(when[:met], who[:met], key, turns, spare, counts)
-                value = weight * _added(kind, own[g], size, count, heavier, cutoff, table, passed)
+                above_all = np.exp(heavier) if kind == CASCADE else heavier
+                value = weight * added(kind, own[g], size, count, above_all, cutoff, table, passed)
                 starts[q] += value
                 e = 0
                 while e < met:
@@ -171,7 +172,8 @@ def sweep_walks(
                             heavier -= above[other]
                         widest = max(widest, width(t, line_s[g], line_a[g], line_s[other], line_a[other]))
                         e += 1
-                    after = weight * _added(kind, own[g], size, count, heavier, cutoff, table, passed)
+                    above_all = np.exp(heavier) if kind == CASCADE else heavier
+                    after = weight * added(kind, own[g], size, count, above_all, cutoff, table, passed)
                     if after != value:
                         if t == -np.inf:
                             starts[q] += after - value

@@ -30,8 +30,8 @@ class Measure:
     takes_cutoff: ClassVar[bool] = True
     along_line: ClassVar[str] = "crossings"
     """What it is as scores move along a line, for `rankopt.line`: "places" a discount and a gain, "precision" that of
-    `AP` by `relevant`, "cascade" that of `ERR` by `stopping`, "first relevant" that of `RR` by `relevant`, "crossings"
-    anything else, which is valued between all crossings."""
+    `AP` by `relevant`, "cascade" that of `ERR` by `stopping`, "first relevant" that of `RR` by `relevant`, "sum"
+    that of its `summands`, "crossings" anything else, which is valued between all crossings."""
     zero_when_short: ClassVar[tuple[str, ...]] = ()
     """The settings of `Convention.short` under which a query with fewer documents than the cutoff has the value 0."""
 

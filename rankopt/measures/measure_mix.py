@@ -122,13 +122,25 @@ class MeasureMix(Measure):
         known = [part.measure.defined(relevance, offsets) for part in self.parts]
         return np.asarray(np.logical_and.reduce(known))
 
+    @property
+    def along_line(self) -> str:  # type: ignore[override]
+        """ "sum", or "crossings" where a part says nothing of how it changes."""
+        return "crossings" if any(part.measure.along_line == "crossings" for part in self.parts) else "sum"
+
+    def summands(self, offsets: Ints) -> list[tuple[Measure, Floats]]:
+        """Each part's measure, and what it weighs in each query (m,)."""
+        lengths, found = np.diff(offsets), []
+        for part in self.parts:
+            weights = np.full(lengths.size, part.weight)
+            if part.measure.cutoff is not None and self.short in part.measure.zero_when_short:
+                weights[lengths < part.measure.cutoff] = 0.0
+            found.append((part.measure, weights))
+        return found
+
     def values(self, ranking: Ranking) -> Floats:
         total = np.zeros(len(ranking.offsets) - 1)
-        for part in self.parts:
-            found = part.measure.values(ranking)
-            if part.measure.cutoff is not None and self.short in part.measure.zero_when_short:
-                found = np.where(np.diff(ranking.offsets) < part.measure.cutoff, 0.0, found)
-            total += part.weight * found
+        for measure, weights in self.summands(ranking.offsets):
+            total += weights * measure.values(ranking)
         return total
 
 

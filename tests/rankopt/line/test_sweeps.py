@@ -9,6 +9,7 @@ import pytest
 
 from rankopt.line import best as best_module
 from rankopt.line import sweep as sweep_module
+from rankopt.line import ways as ways_module
 from rankopt.line.best import best_interval
 from rankopt.line.checked import LINES, check_lines, drawn_lines
 from rankopt.line.events import Events
@@ -16,7 +17,7 @@ from rankopt.line.points import middle_point, window_point
 from rankopt.line.steps import Steps
 from rankopt.line.sweep import Sweep
 from rankopt.line.times import sort_times
-from rankopt.measures import MEASURES, Measure, Positional, parse
+from rankopt.measures import MEASURES, Convention, Measure, MeasureMix, Positional, parse
 from rankopt.measures.average_precision import AveragePrecision
 from rankopt.measures.segments import totals
 from rankopt.testing import check_line_search
@@ -39,7 +40,7 @@ def test_every_interval_is_that_of_all_crossings(name):
 
 @pytest.mark.parametrize("name", ["nDCG", "DCG@3", "NERU(alpha=3, d=0)", "AUC", "P@3"])
 def test_discounts_are_walked_as_they_are_listed(name, monkeypatch):
-    monkeypatch.setattr(sweep_module, "PLACES", 0)
+    monkeypatch.setattr(ways_module, "PLACES", 0)
     check_line_search(parse(name))
 
 
@@ -47,7 +48,7 @@ def test_discounts_are_walked_as_they_are_listed(name, monkeypatch):
 def test_cuts_are_walked_as_they_are_listed(name, monkeypatch):
     """The first k places, swap by swap, and every document on its own walk: two sweeps, both exact."""
     check_line_search(parse(name))
-    monkeypatch.setattr(sweep_module, "PLACES", 0)
+    monkeypatch.setattr(ways_module, "PLACES", 0)
     check_line_search(parse(name))
 
 
@@ -90,6 +91,28 @@ class Unspoilt(Measure):
 @pytest.mark.parametrize("measure", [TwoScreens(), Unspoilt()])
 def test_measures_of_ones_own_are_swept_without_another_line(measure):
     check_line_search(measure)
+
+
+MIXES = ["AP + nDCG@10 + 2 RR", "ERR + AP@2", "0.5 P@2 + AUC + nDCG", "3 ERR@2 + DCG@4 + nDCG(discount='letor')@5"]
+
+
+@pytest.mark.parametrize("name", MIXES)
+def test_a_sum_is_swept_part_by_part(name):
+    assert parse(name).along_line == "sum"
+    check_line_search(parse(name))
+
+
+def test_a_part_that_counts_nothing_in_short_queries_is_left_out_there():
+    mix = parse("P@3 + 2 nDCG@2 + RR")
+    assert isinstance(mix, MeasureMix)
+    for short in ("zero", "zero-ndcg", "own"):
+        check_line_search(mix.under(Convention(short=short)))
+
+
+def test_a_sum_with_a_part_that_says_nothing_is_valued_between_all_crossings():
+    mix = MeasureMix({Unspoilt(): 1.0, parse("AP"): 2.0})
+    assert mix.along_line == "crossings"
+    check_line_search(mix)
 
 
 @dataclass(frozen=True, repr=False)
