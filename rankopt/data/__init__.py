@@ -1,4 +1,4 @@
-"""Data: queries with their documents, features and grades; files, samples, normalisation.
+"""Data: queries with their documents, features and grades; ratings of items by users; files, samples, normalisation.
 
 The table is text: a part, and what it needs, loads when its name is first used.
 """
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
     from rankopt.data.query_normalizer import QueryNormalizer as QueryNormalizer
+    from rankopt.data.ratings.table import Ratings as Ratings
     from rankopt.data.samples import Sample as Sample
     from rankopt.data.samples import load_sample as load_sample
     from rankopt.data.stored import open_stored as open_stored
@@ -28,6 +29,7 @@ PARTS = {
     "KernelFeatures": "rankopt.data.kernel_features:KernelFeatures",
     "Queries": "rankopt.data.queries:Queries",
     "QueryNormalizer": "rankopt.data.query_normalizer:QueryNormalizer",
+    "Ratings": "rankopt.data.ratings.table:Ratings",
     "SAMPLES": "rankopt.data.samples:SAMPLES",
     "Sample": "rankopt.data.samples:Sample",
     "WithoutContradictions": "rankopt.data.contradictions:WithoutContradictions",
