@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,9 @@ class AlternationHistory:
     def of(cls, steps: Sequence[AlternationStep]) -> AlternationHistory:
         """The history of these rounds."""
         names = [field.name for field in fields(AlternationStep)]
-        columns = {name: np.array([getattr(one, name) for one in steps], dtype=np.float64) for name in names}
+        columns: dict[str, Any] = {
+            name: np.array([getattr(one, name) for one in steps], dtype=np.float64) for name in names
+        }
         return cls(**{**columns, "step": columns["step"].astype(np.int64)})
 
     def __len__(self) -> int:

@@ -114,11 +114,11 @@ class Rated:
 
     def per_user(self, values: Floats) -> Floats:
         """(n,) the sum of one number a rating over the ratings of each user."""
-        return np.bincount(self.user_of(), values, self.n_users)
+        return np.asarray(np.bincount(self.user_of(), values, self.n_users), dtype=np.float64)
 
     def per_item(self, values: Floats) -> Floats:
         """(m,) the same of each item."""
-        return np.bincount(self.columns, values, self.n_items)
+        return np.asarray(np.bincount(self.columns, values, self.n_items), dtype=np.float64)
 
     def table(self, values: Floats) -> Any:
         """A scipy CSR array (n, m) of one number a rating."""

@@ -1,4 +1,4 @@
-"""The largest singular values of the dual state, with their vectors: where factors start, and from which λ on they are 0.
+"""The largest singular values of the dual state, with their vectors: where factors start, and where λ leaves none.
 
 For factors near zero J changes by ⟨Ψ, UMᵀ⟩ + (λ/2)(‖U‖² + ‖M‖²), which falls along a pair of singular vectors of -Ψ
 where its singular value exceeds λ = √(λ_U λ_M), and along no direction if none does.

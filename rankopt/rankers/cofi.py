@@ -102,6 +102,8 @@ class CofiRanker(AllOrNothing, BaseEstimator):
     certificate_: FactorCertificate
     history_: AlternationHistory
     n_features_in_: int
+    eval_score_: float
+    chosen_: Chosen
 
     def __init__(
         self,
@@ -302,9 +304,8 @@ class CofiRanker(AllOrNothing, BaseEstimator):
         return scores_of_pairs(self.model_, users, items, self.unknown_)
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
-        """The mean over users of `measure` on these ratings, each user's over the rated items alone (candidates="rated"),
-        equal scores averaged; users of fewer than two different ratings do not count. sample_weight: equal inside a
-        user."""
+        """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
+        averaged; users of fewer than two different ratings do not count. sample_weight: equal inside a user."""
         check_is_fitted(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight)
         values = rated_only(ratings.bounds, ratings.values, self.predict(ratings), self.measure)

@@ -64,7 +64,8 @@ def check_learned(ranker: Any) -> None:
     if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
         raise ModelError("users_ or items_ are missing or are no ids.")
     n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
-    width = np.shape(getattr(ranker, "item_factors_", None))[-1:]
+    known = getattr(ranker, "item_factors_", None)
+    width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
     shapes: dict[str, tuple[int, ...]] = {
         "user_factors_": (n, *width), "item_factors_": (m, *width), "item_offsets_": (m,), "user_offsets_": (n,),
         "item_prior_": (m,), "item_counts_": (m,), "dual_heights_": (n,),

@@ -13,6 +13,7 @@ from rankopt.data import Queries
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import (
     RANKERS,
+    CofiRanker,
     DirectRanker,
     LargeMarginRanker,
     LossRanker,
