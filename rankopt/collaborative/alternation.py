@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -16,13 +16,19 @@ from rankopt.optimize.certificate import Stop
 __all__ = ["Alternated", "Alternation", "Blocks", "alternated"]
 
 
+FINER = 4.0
+"""How much finer than the tolerance, and than the last round's gain, a block is solved."""
+
+COARSE = 1e-2
+"""The coarsest relative gap of a block."""
+
+
 class Blocks(Protocol):
     """A problem with its loss: from where a run stands to where it stands after a block."""
 
-    def with_users(self, now: Standing) -> Standing: ...
-    def with_items(self, now: Standing) -> Standing: ...
-    def around(self, now: Standing) -> Standing:
-        """After the users' block and the items'."""
+    def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
+        """The same point with what was proved of it on the way; and the point after both blocks, each solved to this
+        part of J. J never rises."""
         ...
 
 
@@ -64,7 +70,7 @@ def alternated(
     interrupted = False
     while (stop := _over(at, settings, judge, interrupted)) is None:
         try:
-            at = _round(blocks, at, judge, began)
+            at = _round(blocks, at, settings, judge, began)
         except KeyboardInterrupt:
             if len(at.steps) == 1:
                 raise
@@ -87,13 +93,26 @@ def _first(start: Standing, judge: Any) -> Alternated:
     return Alternated(start, judged, start, (_step(0, start, judged, 0.0),), None, 0.0)
 
 
-def _round(blocks: Blocks, at: Alternated, judge: Any, began: float) -> Alternated:
-    now = blocks.around(at.now)
+def _precision(at: Alternated, settings: Alternation) -> float:
+    """A part of what the last round gained, but within the tolerance: early blocks need no proof."""
+    finest = settings.tol / FINER
+    if len(at.steps) < 2 or not at.now.value:
+        return max(finest, COARSE)
+    gained = (at.steps[-2].primal - at.steps[-1].primal) / abs(at.now.value)
+    return min(max(finest, gained / FINER), COARSE)
+
+
+def _round(blocks: Blocks, at: Alternated, settings: Alternation, judge: Any, began: float) -> Alternated:
+    checked, now = blocks.around(at.now, _precision(at, settings))
+    steps = (*at.steps[:-1], replace(at.steps[-1], users=checked.users, items=checked.items))
+    if max(checked.gaps) <= settings.tol and len(at.steps) > 1:
+        best = checked if at.best is at.now else at.best
+        return Alternated(best, at.judged, checked, steps, None, perf_counter() - began)
     judged = np.nan if judge is None else judge(now)
     step = _step(len(at.steps), now, judged, perf_counter() - began)
     better = judged > at.judged if judge is not None else now.value <= at.best.value
     best, best_judged = (now, judged) if better else (at.best, at.judged)
-    return Alternated(best, best_judged, now, (*at.steps, step), None, perf_counter() - began)
+    return Alternated(best, best_judged, now, (*steps, step), None, perf_counter() - began)
 
 
 def _step(number: int, now: Standing, judged: float, seconds: float) -> AlternationStep:

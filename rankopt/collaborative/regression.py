@@ -42,23 +42,15 @@ class Regression:
         """J."""
         return self._standing(factors).value
 
-    def with_users(self, now: Standing) -> Standing:
-        """U and b_u of least J for the items as they are."""
-        return self._standing(self._users(now.factors))
-
-    def with_items(self, now: Standing) -> Standing:
-        """M and b of least J for the users as they are."""
-        return self._standing(self._items(now.factors))
-
-    def around(self, now: Standing) -> Standing:
-        """Both in turn: the residuals in between are nobody's business."""
-        return self._standing(self._items(self._users(now.factors)))
+    def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
+        """Where it stands, of which all is known; and after both blocks, whatever the precision."""
+        return now, self._standing(self._items(self._users(now.factors)))
 
     def offsets_only(self) -> Standing:
         """The best model without factors."""
         now = self.begun(self.problem.without_factors())
         for _ in range(PASSES):
-            now = self.around(now)
+            _, now = self.around(now, 0.0)
             if max(now.gaps) <= CLOSED:
                 break
         return now
