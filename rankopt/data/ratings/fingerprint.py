@@ -15,7 +15,8 @@ def fingerprint_of(
     bits. Ids that are no numbers count by their `repr`."""
     named = [part for name in sorted(attributes) for part in (name.encode(), _bytes(attributes[name]))]
     hashed = hashlib.sha256()
-    for part in (_bytes(users), _bytes(items), *map(np.ascontiguousarray, arrays), *named):
+    parts: list[Any] = [_bytes(users), _bytes(items), *map(np.ascontiguousarray, arrays), *named]
+    for part in parts:
         size = part.nbytes if isinstance(part, np.ndarray) else len(part)
         hashed.update(size.to_bytes(8, "little"))
         hashed.update(part)
