@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
     from rankopt.data.query_normalizer import QueryNormalizer as QueryNormalizer
+    from rankopt.data.ratings.reading import read_ratings as read_ratings
     from rankopt.data.ratings.table import Ratings as Ratings
     from rankopt.data.samples import Sample as Sample
     from rankopt.data.samples import load_sample as load_sample
@@ -38,6 +39,7 @@ PARTS = {
     "normalise": "rankopt.data.normalisation:normalise",
     "open_stored": "rankopt.data.stored:open_stored",
     "read_attributes": "rankopt.data.attributes:read_attributes",
+    "read_ratings": "rankopt.data.ratings.reading:read_ratings",
     "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
     "read_svmlight_blocks": "rankopt.data.svmlight.blocks:read_svmlight_blocks",
     "store": "rankopt.data.stored:store",

@@ -30,3 +30,22 @@ def in_order(users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n
         bounds = np.zeros(n_users + 1, dtype=np.int64)
         np.cumsum(np.bincount(users, minlength=n_users), out=bounds[1:])
     return bounds, order
+
+
+def not_rising(bounds: Ints, columns: NDArray[np.int32], ties_only: bool = False) -> NDArray[np.bool_]:
+    """(n - 1,) where the item of a rating is not below that of the next one of its user (ties_only: is the same)."""
+    wrong = columns[1:] == columns[:-1] if ties_only else columns[1:] <= columns[:-1]
+    inner = bounds[1:-1]
+    wrong[inner[(inner > 0) & (inner < columns.size)] - 1] = False
+    return np.asarray(wrong)
+
+
+def first_twice(bounds: Ints, columns: NDArray[np.int32], order: Any) -> tuple[int, int, int] | None:
+    """Of the ratings of one user for one item: where they stand, and the rows of the two, of which the second comes
+    first in the data; None where each pair is rated once. order: the rows of the ratings, None as they stand."""
+    places = np.flatnonzero(not_rising(bounds, columns, ties_only=True))
+    if not places.size:
+        return None
+    second = places + 1 if order is None else order[places + 1]
+    place = int(places[second.argmin()])
+    return place, *((place, place + 1) if order is None else (int(order[place]), int(order[place + 1])))

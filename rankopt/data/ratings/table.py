@@ -1,6 +1,6 @@
 """Ratings: which user gave which item how much."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankopt.data.ratings.attributes import attributes_of_items
 from rankopt.data.ratings.fingerprint import fingerprint_of
-from rankopt.data.ratings.ordering import by_code, in_order
+from rankopt.data.ratings.ordering import by_code, first_twice, in_order, not_rising
 from rankopt.data.ratings.sources import triplets_of_csr, triplets_of_frame
 from rankopt.data.ratings.summary import summary
 from rankopt.data.ratings.universe import coded, distinct_ids, placed, places
@@ -75,7 +75,7 @@ class Ratings:
         if not rows.size and users is None and items is None:
             raise DataError("there are no ratings; a table without any needs users= and items=.")
         given = attributes_of_items(attributes, known_items, items)
-        return cls._of_places(known_users, rows, known_items, columns, rating, given)
+        return cls.of_places(known_users, rows, known_items, columns, rating)._having(given)
 
     @classmethod
     def from_csr(
@@ -86,8 +86,8 @@ class Ratings:
         is stored twice, which scipy would add up in silence, and for an index that is not within the shape."""
         known_users, rows, known_items, columns, values = triplets_of_csr(table, users, items)
         given = np.arange(known_items.size) if items is None else items
-        attributes = attributes_of_items(attributes, known_items, given)
-        return cls._of_places(known_users, rows, known_items, columns, values, attributes)
+        found = attributes_of_items(attributes, known_items, given)
+        return cls.of_places(known_users, rows, known_items, columns, values)._having(found)
 
     @classmethod
     def from_frame(
@@ -108,31 +108,29 @@ class Ratings:
         return cls.of(*found, users=users, items=items, attributes=attributes)
 
     @classmethod
-    def _of_places(
+    def of_places(
         cls,
         users: NDArray[Any],
         rows: NDArray[np.int32],
         items: NDArray[Any],
         columns: NDArray[np.int32],
         rating: Any,
-        attributes: Mapping[str, NDArray[Any]],
+        twice: Callable[[Any, Any, int, int], DataError] | None = None,
     ) -> "Ratings":
-        """The table of triplets whose ids are places in the two universes."""
+        """The table of triplets whose ids are places in the two universes. twice: the error for a user and an item that
+        stand in two rows."""
         values = column(rating, rows.size, "rating", np.float64)
         named = users.item, items.item  # Python's own numbers and strings
         _check_finite(values, lambda row: f"Row {row}, user {named[0](rows[row])!r}, item {named[1](columns[row])!r}")
         bounds, order = in_order(rows, columns, users.size, items.size)
         if order is not None:
             columns, values = columns[order], values[order]
-        twice = _twice(bounds, columns)
-        if twice is not None:
-            first, second = (twice, twice + 1) if order is None else (order[twice], order[twice + 1])
-            u = int(np.searchsorted(bounds, twice, side="right")) - 1
-            raise DataError(
-                f"User {named[0](u)!r} rates item {named[1](columns[twice])!r} twice, in rows {first} and {second}; "
-                "keep one of the two."
-            )
-        return cls(users, items, bounds, sealed(columns), sealed(values + 0.0), attributes)
+        pair = first_twice(bounds, columns, order)
+        if pair is not None:
+            place, first, second = pair
+            user = named[0](int(np.searchsorted(bounds, place, side="right")) - 1)
+            raise (twice or _twice)(user, named[1](columns[place]), first, second)
+        return cls(users, items, bounds, sealed(columns.copy() if order is None else columns), sealed(values + 0.0))
 
     def __post_init__(self) -> None:
         users, items = frozen(np.asarray(self.users)), frozen(np.asarray(self.items))
@@ -148,9 +146,11 @@ class Ratings:
             raise DataError(f"bounds do not cut {n} ratings into those of {users.size} users; they rise from 0 to {n}.")
         if columns.shape != (n,) or (n and (columns.min() < 0 or columns.max() >= items.size)):
             raise DataError(f"columns are places in items, one for each of {n} ratings, from 0 to {items.size - 1}.")
-        falling = _twice(bounds, columns, rising=True)
-        if falling is not None:
-            raise DataError(f"columns do not rise inside a user at rating {falling + 1}; make the table by Ratings.of.")
+        falling = not_rising(bounds, columns)
+        if falling.any():
+            raise DataError(
+                f"columns do not rise inside a user at rating {falling.argmax() + 1}; make the table by Ratings.of."
+            )
         _check_finite(values, lambda row: f"Rating {row}")
         attributes = {name: frozen(column(v, items.size, name)) for name, v in self.attributes.items()}
         settled = {
@@ -252,8 +252,14 @@ class Ratings:
 
     def with_attributes(self, attributes: Mapping[str, Any]) -> "Ratings":
         """The same with these attributes of items beside those it has: name -> {item: value}, or a value an item."""
-        found = attributes_of_items(attributes, self.items, self.items)
-        return Ratings(self.users, self.items, self.bounds, self.columns, self.values, {**self.attributes, **found})
+        return self._having(attributes_of_items(attributes, self.items, self.items))
+
+    def _having(self, attributes: Mapping[str, NDArray[Any]]) -> "Ratings":
+        """The same with these attributes, in the order of the items."""
+        if not attributes:
+            return self
+        every = {**self.attributes, **attributes}
+        return Ratings(self.users, self.items, self.bounds, self.columns, self.values, every)
 
     @cached_property
     def _user_places(self) -> dict[Hashable, int] | None:
@@ -273,13 +279,8 @@ class Ratings:
         return summary(self.bounds, self.counts, self.values, self.attributes)
 
 
-def _twice(bounds: Ints, columns: NDArray[np.int32], rising: bool = False) -> int | None:
-    """The first rating whose item is that of the next one of its user (rising: or comes after it); None: there is
-    none."""
-    wrong = columns[1:] <= columns[:-1] if rising else columns[1:] == columns[:-1]
-    inner = bounds[1:-1]
-    wrong[inner[(inner > 0) & (inner < columns.size)] - 1] = False
-    return int(wrong.argmax()) if wrong.any() else None
+def _twice(user: Any, item: Any, first: int, second: int) -> DataError:
+    return DataError(f"User {user!r} rates item {item!r} twice, in rows {first} and {second}; keep one of the two.")
 
 
 def _check_finite(values: Floats, place: Any) -> None:

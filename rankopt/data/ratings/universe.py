@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankopt.data.values import sealed
 from rankopt.errors import DataError
 
-__all__ = ["coded", "distinct_ids", "placed", "places", "plain_ids"]
+__all__ = ["coded", "distinct_ids", "ordered", "placed", "places", "plain_ids", "recode"]
 
 Ids = NDArray[Any]
 Codes = NDArray[np.int32]
@@ -55,10 +55,10 @@ def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
             raise DataError(
                 f"The {what} of row {row} is a {type(one).__name__}, which is not hashable; use numbers or strings."
             ) from None
-        known, order = _ordered([*seen], what, plain)
+        known, order = ordered([*seen], what, plain)
         rank = np.empty(len(seen), dtype=np.int32)
         rank[order] = np.arange(len(seen), dtype=np.int32)
-        np.take(rank, codes, out=codes)
+        recode(codes, rank)
         return known, codes
     known = _distinct(plain)
     for begin, part in _chunks(plain):
@@ -73,7 +73,7 @@ def distinct_ids(values: Any, what: str) -> Ids:
         known = _distinct(plain)
         known = sealed(known if known.dtype == np.int64 else _objects(known.tolist()))
     else:
-        known = _ordered([*dict.fromkeys(plain)], what, plain)[0]
+        known = ordered([*dict.fromkeys(plain)], what, plain)[0]
     if len(known) < len(plain):
         raise DataError(f"{what}s= names {len(plain)} ids, of which {len(known)} are distinct; name each once.")
     return known
@@ -106,6 +106,12 @@ def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> ND
     table = places(known) if table is None else table
     items = plain.tolist() if isinstance(plain, np.ndarray) and plain.dtype.kind not in "mM" else list(plain)
     return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
+
+
+def recode(codes: Codes, rank: Codes) -> None:
+    """Replace each code by its rank, in place."""
+    for begin in range(0, len(codes), CHUNK):
+        codes[begin : begin + CHUNK] = rank[codes[begin : begin + CHUNK]]
 
 
 def _whole(one: Any) -> int | None:
@@ -155,7 +161,7 @@ def _distinct(values: Ids) -> Ids:
     return np.flatnonzero(present) + low
 
 
-def _ordered(ids: list[Hashable], what: str, rows: Any) -> tuple[Ids, list[int]]:
+def ordered(ids: list[Hashable], what: str, rows: Any) -> tuple[Ids, list[int]]:
     """The universe of distinct ids, and which of them each of its places holds."""
     named = [one.item() if isinstance(one, np.generic) else one for one in ids]
     for i, one in enumerate(named):
