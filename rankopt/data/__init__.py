@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.ratings.reading import read_ratings as read_ratings
     from rankopt.data.ratings.table import Ratings as Ratings
     from rankopt.data.samples import Sample as Sample
+    from rankopt.data.samples import load_ratings_sample as load_ratings_sample
     from rankopt.data.samples import load_sample as load_sample
     from rankopt.data.stored import open_stored as open_stored
     from rankopt.data.stored import store as store
@@ -35,6 +36,7 @@ PARTS = {
     "Sample": "rankopt.data.samples:Sample",
     "WithoutContradictions": "rankopt.data.contradictions:WithoutContradictions",
     "concatenate": "rankopt.data.concatenation:concatenate",
+    "load_ratings_sample": "rankopt.data.samples:load_ratings_sample",
     "load_sample": "rankopt.data.samples:load_sample",
     "normalise": "rankopt.data.normalisation:normalise",
     "open_stored": "rankopt.data.stored:open_stored",
