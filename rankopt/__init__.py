@@ -8,6 +8,7 @@
     line         a measure as a step function along a line
     optimize     the loop that minimises a loss to a proven gap
     ascent       a measure itself, climbed direction by direction
+    collaborative  users and items as factors, block by block, with bounds of both and of the whole
     explanations  scores taken apart, counterfactuals, how tight the bounds are, what limits cost
     rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
 
@@ -37,8 +38,8 @@ if TYPE_CHECKING:
 
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "constraints", "line", "risk", "engines", "optimize",
-    "ascent", "persistence", "explanations", "rankers", "boosting", "mcrank", "direct_trees", "torch", "experiments",
-    "report", "commands",
+    "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "mcrank", "direct_trees", "torch",
+    "experiments", "report", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors` and `all_or_nothing`, above them `testing`
 and `cli`."""

@@ -3,7 +3,8 @@
     python benchmarks/faults/files.py --tries 5000 --seed 0
 
 Attacked: LETOR / SVMlight files (line by line, by compiled code, in blocks of any length), runs and qrels of TREC,
-tables of attributes (CSV), statements of sets (TOML), plain and as gzip, sound or damaged. A try survives when
+files of ratings and of films, tables of attributes (CSV), statements of sets (TOML), plain and as gzip, sound or
+damaged. A try survives when
 
 * every way through the reader, and the same text packed, gives the same bits or the same error, letter for letter
 * an error is one of ours and names the file, and the line where a line is at fault
@@ -35,7 +36,18 @@ from scipy.sparse import csr_array
 
 from formulations.errors import FormulationError
 from formulations.problems.statement_file import read_statement
-from rankopt.data import Queries, concatenate, read_attributes, read_svmlight, read_svmlight_blocks
+from rankopt.data import (
+    Queries,
+    Ratings,
+    concatenate,
+    read_attributes,
+    read_ratings,
+    read_svmlight,
+    read_svmlight_blocks,
+)
+from rankopt.data.ratings import reading as ratings_reading
+from rankopt.data.ratings.item_files import read_items
+from rankopt.data.ratings.layout import Layout
 from rankopt.data.svmlight import reading
 from rankopt.data.svmlight.fast import parse_bytes
 from rankopt.errors import DataError
@@ -78,6 +90,8 @@ def digest(value):
             parts = [np.ascontiguousarray(table)]
         parts += [value.relevance, value.offsets, *value.attributes.values()]
         words = (table.shape, value.query_ids, value.document_ids, value.feature_names, list(value.attributes))
+    elif isinstance(value, Ratings):
+        parts, words = [value.bounds, value.columns, value.values], (value.users.tolist(), value.items.tolist())
     elif hasattr(value, "offsets"):
         parts = [value.offsets, *(getattr(value, name) for name in ("scores", "relevance") if hasattr(value, name))]
         words = (value.query_ids, value.document_ids)
@@ -172,6 +186,31 @@ def text_reader(kind, action, errors=(DataError,), gz=True):
     return attack
 
 
+def ratings(chance, file):
+    """Many lines at once, line by line, in blocks of any length; plain, packed and damaged."""
+    content, block = mutated.mutated(mutated.RATINGS, chance), chance.choice([1, 30, 1000])
+    together, whole = Layout.numbers, ratings_reading.BLOCK
+    ways = [("at once", together, whole), ("by line", lambda _: None, whole), ("in blocks", together, block)]
+    found = []
+    for packing in packings(content, file, chance):
+        each = []
+        for way, numbers, size in ways:
+            Layout.numbers, ratings_reading.BLOCK = numbers, size
+            each.append((f"{way}, {packing}", outcome(lambda: read_ratings(file), file)))
+        if packing == "damaged":
+            same(each, "ratings")
+        else:
+            found += each
+    Layout.numbers, ratings_reading.BLOCK = together, whole
+    return same(found, "ratings")
+
+
+def items(chance, file):
+    """The films of MovieLens, genres named beside them."""
+    file.with_name("u.genre").write_bytes(b"Action|0\nDrama|1\n\n")
+    return text_reader(mutated.ITEMS, read_items)(chance, file)
+
+
 QUERIES = Queries.from_arrays(
     np.arange(3.0).reshape(3, 1), [0, 1, 2], qid=[10, 10, "q-7"], documents=["GX-1", "GX-2", "40626"]
 )
@@ -180,10 +219,12 @@ READERS = {
     "svmlight": (5, letor),
     "run": (1, text_reader(mutated.RUN, read_run)),
     "qrels": (1, text_reader(mutated.QRELS, lambda file: read_qrels(file, negative=0))),
+    "ratings": (3, ratings),
+    "items": (1, items),
     "attributes": (1, text_reader(mutated.TABLE, lambda file: read_attributes(file, QUERIES))),
     "statement": (1, text_reader(mutated.STATEMENT, read_statement, (FormulationError,), gz=False)),
 }
-"""Name: how many tries of nine or so, and the attack."""
+"""Name: how many tries of thirteen, and the attack."""
 
 
 def reader_of(number):

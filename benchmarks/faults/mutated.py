@@ -21,6 +21,20 @@ TABLE = [
     b"qid,docid,site,year,share\n10,GX-1,x.org,2004,0.5\n10,GX-2,y.org,1999,1e-3\nq-7,40626,\xc3\xa9,2010,-1\n",
     b'\xef\xbb\xbfdocid,qid,"a ""b"", c"\r\n40626,q-7,"two\r\nlines"\r\nGX-2,10,\r\nGX-1,10,x\r\nother,99,y\r\n',
 ]
+RATINGS = [
+    b"".join(b"%d\t%d\t%d\t88125%04d\n" % (i // 5 + 1, 7 * i % 11, i % 5 + 1, i) for i in range(30)),
+    b"1::1193::5::978300760\n1::661::3.5::978302109\n2::1193::.5::978298413\n",
+    b"userId,movieId,rating,timestamp\r\n1,296,5.0,1147880044\r\n1,306,3.5,1147868817\r\n12,296,0,1\r\n",
+    b'\xef\xbb\xbf"User-ID";"ISBN";"Book-Rating"\n"276725";"034545104X";"0"\n"276726";"0155061224";"5"\n',
+    b'user_id, item, score\nann, "Alien; ""The"" film", 4\nb\xc3\xa9a, Cube, -1e-3\n\nann, Cube, +2\n',
+    b"0 0 1\n0 1 2\n1 0 3\n999999999999999999 1 4\n",
+    b"1|007|3\n1|7|4\n9223372036854775807|7|1\n",
+]
+ITEMS = [
+    b"1::Toy Story (1995)::Animation|Children's|Comedy\n2::Jumanji (1995)::Adventure\n3::X::\n",
+    b'movieId,title,genres\n1,"American President, The (1995)",Comedy|Drama\n2,Heat (1995),(no genres listed)\n',
+    b"1|Toy Story (1995)|01-Jan-1995||http://x|0|1\n2|Mis\xe9rables, Les|01-Jan-1995||http://y|1|1\n",
+]
 STATEMENT = [
     b"documents = 6\npositions = 3\nweights = [1.0, 0.6, 0.5]\nscores = [3, 1, 2.5, 0, -1, 1e3]\n[attributes]\n"
     b'site = ["a", "a", "b", "b", "c", "d"]\n[[constraint]]\nat_most = 1\nby = "site"\n[[constraint]]\nat_least = 1\n'
@@ -37,7 +51,7 @@ WORDS = [
     b'5:1e-400', b'\xd9\xa1', b'3:\xd9\xa1', b'1.7976931348623159e308', b'\n', b'\r', b'\r\n', b'\t', b' ', b'\x00',
     b'\x0b', b'\x1f\x8b', b'\x7f', b'\x85', b'\xa0', b'\xc2\xa0', b'\xe2\x80\xa8', b'\xef\xbb\xbf', b'\xff\xfe',
     b'"', b',', b"'", b'[', b']]', b'{', b'=', b'[[constraint]]\n', b'documents = 3\n', b'true', b'1979-05-27',
-    b'-0', b'a.a.a = 1\n',
+    b'-0', b'a.a.a = 1\n', b'::', b'|', b';', b'7::7::7\n', b'7\t7\t7\n', b'007', b'10000000000000000',
 ]  # fmt: skip
 LONG = [
     b"1",

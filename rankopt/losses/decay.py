@@ -2,6 +2,7 @@
 
     linear       c_i = max(k + 1 - i, 0), k the cut-off (of the decay, else of the measure, else the whole list)
     power(d)     c_i = i^-d
+    shifted(d)   c_i = (i + 1)^-d; with d = 0.25 that of [paper 5, section 3]
     log          c_i = 1 / log2(i + 1)
     loglog       c_i = 1 / log2(log2(i + 1) + 1)
     discount     c = a, the measure's own position weights
@@ -36,11 +37,19 @@ def _power(i: Floats, exponent: float) -> Floats:
     return i**-exponent
 
 
+def _shifted(i: Floats, exponent: float) -> Floats:
+    return (i + 1.0) ** -exponent
+
+
 FAMILIES: dict[str, Callable[[Floats, float], Floats]] = {
     "power": _power,
+    "shifted": _shifted,
     "log": lambda i, _: 1.0 / np.log2(i + 1.0),
     "loglog": lambda i, _: 1.0 / np.log2(np.log2(i + 1.0) + 1.0),
 }
+EXPONENTS = ("power", "shifted")
+"""Families that take an exponent."""
+
 _NOTATION = re.compile(r"(?P<family>[a-z]+)(\((?P<exponent>[-+.0-9e]+)\))?(@(?P<cut>\d{1,9}))?")
 
 
@@ -80,7 +89,7 @@ class Decay:
     def __str__(self) -> str:
         if self.family == "given":
             return f"given({len(self.given)})"
-        exponent = f"({self.exponent:g})" if self.family == "power" else ""
+        exponent = f"({self.exponent:g})" if self.family in EXPONENTS else ""
         return f"{self.family}{exponent}" + ("" if self.cut is None else f"@{self.cut}")
 
 
@@ -100,7 +109,7 @@ def parse_decay(spec: str | Decay | ArrayLike) -> Decay:
         return Decay("given", given=tuple(weights.tolist()))
     match = _NOTATION.fullmatch(spec.strip())
     known = ("linear", "discount", *FAMILIES)
-    if match is None or match["family"] not in known or (match["exponent"] and match["family"] != "power"):
+    if match is None or match["family"] not in known or (match["exponent"] and match["family"] not in EXPONENTS):
         raise OptionError(f"decay {spec!r} is none of {', '.join(known)}; write 'linear', 'power(0.5)', 'log@10', ...")
     try:
         exponent = float(match["exponent"] or 0.5)

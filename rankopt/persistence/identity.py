@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from rankopt.data.fingerprints import fingerprints
 from rankopt.data.queries import Queries
+from rankopt.data.ratings.table import Ratings
 from rankopt.errors import ModelError, OptionError
 from rankopt.persistence.values import Encoder
 
-__all__ = ["REPLACEABLE", "identity"]
+__all__ = ["REPLACEABLE", "identity", "identity_of_ratings"]
 
 LIMITS = ("max_iter", "time_limit")
 """Parameters that may change from one part of a run to the next: they say when it ends, not where it leads."""
@@ -48,6 +49,18 @@ def identity(
         "data": data,
         "start": _digest([start.tobytes()]),
         "eval_set": str(judged),
+    }
+
+
+def identity_of_ratings(
+    kind: str, params: Mapping[str, Any], ratings: Ratings, weights: NDArray[np.float64] | None, judged: Ratings | None
+) -> dict[str, str]:
+    """The same of ratings, their weights (n_ratings,), and the ratings that the result is chosen on."""
+    return {
+        "class": kind,
+        **{name: _of_value(value, name) for name, value in sorted(params.items()) if name not in LIMITS},
+        "data": _digest([ratings.fingerprint.encode(), b"" if weights is None else weights.tobytes()]),
+        "eval_set": "" if judged is None else judged.fingerprint,
     }
 
 

@@ -15,11 +15,14 @@ from rankopt.errors import ModelError
 
 RECORDS = {
     "Admissible": "rankopt.constraints.admissible:Admissible",
+    "AlternationHistory": "rankopt.collaborative.history:AlternationHistory",
     "AnnealingCertificate": "rankopt.optimize.annealing_certificate:AnnealingCertificate",
     "AnnealingHistory": "rankopt.optimize.annealing_history:AnnealingHistory",
     "Certificate": "rankopt.optimize.certificate:Certificate",
+    "Chosen": "rankopt.collaborative.strength:Chosen",
     "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
     "Decay": "rankopt.losses.decay:Decay",
+    "FactorCertificate": "rankopt.collaborative.certificate:FactorCertificate",
     "History": "rankopt.optimize.history:History",
     "Moves": "rankopt.ascent.moves:Moves",
     "Random": "rankopt.ascent.directions:Random",

@@ -9,6 +9,7 @@ from formulations.tables import member
 
 RANKERS = {
     "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
+    "CofiRanker": "rankopt.rankers.cofi:CofiRanker",
     "DirectBoostedRanker": "rankopt.direct_trees.ranker:DirectBoostedRanker",
     "DirectRanker": "rankopt.rankers.direct:DirectRanker",
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from rankopt.ascent.paths import Round
+from rankopt.collaborative.history import AlternationStep
 from rankopt.optimize.annealing_history import AnnealingStep
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
         yield [lambda step, state: live.update(Text(_line(step)))]
 
 
-def _line(step: Step | AnnealingStep | Round) -> str:
+def _line(step: Step | AnnealingStep | AlternationStep | Round) -> str:
     """What is shown of a step."""
     if isinstance(step, Round):
         left = f"{step.open} paths on their way, {step.lines} line searches"
@@ -42,5 +43,8 @@ def _line(step: Step | AnnealingStep | Round) -> str:
     told = f"step {step.step}: objective {step.primal:.6g}"
     if isinstance(step, AnnealingStep):
         return f"sigma {step.sigma:g}, {told}, gradient {step.gradient:.2g}, {step.seconds:.1f} s"
+    if isinstance(step, AlternationStep):
+        gaps = ", ".join(f"{max(step.primal - bound, 0.0):.2g}" for bound in (step.users, step.items))
+        return f"{told}, gaps of users and items {gaps}, {step.seconds:.1f} s"
     round = f"round {step.round}, " if step.round else ""
     return f"{round}{told}, bound {step.bound:.6g}, gap {step.primal - step.bound:.2g}, {step.seconds:.1f} s"

@@ -1,19 +1,24 @@
-"""Small real data sets that need no download.
+"""Small data sets that need no download: queries from real data, and made-up ratings.
 
 The table is text: a new sample is one file and one line here.
 """
 
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any
 
 from rankopt.data.queries import Queries
+from rankopt.data.ratings.table import Ratings
 from rankopt.errors import OptionError
 
 SAMPLES = {
     "digits": "rankopt.data.samples.digits:digits",
     "les-miserables": "rankopt.data.samples.les_miserables:les_miserables",
 }
-"""Every sample, `name: "module:function"`."""
+"""Every sample of queries, `name: "module:function"`."""
+
+RATED = {"films": "rankopt.data.samples.films:films"}
+"""Every sample of ratings, likewise."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,18 @@ class Sample:
 
 def load_sample(name: str) -> Sample:
     """The sample of this name, the same on every machine and in every run. Raises OptionError for an unknown name."""
-    if name not in SAMPLES:
-        raise OptionError(f"{name!r} is no sample; there are {', '.join(map(repr, sorted(SAMPLES)))}.")
-    module, function = SAMPLES[name].split(":")
-    sample: Sample = getattr(import_module(module), function)()
+    sample: Sample = _made(name, SAMPLES)
     return sample
+
+
+def load_ratings_sample(name: str = "films") -> Ratings:
+    """The ratings of this name, the same on every machine and in every run. Raises OptionError for an unknown name."""
+    ratings: Ratings = _made(name, RATED)
+    return ratings
+
+
+def _made(name: str, table: dict[str, str]) -> Any:
+    if name not in table:
+        raise OptionError(f"{name!r} is no sample; there are {', '.join(map(repr, sorted(table)))}.")
+    module, function = table[name].split(":")
+    return getattr(import_module(module), function)()

@@ -1,0 +1,140 @@
+"""Users' block, items' block, in turn, until both gaps are closed; the best point is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+
+from rankopt.collaborative.history import AlternationStep
+from rankopt.collaborative.problem import Standing
+from rankopt.optimize.certificate import Stop
+
+__all__ = ["Alternated", "Alternation", "Blocks", "alternated"]
+
+
+FINER = 4.0
+"""How much finer than the tolerance, and than the last round's gain, a block is solved."""
+
+COARSE = 1e-2
+"""The coarsest relative gap of a block."""
+
+
+class Blocks(Protocol):
+    """A problem with its loss: from where a run stands to where it stands after a block."""
+
+    def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
+        """The same point with what was proved of it on the way; and the point after both blocks, each solved to this
+        part of J. J never rises."""
+        ...
+
+
+@dataclass(frozen=True)
+class Alternation:
+    """tol: the relative gap of both blocks at which it ends. max_iter: rounds, time_limit: seconds after which it ends
+    anyway. patience: rounds without a better measure on eval_set after which it ends."""
+
+    tol: float = 1e-3
+    max_iter: int = 100
+    time_limit: float | None = None
+    patience: int = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Alternated:
+    """best: the standing of least J, or of best measure on eval_set, which is judged. now: the last one. spent: seconds
+    of all parts of the run."""
+
+    best: Standing
+    judged: float
+    now: Standing
+    steps: tuple[AlternationStep, ...]
+    stop: Stop | None
+    spent: float
+
+
+def alternated(
+    blocks: Blocks,
+    settings: Alternation,
+    begun: Alternated | Standing,
+    callbacks: Sequence[Callable[[AlternationStep, Standing], bool | None]] = (),
+    judge: Callable[[Standing], float] | None = None,
+    keep: Callable[[Alternated], None] | None = None,
+) -> Alternated:
+    """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended."""
+    at = begun if isinstance(begun, Alternated) else _first(begun, judge)
+    began = perf_counter() - at.spent
+    interrupted = False
+    while (stop := _over(at, settings, judge, interrupted)) is None:
+        try:
+            at = _round(blocks, at, settings, judge, began)
+        except KeyboardInterrupt:
+            if len(at.steps) == 1:
+                raise
+            interrupted = True
+            continue
+        asked = [callback(at.steps[-1], at.now) for callback in callbacks]
+        if keep is not None:
+            keep(at)
+        if any(one is True for one in asked):
+            stop = Stop.CALLBACK
+            break
+    at = Alternated(at.best, at.judged, at.now, at.steps, stop, perf_counter() - began)
+    if keep is not None:
+        keep(at)
+    return at
+
+
+def _first(start: Standing, judge: Any) -> Alternated:
+    judged = np.nan if judge is None else judge(start)
+    return Alternated(start, judged, start, (_step(0, start, judged, 0.0),), None, 0.0)
+
+
+def _precision(at: Alternated, settings: Alternation) -> float:
+    """A part of what the last round gained, but within the tolerance: early blocks need no proof."""
+    finest = settings.tol / FINER
+    if len(at.steps) < 2 or not at.now.value:
+        return max(finest, COARSE)
+    gained = (at.steps[-2].primal - at.steps[-1].primal) / abs(at.now.value)
+    return min(max(finest, gained / FINER), COARSE)
+
+
+def _round(blocks: Blocks, at: Alternated, settings: Alternation, judge: Any, began: float) -> Alternated:
+    checked, now = blocks.around(at.now, _precision(at, settings))
+    steps = (*at.steps[:-1], replace(at.steps[-1], users=checked.users, items=checked.items))
+    if max(checked.gaps) <= settings.tol and len(at.steps) > 1:
+        best = checked if at.best is at.now else at.best
+        return Alternated(best, at.judged, checked, steps, None, perf_counter() - began)
+    judged = np.nan if judge is None else judge(now)
+    step = _step(len(at.steps), now, judged, perf_counter() - began)
+    better = judged > at.judged if judge is not None else now.value <= at.best.value
+    best, best_judged = (now, judged) if better else (at.best, at.judged)
+    return Alternated(best, best_judged, now, (*steps, step), None, perf_counter() - began)
+
+
+def _step(number: int, now: Standing, judged: float, seconds: float) -> AlternationStep:
+    return AlternationStep(number, now.value, now.users, now.items, judged, seconds)
+
+
+def _over(at: Alternated, settings: Alternation, judge: Any, interrupted: bool) -> Stop | None:
+    """Why the run is over, if it is."""
+    if interrupted:
+        return Stop.INTERRUPTED
+    if len(at.steps) > 1 and max(at.now.gaps) <= settings.tol:
+        return Stop.GAP if at.best is at.now else Stop.CHOSEN if judge is not None else Stop.STALLED
+    if judge is not None and _idle(at) >= settings.patience:
+        return Stop.CHOSEN
+    if len(at.steps) > settings.max_iter:
+        return Stop.ITERATIONS
+    if settings.time_limit is not None and at.spent >= settings.time_limit:
+        return Stop.TIME
+    return None
+
+
+def _idle(at: Alternated) -> int:
+    """Rounds since the measure on eval_set was best."""
+    judged = [step.judged for step in at.steps]
+    return len(judged) - 1 - int(np.argmax(judged))

@@ -1,0 +1,71 @@
+"""The arrays of a model of two factors, and its scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.active_set.cholesky import inner
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.threads import share_ranges
+from rankopt.collaborative.normal_equations import READ_TABLE
+
+__all__ = ["Factors", "pair_scores"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Shorts = NDArray[np.int32]
+
+ENTRIES = 1 << 14
+"""Ratings of whole users that one thread scores at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """F[u, j] = offsets[j] + user_offsets[u] + ⟨users[u], items[j]⟩: users (n, d), items (m, d), offsets (m,),
+    user_offsets (n,)."""
+
+    users: Floats
+    items: Floats
+    offsets: Floats
+    user_offsets: Floats
+
+    @property
+    def dimensions(self) -> int:
+        return int(self.items.shape[1])
+
+    def scores(self, bounds: Ints, columns: Shorts) -> Floats:
+        """(entries,) of the pairs: user u with the items columns[bounds[u] : bounds[u + 1]]."""
+        return pair_scores(self.users, self.items, self.offsets, self.user_offsets, bounds, columns)
+
+
+def pair_scores(
+    users: Floats, items: Floats, offsets: Floats, user_offsets: Floats, bounds: Ints, columns: Shorts
+) -> Floats:
+    """(entries,) the scores of the pairs that bounds and columns name, shared among threads by whole users."""
+    found = np.empty(columns.size)
+    given = (users, items, offsets, user_offsets, bounds, columns)
+    if found.size:
+        share_ranges(bounds, ENTRIES, lambda first, last: _scored(*given, first, last, found))
+    return found
+
+
+@compiled(nb.void(READ_TABLE, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, nb.int64, nb.int64, FLOATS))
+def _scored(
+    users: Floats,
+    items: Floats,
+    offsets: Floats,
+    user_offsets: Floats,
+    bounds: Ints,
+    columns: Shorts,
+    first: int,
+    last: int,
+    found: Floats,
+) -> None:
+    for u in range(first, last):
+        for e in range(bounds[u], bounds[u + 1]):
+            j = columns[e]
+            found[e] = offsets[j] + user_offsets[u] + inner(users[u], items[j])

@@ -1,0 +1,79 @@
+"""Planes of users held side by side: each user has a few, mixed by weights that sum to one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.compiled import INTS, compiled
+from rankopt.collaborative.normal_equations import TABLE
+
+__all__ = ["CUBE", "Held", "free_slot"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CUBE = nb.types.Array(nb.float64, 3, "C")
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """slopes (room, ratings) and heights (n, room) of the planes of n users, their weights (n, room), how many each
+    user has (n,), and their Gram matrices (n, room, room) in whatever metric the block has."""
+
+    slopes: Floats
+    heights: Floats
+    weights: Floats
+    counts: Ints
+    gram: Floats
+
+    @classmethod
+    def none(cls, users: int, ratings: int, room: int) -> Held:
+        return cls(
+            np.zeros((room, ratings)), np.zeros((users, room)), np.zeros((users, room)),
+            np.zeros(users, dtype=np.int64), np.zeros((users, room, room)),
+        )  # fmt: skip
+
+    def mixed(self, bounds: Ints) -> tuple[Floats, Floats]:
+        """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
+        found = np.zeros(self.slopes.shape[1])
+        spread = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
+        for k in range(self.slopes.shape[0]):
+            found += self.weights[spread, k] * self.slopes[k]
+        return found, np.einsum("uk,uk->u", self.weights, self.heights)
+
+
+@compiled(nb.int64(nb.int64, nb.int64, nb.int64, INTS, TABLE, TABLE, TABLE, CUBE))
+def free_slot(
+    u: int, low: int, high: int, counts: Ints, weights: Floats, slopes: Floats, heights: Floats, gram: Floats
+) -> int:
+    """A slot of user u for one more plane: a new one, that of a plane without weight, or, where all carry weight, that
+    of the lightest, which joins the next lightest in one plane."""
+    room = slopes.shape[0]
+    if counts[u] < room:
+        counts[u] += 1
+        return counts[u] - 1
+    first, second = -1, -1
+    for k in range(room):
+        if first < 0 or weights[u, k] < weights[u, first]:
+            first, second = k, first
+        elif second < 0 or weights[u, k] < weights[u, second]:
+            second = k
+    if weights[u, first] == 0.0:
+        return first
+    total = weights[u, first] + weights[u, second]
+    p, q = weights[u, first] / total, weights[u, second] / total
+    for e in range(low, high):
+        slopes[second, e] = p * slopes[first, e] + q * slopes[second, e]
+    heights[u, second] = p * heights[u, first] + q * heights[u, second]
+    own = p * p * gram[u, first, first] + 2.0 * p * q * gram[u, first, second] + q * q * gram[u, second, second]
+    for k in range(room):
+        gram[u, second, k] = p * gram[u, first, k] + q * gram[u, second, k]
+        gram[u, k, second] = gram[u, second, k]
+    gram[u, second, second] = own
+    weights[u, second] = total
+    weights[u, first] = 0.0
+    return first

@@ -1,0 +1,70 @@
+"""A run of an alternation as what a checkpoint may hold, and back, with whatever no run ever does refused."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from rankopt.collaborative.alternation import Alternated
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.history import AlternationHistory
+from rankopt.collaborative.problem import Standing
+
+__all__ = ["as_data", "run_of"]
+
+NUMBERS = ("value", "users", "items")
+DUALS = ("slopes", "heights")
+ARRAYS = ("users", "items", "offsets", "user_offsets")
+
+
+def as_data(at: Alternated) -> dict[str, Any]:
+    """The last standing, the best one where that is another, and all rounds."""
+    return {
+        "now": _plain(at.now),
+        "best": None if at.best is at.now else _plain(at.best),
+        "judged": float(at.judged),
+        "history": dict(vars(AlternationHistory.of(at.steps))),
+        "spent": float(at.spent),
+    }
+
+
+def run_of(run: Mapping[str, Any], blocks: Any, factors: int) -> Alternated | None:
+    """What was kept; None, or one of AttributeError, LookupError, TypeError and ValueError, for what is damaged."""
+    now = _standing(run["now"], blocks, factors)
+    best = now if run["best"] is None else _standing(run["best"], blocks, factors)
+    history, spent = AlternationHistory(**run["history"]), float(run["spent"])
+    steps = tuple(history[i] for i in range(len(history)))
+    if not steps or not 0 <= spent < np.inf or steps[-1].primal != now.value:
+        return None
+    return Alternated(best, float(run["judged"]), now, steps, None, spent)
+
+
+def _plain(one: Standing) -> dict[str, Any]:
+    arrays = {name: getattr(one.factors, name) for name in ARRAYS}
+    return {"factors": arrays, **{name: getattr(one, name) for name in (*NUMBERS, *DUALS)}}
+
+
+def _standing(kept: Mapping[str, Any], blocks: Any, factors: int) -> Standing:
+    rated = blocks.problem.rated
+    n, m = rated.n_users, rated.n_items
+    shapes = {
+        "users": (n, factors), "items": (m, factors), "offsets": (m,), "user_offsets": (n,),
+        "slopes": (rated.values.size,), "heights": (n,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        array = (kept["factors"] if name in ARRAYS else kept)[name]
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != shape:
+            raise ValueError(f"{name} of a standing has another shape")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} of a standing is not finite")
+    numbers = {name: float(kept[name]) for name in NUMBERS}
+    found = Standing(
+        Factors(**{name: np.ascontiguousarray(kept["factors"][name]) for name in ARRAYS}),
+        slopes=kept["slopes"], heights=kept["heights"], **numbers,
+    )  # fmt: skip
+    measured = blocks.value(found.factors)
+    if not abs(measured - found.value) <= 1e-9 * abs(measured):
+        raise ValueError(f"a standing says that J is {found.value!r} where it is {measured!r}")
+    return found

@@ -1,0 +1,172 @@
+"""Both blocks of a loss that says planes: bundles of users side by side, and the items by block-coordinate ascent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.collaborative.balance import balanced
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.held_planes import Held
+from rankopt.collaborative.item_ascent import ascend_users
+from rankopt.collaborative.problem import Problem, Standing
+from rankopt.collaborative.pull import pulled
+from rankopt.collaborative.user_masters import solved_users
+from rankopt.risk.sharding import cut
+
+__all__ = ["PlaneBlocks"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CHUNK = 1 << 15
+"""Ratings of whole users whose planes are formed at a time."""
+
+ROOM = (3, 12)
+"""Planes that a user holds in the items' block, at least and at most."""
+
+BYTES = 1 << 26
+"""What these may take: on more ratings fewer are held."""
+
+PASSES = 300
+"""Passes over all users in one solution of the items' block, at most."""
+
+SWEEPS = 2
+"""Passes over the planes at hand after each that brings new ones."""
+
+FIRST = 1e-2
+"""The relative gap to which users are solved for the items of the start."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneBlocks:
+    """loss: from ratings and bounds of users to their loss; weights: (n,) how much each counts. kind: what is proved."""
+
+    problem: Problem
+    loss: Callable[[Floats, Ints], Any]
+    weights: Floats
+    kind: str = "blocks"
+    known: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
+
+    def at_strength(self, lam_users: float, lam_items: float) -> PlaneBlocks:
+        return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
+
+    def begun(self, factors: Factors) -> Standing:
+        """The standing of given items, with users that are best for them, both of one size."""
+        now = self._users(self._at(factors), FIRST)
+        return self._at(balanced(self.problem, now.factors))
+
+    def value(self, factors: Factors) -> float:
+        """J."""
+        return self._at(factors).value
+
+    def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
+        """What the items' block proves of where it stands; and after it and the users'."""
+        items = self._items(now, precision)
+        return replace(now, items=max(now.items, items.items)), self._users(items, precision)
+
+    def offsets_only(self) -> Standing:
+        """The best model without factors."""
+        return self._items(self._at(self.problem.without_factors()), 1e-4)
+
+    @cached_property
+    def _chunks(self) -> list[tuple[int, int]]:
+        return cut(self.problem.rated.bounds, CHUNK)
+
+    def _loss(self, first: int, last: int) -> Any:
+        rated = self.problem.rated
+        if (first, last) not in self.known:
+            bounds = rated.bounds[first : last + 1]
+            rows = slice(int(bounds[0]), int(bounds[-1]))
+            self.known[first, last] = self.loss(rated.values[rows], bounds - bounds[0])
+        return self.known[first, last]
+
+    def _found(self, scores: Floats, touch: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        """Σ-terms v l_u (n,), and their planes, slopes (ratings,) and heights (n,), at scores (ratings,); of the
+        majorant that touches the loss at the scores `touch`."""
+        rated = self.problem.rated
+        lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(scores.size)
+        for first, last in self._chunks:
+            rows, users = slice(int(rated.bounds[first]), int(rated.bounds[last])), slice(first, last)
+            loss = self._loss(first, last)
+            loss = loss if touch is None or loss.convex else loss.majorant(touch[rows])
+            found, v = loss.at(scores[rows]), self.weights[users]
+            lost[users], heights[users] = v * found.value, v * found.height
+            spread = np.repeat(v, np.diff(rated.bounds[first : last + 1]))
+            slopes[rows] = spread * (found.placed - found.reference)
+        return lost, slopes, heights
+
+    def _at(self, factors: Factors) -> Standing:
+        rated = self.problem.rated
+        lost, slopes, heights = self._found(factors.scores(rated.bounds, rated.columns))
+        return Standing.at(self.problem, factors, float(lost.sum()), slopes, heights)
+
+    def _users(self, now: Standing, precision: float) -> Standing:
+        """U of least J for the items as they are, to this part of J."""
+        problem, rated, factors = self.problem, self.problem.rated, now.factors
+        users, slopes, heights = factors.users.copy(), now.slopes.copy(), now.heights.copy()
+        tolerance, total = np.full(rated.n_users, precision * abs(now.value) / max(rated.n_users, 1)), 0.0
+        scores = factors.scores(rated.bounds, rated.columns)
+        for first, last in self._chunks:
+            bounds = rated.bounds[first : last + 1]
+            rows, own = slice(int(bounds[0]), int(bounds[-1])), slice(first, last)
+            loss = self._loss(first, last)
+            if not loss.convex:
+                loss = loss.majorant(scores[rows])
+                found, v = loss.at(scores[rows]), self.weights[own]
+                slopes[rows] = np.repeat(v, np.diff(bounds)) * (found.placed - found.reference)
+                heights[own] = v * found.height
+            users[own], slopes[rows], heights[own], lost = solved_users(
+                loss, self.weights[own], bounds - bounds[0], rated.columns[rows], factors.items, factors.offsets,
+                problem.of_users[own], slopes[rows], heights[own], users[own], tolerance[own],
+            )  # fmt: skip
+            total += float(lost.sum())
+        found = replace(factors, users=users)
+        if self.kind != "blocks":  # the majorant's loss is not J's
+            total = float(self._found(found.scores(rated.bounds, rated.columns))[0].sum())
+        return Standing.at(problem, found, total, slopes, heights)
+
+    def _items(self, now: Standing, precision: float) -> Standing:
+        """M and b of least J for the users as they are, to this part of J."""
+        problem, rated, users = self.problem, self.problem.rated, now.factors.users
+        slopes, heights, touch = now.slopes, now.heights, None
+        if self.kind != "blocks":
+            touch = now.factors.scores(rated.bounds, rated.columns)
+            _, slopes, heights = self._found(touch, touch)
+        room = int(np.clip(BYTES // (8 * max(rated.values.size, 1)), *ROOM))
+        held = Held.none(rated.n_users, rated.values.size, room)
+        tolerance = np.full(rated.n_users, precision * abs(now.value) / max(rated.n_users, 1))
+        given = (rated.bounds, rated.columns, users, problem.of_items, problem.of_offsets, held)
+        at = self._items_of(now.factors, slopes)
+        ascend_users(*given, slopes, heights, tolerance, at.items, at.offsets)
+        best, best_value = now.factors, now.value
+        for _ in range(PASSES):
+            scores = at.scores(rated.bounds, rated.columns)
+            lost, fresh, height = self._found(scores, touch)
+            value = float(lost.sum()) + problem.users_penalty(at) + problem.items_penalty(at)
+            slopes, heights = held.mixed(rated.bounds)
+            gap = float((lost - heights - rated.per_user(slopes * scores)).sum())
+            if value < best_value:
+                best, best_value = replace(at, items=at.items.copy(), offsets=at.offsets.copy()), value
+            if best_value - (value - gap) <= precision * abs(best_value):
+                break
+            ascend_users(*given, fresh, height, tolerance, at.items, at.offsets)
+            for _ in range(SWEEPS):
+                ascend_users(*given, None, None, tolerance, at.items, at.offsets)
+        slopes, heights = held.mixed(rated.bounds)
+        lost, _, _ = self._found(best.scores(rated.bounds, rated.columns))
+        return Standing.at(problem, best, float(lost.sum()), slopes, heights)
+
+    def _items_of(self, factors: Factors, slopes: Floats) -> Factors:
+        """M = -ΨᵀU/λ, b = b⁰ - Ψᵀ1/μ."""
+        problem, rated = self.problem, self.problem.rated
+        moved = pulled(rated.item_bounds, rated.item_users, slopes[rated.item_order], factors.users)
+        items, offsets = -moved / problem.of_items[:, None], problem.prior.copy()
+        if problem.of_offsets.size:
+            offsets -= rated.per_item(slopes) / problem.of_offsets
+        return replace(factors, items=items, offsets=offsets)

@@ -1,0 +1,107 @@
+"""What a caller may pass as ratings, read into one `Ratings` with a weight each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.ratings.table import Ratings
+from rankopt.errors import DataError
+
+__all__ = ["pairs_of", "read_ratings_and_weights"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def pairs_of(X: Any) -> tuple[Any, Any]:
+    """Users and items (n,), of n rows (user, item): an (n, 2) array, a data frame of two columns, or of some with the
+    usual names, or a sequence of pairs. DataError for anything else."""
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        names = list(X.columns)
+        if len(names) == 2:
+            return X[names[0]], X[names[1]]
+        from rankopt.data.ratings.sources import ITEM, USER, plain_name
+
+        found = [[name for name in names if plain_name(name) in usual] for usual in (USER, ITEM)]
+        if [len(some) for some in found] != [1, 1]:
+            raise DataError(f"a frame of the columns {names} has no clear pair of user and item; pass these two alone")
+        return X[found[0][0]], X[found[1][0]]
+    table = X if isinstance(X, np.ndarray) else None
+    if table is None:
+        rows = list(X) if hasattr(X, "__iter__") and not isinstance(X, str | bytes) else None
+        if rows is None or any(not hasattr(row, "__len__") or isinstance(row, str) or len(row) != 2 for row in rows):
+            raise DataError(f"pairs cannot be read from a {type(X).__name__}; pass rows (user, item), or Ratings")
+        return [row[0] for row in rows], [row[1] for row in rows]
+    if table.ndim != 2 or table.shape[1] != 2:
+        raise DataError(f"pairs have shape {table.shape}, but a row is (user, item): pass (n, 2)")
+    return table[:, 0], table[:, 1]
+
+
+def read_ratings_and_weights(
+    X: Any, y: Any, sample_weight: Any = None, user_weight: Any = None
+) -> tuple[Ratings, Floats | None]:
+    """The ratings, and a weight (n_ratings,) each in their order, or None for 1 each.
+
+    X: `Ratings`, which bring their values along, a data frame with a column of ratings, or pairs with y (n,).
+    sample_weight: (n,) one a row. user_weight: a mapping from user, or (n_users,) in the order of `Ratings.users`.
+    """
+    row_weight = None
+    if isinstance(X, Ratings):
+        if y is not None:
+            raise DataError("y cannot be given beside Ratings because they bring their own values; leave it out")
+        ratings = X
+        if sample_weight is not None:
+            row_weight = _checked(sample_weight, ratings.n_ratings, "sample_weight", "ratings")
+    elif y is None and hasattr(X, "columns"):
+        ratings = Ratings.from_frame(X)
+        if sample_weight is not None:
+            raise DataError("sample_weight goes with rows; give the pairs and y=, or Ratings, beside it")
+    elif y is None:
+        raise DataError("requires y to be passed, but the target y is None: pass the ratings of the pairs, or Ratings")
+    else:
+        users, items = pairs_of(X)
+        ratings = Ratings.of(users, items, y)
+        if sample_weight is not None:
+            given = _checked(sample_weight, ratings.n_ratings, "sample_weight", "rows")
+            row_weight = np.empty_like(given)
+            row_weight[_places(ratings, users, items)] = given
+    weights = row_weight
+    if user_weight is not None:
+        spread = np.repeat(_of_users(ratings, user_weight), np.diff(ratings.bounds))
+        weights = spread if weights is None else weights * spread
+    if ratings.n_ratings == 0:
+        raise DataError("there is nothing to learn because there are no ratings (0 samples); give one or more")
+    return ratings, weights
+
+
+def _places(ratings: Ratings, users: Any, items: Any) -> Ints:
+    """(n,) the place of each of these rated pairs among the ratings."""
+    asked = ratings.user_index(users) * np.int64(ratings.n_items) + ratings.item_index(items)
+    known = ratings.user_of().astype(np.int64) * ratings.n_items + ratings.columns
+    return np.searchsorted(known, asked)
+
+
+def _of_users(ratings: Ratings, weight: Any) -> Floats:
+    if isinstance(weight, Mapping):
+        users = ratings.users.tolist()
+        missing = [user for user in users if user not in weight]
+        if missing:
+            raise DataError(f"user_weight has no weight for user {missing[0]!r}; give every user one")
+        weight = [weight[user] for user in users]
+    return _checked(weight, ratings.n_users, "user_weight", "users")
+
+
+def _checked(values: Any, size: int, name: str, what: str) -> Floats:
+    try:
+        found = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} cannot be read: {error}; pass one number for each of {size} {what}") from None
+    if found.shape != (size,):
+        raise DataError(f"{name} has shape {found.shape} but there are {size} {what}; pass one number each")
+    if not (np.isfinite(found) & (found > 0)).all():
+        raise DataError(f"{name} has weights that are not positive and finite; leave ratings of no weight out")
+    return found

@@ -1,0 +1,89 @@
+"""The squared loss l_u(f) = Σ_j (w_uj/2)(f_j - y_uj)²: both blocks are ridge systems in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.normal_equations import solve_ridges
+from rankopt.collaborative.problem import Problem, Standing
+
+__all__ = ["Regression"]
+
+Floats = NDArray[np.float64]
+
+PASSES = 200
+"""Passes over item and user offsets in which the model without factors closes, at most."""
+
+CLOSED = 1e-9
+"""The relative gap at which it counts as closed."""
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Ridge after ridge: users for fixed items, items for fixed users."""
+
+    problem: Problem
+
+    kind: ClassVar[str] = "blocks"
+
+    def at_strength(self, lam_users: float, lam_items: float) -> Regression:
+        return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
+
+    def begun(self, factors: Factors) -> Standing:
+        """The standing of given factors."""
+        return self._standing(factors)
+
+    def value(self, factors: Factors) -> float:
+        """J."""
+        return self._standing(factors).value
+
+    def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
+        """Where it stands, of which all is known; and after both blocks, whatever the precision."""
+        return now, self._standing(self._items(self._users(now.factors)))
+
+    def offsets_only(self) -> Standing:
+        """The best model without factors."""
+        now = self.begun(self.problem.without_factors())
+        for _ in range(PASSES):
+            _, now = self.around(now, 0.0)
+            if max(now.gaps) <= CLOSED:
+                break
+        return now
+
+    def _users(self, factors: Factors) -> Factors:
+        problem, rated = self.problem, self.problem.rated
+        left = rated.values - factors.offsets[rated.columns]
+        found, offsets = solve_ridges(
+            rated.bounds, rated.columns, left, rated.weights, factors.items, problem.of_users, problem.of_user_offsets
+        )
+        return replace(factors, users=found, user_offsets=offsets)
+
+    def _items(self, factors: Factors) -> Factors:
+        problem, rated = self.problem, self.problem.rated
+        left = rated.values[rated.item_order]
+        left -= factors.user_offsets[rated.item_users]
+        left -= np.repeat(problem.prior, np.diff(rated.item_bounds))
+        weights = rated.weights[rated.item_order] if rated.weights.size else rated.weights
+        found, away = solve_ridges(
+            rated.item_bounds, rated.item_users, left, weights, factors.users, problem.of_items, problem.of_offsets
+        )
+        return replace(factors, items=found, offsets=problem.prior + away)
+
+    def _standing(self, factors: Factors) -> Standing:
+        """ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the conjugate of the loss there."""
+        rated = self.problem.rated
+        slopes = factors.scores(rated.bounds, rated.columns)
+        slopes -= rated.values
+        square = slopes * slopes
+        if rated.weights.size:
+            square *= rated.weights
+            slopes *= rated.weights
+        loss = 0.5 * float(square.sum())
+        square *= -0.5
+        square -= slopes * rated.values
+        return Standing.at(self.problem, factors, loss, slopes, rated.per_user(square))

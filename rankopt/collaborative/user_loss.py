@@ -1,0 +1,100 @@
+"""A loss of each user's scores by name, and the blocks that minimise it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.solvers import named
+from rankopt.collaborative.plane_blocks import PlaneBlocks
+from rankopt.collaborative.problem import Problem
+from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.regression import Regression
+from rankopt.data.arrangement import Arrangement
+from rankopt.errors import DataError, OptionError
+from rankopt.losses import LOSSES, bound_named, loss_named
+from rankopt.losses.argmax_positional import orderable
+from rankopt.losses.loss import says
+from rankopt.losses.regret import Regret
+
+__all__ = ["UserLoss"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class UserLoss:
+    """regret: the bound of a measure's; factory: else a loss made of ratings and bounds; neither: a regression."""
+
+    regret: Regret | None = None
+    factory: Callable[..., Any] | None = None
+
+    @classmethod
+    def named(cls, spec: Any, bound: Any, decay: Any) -> UserLoss:
+        """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
+        if isinstance(spec, str) and spec == "regression":
+            return cls()
+        if callable(spec) or (isinstance(spec, str) and spec in LOSSES):
+            factory = loss_named(spec)
+            if says(factory) != "plane":
+                raise OptionError(f"loss = {spec!r} says no planes, which both blocks need; take another")
+            return cls(factory=factory)
+        try:
+            return cls(regret=Regret.named(spec, "positional", bound_named(bound), decay))
+        except ValueError as error:
+            known = ", ".join(map(repr, ("regression", *LOSSES)))
+            raise OptionError(f"loss = {spec!r} is neither one of {known} nor a measure: {error}") from error
+
+    @property
+    def sees_levels(self) -> bool:
+        """Whether a constant added to a user's scores changes the loss."""
+        return self.regret is None and self.factory is None
+
+    def check_weights(self, by_rating: bool) -> None:
+        """DataError where weights of ratings mean nothing."""
+        if by_rating and not self.sees_levels:
+            raise DataError("sample_weight weighs ratings, but this loss judges orders of them; give user_weight")
+
+    def seen(self, rated: Rated) -> Rated:
+        """The ratings of users that the loss can learn from; DataError where there are none."""
+        if self.sees_levels:
+            return rated
+        sizes = np.diff(rated.bounds)
+        told = sizes > 1
+        some = rated.only_users(told)
+        if some.n_users:
+            if self.regret is None:
+                low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
+                useful = low < high
+            else:
+                useful = orderable(some.values, some.bounds, self.regret.measure)
+            some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
+        if not some.n_users:
+            raise DataError("these ratings have no order to learn because no user has two of different worth; give more")
+        return some
+
+    def blocks(self, problem: Problem, engine: Any) -> Any:
+        """The two blocks of the problem."""
+        if self.sees_levels:
+            return Regression(problem)
+        rated = problem.rated
+        weights = rated.weights[rated.bounds[:-1]] if rated.weights.size else np.ones(rated.n_users)
+        convex = self.regret is None or self.regret.bound.convex
+        return PlaneBlocks(problem, self._loss, weights, "blocks" if convex else "blocks of the majorant")
+
+    def _loss(self, values: Floats, bounds: Ints) -> Any:
+        if self.factory is not None:
+            return self.factory(values, bounds)
+        m = bounds.size - 1
+        lists = Arrangement(
+            np.zeros((values.size, 0)), np.arange(values.size), bounds, np.ones(m), values, tuple(range(m)), {}
+        )
+        chosen, loss = self.regret.of(lists, named("exact"))  # type: ignore[union-attr]
+        if len(chosen) != m:
+            raise DataError("users whose ratings tell no order apart were not left out")
+        return loss

@@ -1,0 +1,290 @@
+"""Ratings: which user gave which item how much."""
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.ratings.attributes import attributes_of_items
+from rankopt.data.ratings.fingerprint import fingerprint_of
+from rankopt.data.ratings.ordering import by_code, first_twice, in_order, not_rising
+from rankopt.data.ratings.sources import triplets_of_csr, triplets_of_frame
+from rankopt.data.ratings.summary import summary
+from rankopt.data.ratings.universe import coded, distinct_ids, placed, places
+from rankopt.data.values import column, frozen, sealed
+from rankopt.errors import DataError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ratings:
+    """Explicit ratings r[u, j] of n_users users × n_items items, immutable; user u gave those of bounds[u]:bounds[u+1].
+
+    * `users` (n_users,), `items` (n_items,): distinct ids, int64 where all are whole numbers, else objects; numbers by
+      value, then strings, then other types. Either may hold ids without a rating
+    * `bounds` (n_users + 1,) int64, from 0 to n_ratings, not falling
+    * `columns` (n_ratings,) int32: the place of the item in `items`, rising inside a user
+    * `values` (n_ratings,) float64, finite; 0 is a rating as any other
+    * `attributes`: name -> (n_items,) array; an entry is a label, a tuple of labels (genres) or None
+
+    `Ratings.of` takes triplets in any order; the order plays no part: shuffled ones give the same table and the same
+    `fingerprint`. 12 bytes a rating. Raises DataError for parts that do not fit together, for values that are not
+    finite, and for two ratings of one pair.
+
+    >>> ratings = Ratings.of(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [4, 2, 5])
+    >>> ratings.users, ratings.bounds, ratings.values
+    (array(['ann', 'bob'], dtype=object), array([0, 2, 3]), array([4., 5., 2.]))
+    >>> ratings.item_index(["Brazil", "Cube"])
+    array([ 1, -1])
+    """
+
+    users: NDArray[Any]
+    items: NDArray[Any]
+    bounds: Ints
+    columns: NDArray[np.int32]
+    values: Floats
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        user: Any,
+        item: Any,
+        rating: Any,
+        *,
+        users: Any = None,
+        items: Any = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> "Ratings":
+        """The table of n triplets: (n,) hashable ids, (n,) hashable ids, (n,) numbers, in any order.
+
+        users, items: distinct ids, which may have no ratings, and must hold those that do; by default those that occur.
+        attributes: name -> {item: value}, or one value for each of `items=` in its order; of items that a mapping lacks
+        None is known.
+        """
+        known_users, rows = coded(user, "user", users)
+        known_items, columns = coded(item, "item", items)
+        if rows.size != columns.size:
+            raise DataError(f"user has {rows.size} entries but item has {columns.size}; a rating needs one of each.")
+        if not rows.size and users is None and items is None:
+            raise DataError("there are no ratings; a table without any needs users= and items=.")
+        given = attributes_of_items(attributes, known_items, items)
+        return cls.of_places(known_users, rows, known_items, columns, rating)._having(given)
+
+    @classmethod
+    def from_csr(
+        cls, table: Any, *, users: Any = None, items: Any = None, attributes: Mapping[str, Any] | None = None
+    ) -> "Ratings":
+        """The stored entries of a scipy sparse matrix or array (n_users, n_items), in any format; a stored 0 is a
+        rating. users, items: the ids of its rows and columns, by default 0, 1, ... Raises DataError for an entry that
+        is stored twice, which scipy would add up in silence, and for an index that is not within the shape."""
+        known_users, rows, known_items, columns, values = triplets_of_csr(table, users, items)
+        given = np.arange(known_items.size) if items is None else items
+        found = attributes_of_items(attributes, known_items, given)
+        return cls.of_places(known_users, rows, known_items, columns, values)._having(found)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        users: Any = None,
+        items: Any = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> "Ratings":
+        """The rows of a pandas or polars data frame. user, item, rating: its columns, by default those of the usual
+        names (user, userID, user_id, userId; item, movie, ... alike; rating, score, stars); the others are left aside.
+        Raises DataError where a column is missing or two would do."""
+        found = triplets_of_frame(frame, user, item, rating)
+        return cls.of(*found, users=users, items=items, attributes=attributes)
+
+    @classmethod
+    def of_places(
+        cls,
+        users: NDArray[Any],
+        rows: NDArray[np.int32],
+        items: NDArray[Any],
+        columns: NDArray[np.int32],
+        rating: Any,
+        twice: Callable[[Any, Any, int, int], DataError] | None = None,
+    ) -> "Ratings":
+        """The table of triplets whose ids are places in the two universes. twice: the error for a user and an item that
+        stand in two rows."""
+        values = column(rating, rows.size, "rating", np.float64)
+        named = users.item, items.item  # Python's own numbers and strings
+        _check_finite(values, lambda row: f"Row {row}, user {named[0](rows[row])!r}, item {named[1](columns[row])!r}")
+        bounds, order = in_order(rows, columns, users.size, items.size)
+        if order is not None:
+            columns, values = columns[order], values[order]
+        pair = first_twice(bounds, columns, order)
+        if pair is not None:
+            place, first, second = pair
+            user = named[0](int(np.searchsorted(bounds, place, side="right")) - 1)
+            raise (twice or _twice)(user, named[1](columns[place]), first, second)
+        return cls(users, items, bounds, sealed(columns.copy() if order is None else columns), sealed(values + 0.0))
+
+    def __post_init__(self) -> None:
+        users, items = frozen(np.asarray(self.users)), frozen(np.asarray(self.items))
+        for given, what in ((users, "user"), (items, "item")):
+            known = distinct_ids(given, what)
+            if known.dtype != given.dtype or not np.array_equal(known, given):
+                raise DataError(f"{what}s are not in the order of their ids; make the table by Ratings.of.")
+        values = column(self.values, len(self.values), "values", np.float64)
+        columns = np.ascontiguousarray(self.columns, dtype=np.int32)
+        bounds = np.ascontiguousarray(self.bounds, dtype=np.int64)
+        n = values.size
+        if bounds.shape != (users.size + 1,) or bounds[0] != 0 or bounds[-1] != n or (bounds[1:] < bounds[:-1]).any():
+            raise DataError(f"bounds do not cut {n} ratings into those of {users.size} users; they rise from 0 to {n}.")
+        if columns.shape != (n,) or (n and (columns.min() < 0 or columns.max() >= items.size)):
+            raise DataError(f"columns are places in items, one for each of {n} ratings, from 0 to {items.size - 1}.")
+        falling = not_rising(bounds, columns)
+        if falling.any():
+            raise DataError(
+                f"columns do not rise inside a user at rating {falling.argmax() + 1}; make the table by Ratings.of."
+            )
+        _check_finite(values, lambda row: f"Rating {row}")
+        attributes = {name: frozen(column(v, items.size, name)) for name, v in self.attributes.items()}
+        settled = {
+            "users": users, "items": items, "bounds": frozen(bounds), "columns": frozen(columns),
+            "values": frozen(values), "attributes": MappingProxyType(attributes),
+        }  # fmt: skip
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        """The number of ratings."""
+        return self.values.size
+
+    @property
+    def n_users(self) -> int:
+        """Users, those without ratings included."""
+        return self.users.size
+
+    @property
+    def n_items(self) -> int:
+        """Items, those without ratings included."""
+        return self.items.size
+
+    @property
+    def n_ratings(self) -> int:
+        """Ratings."""
+        return self.values.size
+
+    @cached_property
+    def counts(self) -> Ints:
+        """(n_items,) how many ratings each item has."""
+        return sealed(np.bincount(self.columns, minlength=self.n_items).astype(np.int64, copy=False))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits of the content: equal tables, and no others, have equal ones."""
+        return fingerprint_of(self.users, self.items, self.attributes, self.bounds, self.columns, self.values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ratings) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def user_of(self) -> NDArray[np.int32]:
+        """(n_ratings,) the place in `users` of the one who gave each rating."""
+        return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.bounds))
+
+    def by_item(self) -> tuple[Ints, Ints]:
+        """The same item after item: bounds (n_items + 1,), and the positions (n_ratings,) of the ratings of each, users
+        rising. Made anew in every call."""
+        bounds, order = by_code(self.columns, self.n_items)
+        return bounds, order.astype(np.int64)
+
+    def to_csr(self) -> Any:
+        """A scipy CSR array (n_users, n_items) of the ratings, zeros stored; it shares their memory."""
+        from scipy.sparse import csr_array
+
+        kind = np.int32 if self.n_ratings < np.iinfo(np.int32).max else np.int64
+        parts = (self.values, self.columns.astype(kind, copy=False), self.bounds.astype(kind))
+        table = csr_array(parts, shape=(self.n_users, self.n_items), copy=False)
+        table.has_canonical_format = True
+        return table
+
+    def user_index(self, ids: Any) -> Ints:
+        """(n,) the place of each id in `users`, -1 for an unknown one."""
+        return placed(self.users, ids, self._user_places)
+
+    def item_index(self, ids: Any) -> Ints:
+        """(n,) the place of each id in `items`, -1 for an unknown one."""
+        return placed(self.items, ids, self._item_places)
+
+    def keep(self, mask: Any, *, drop: bool = False) -> "Ratings":
+        """The ratings where the mask (n_ratings,) holds, over the same users and items; drop: without those that have
+        no rating left."""
+        kept = np.asarray(mask)
+        if kept.dtype != bool or kept.shape != (self.n_ratings,):
+            raise DataError(f"keep takes a mask of {self.n_ratings} booleans, one a rating, not {kept.shape}.")
+        before = np.concatenate([[0], np.cumsum(kept)])
+        bounds, columns = before[self.bounds], self.columns[kept]
+        users, items, attributes = self.users, self.items, self.attributes
+        if drop:
+            left, seen = np.diff(bounds) > 0, np.zeros(self.n_items, dtype=bool)
+            seen[columns] = True
+            bounds = np.concatenate([[0], bounds[1:][left]])
+            columns = (np.cumsum(seen, dtype=np.int32) - 1)[columns]
+            users, items = sealed(users[left]), sealed(items[seen])
+            attributes = {name: values[seen] for name, values in attributes.items()}
+        return Ratings(users, items, bounds, columns, self.values[kept], attributes)
+
+    def only_users(self, index: Any, *, drop: bool = False) -> "Ratings":
+        """The ratings of the users at these places: integers, a mask (n_users,) or a slice; see `keep`."""
+        chosen = np.zeros(self.n_users, dtype=bool)
+        try:
+            chosen[index] = True
+        except IndexError as error:
+            raise DataError(f"only_users cannot pick from {self.n_users} users: {error}.") from None
+        return self.keep(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
+
+    def with_attributes(self, attributes: Mapping[str, Any]) -> "Ratings":
+        """The same with these attributes of items beside those it has: name -> {item: value}, or a value an item."""
+        return self._having(attributes_of_items(attributes, self.items, self.items))
+
+    def _having(self, attributes: Mapping[str, NDArray[Any]]) -> "Ratings":
+        """The same with these attributes, in the order of the items."""
+        if not attributes:
+            return self
+        every = {**self.attributes, **attributes}
+        return Ratings(self.users, self.items, self.bounds, self.columns, self.values, every)
+
+    @cached_property
+    def _user_places(self) -> dict[Hashable, int] | None:
+        return None if self.users.dtype == np.int64 else places(self.users)
+
+    @cached_property
+    def _item_places(self) -> dict[Hashable, int] | None:
+        return None if self.items.dtype == np.int64 else places(self.items)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A mapping proxy cannot be pickled, and arrays come back writable: build anew instead.
+        values = [getattr(self, one.name) for one in fields(self)]
+        return Ratings, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
+
+    def __repr__(self) -> str:
+        """Counts and ranges, in ten lines at the most."""
+        return summary(self.bounds, self.counts, self.values, self.attributes)
+
+
+def _twice(user: Any, item: Any, first: int, second: int) -> DataError:
+    return DataError(f"User {user!r} rates item {item!r} twice, in rows {first} and {second}; keep one of the two.")
+
+
+def _check_finite(values: Floats, place: Any) -> None:
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(f"{place(row)}: the rating is {values[row]}. Ratings are finite: leave the row out.")

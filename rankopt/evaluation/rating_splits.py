@@ -1,0 +1,107 @@
+"""How ratings are held out to judge a collaborative ranker: for users that it knows, and for users that it does not.
+
+* weak generalisation: n ratings of every user are for training, all its others for the test
+* strong generalisation: items with few ratings are left out, the users with the most ratings are new. All ratings of
+  the other users are for training; n of each new user are known when it is asked for, its others are for the test
+
+Source: Weimer, Karatzoglou, Le and Smola 2007, section 6 (n = 10, 20, 50; 100 new users, items of 50 ratings or more).
+That users of weak generalisation have n + 10 ratings or more, as is usual since, the paper does not say.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.ratings.table import Ratings
+from rankopt.errors import DataError, OptionError
+
+__all__ = ["Split", "strong_split", "weak_split"]
+
+TESTED = 10
+"""Ratings that are left for the test of a user at least."""
+
+
+@dataclass(frozen=True, repr=False)
+class Split:
+    """Ratings for training and for the test, over the same users and items.
+
+    * `known`: of strong generalisation, the ratings of the new users that are told beside `train`; else None
+    * `protocol`: how they were held out, in words
+    """
+
+    train: Ratings
+    test: Ratings
+    protocol: str
+    known: Ratings | None = None
+
+    @property
+    def seen(self) -> Ratings:
+        """What is known of the tested users: the ratings of weak generalisation's `train`, or `known`."""
+        return self.train if self.known is None else self.known
+
+    def __repr__(self) -> str:
+        told = "" if self.known is None else f", {self.known.n_ratings} known"
+        return f"Split({self.protocol}: {self.train.n_ratings} ratings train{told}, {self.test.n_ratings} test)"
+
+
+def weak_split(ratings: Ratings, n: int = 10, seed: int = 0) -> Split:
+    """n ratings of every user, drawn evenly, to train, all its others to test; users with fewer than n + 10 ratings are
+    left out of both. Raises DataError where no user is left."""
+    _check(n=n, seed=seed)
+    sizes = np.diff(ratings.bounds)
+    chosen = sizes >= n + TESTED
+    if not chosen.any():
+        raise DataError(
+            f"no user has {n + TESTED} ratings ({n} to train, {TESTED} or more to test), the most is "
+            f"{sizes.max(initial=0)}; lower n."
+        )
+    first = _drawn(ratings, n, np.random.default_rng(seed))
+    inside = np.repeat(chosen, sizes)
+    return Split(
+        ratings.keep(first & inside),
+        ratings.keep(~first & inside),
+        f"weak generalisation, n = {n}, {int(chosen.sum())} users, seed {seed}",
+    )
+
+
+def strong_split(ratings: Ratings, n: int = 10, users: int = 100, least: int = 50, seed: int = 0) -> Split:
+    """Items with fewer than `least` ratings are left out, with users who rated no others. Of those left, the `users`
+    with the most ratings are new (of equal ones the first by id): n of their ratings, drawn evenly, are known, their
+    others for the test; the ratings of all other users are to train. Raises DataError where not so many have more than
+    n."""
+    _check(n=n, seed=seed, users=users, least=least)
+    left = ratings.keep(ratings.counts[ratings.columns] >= least, drop=True)
+    sizes = np.diff(left.bounds)
+    order = np.argsort(-sizes, kind="stable")[:users]
+    if users >= left.n_users or sizes[order[-1]] <= n:
+        raise DataError(
+            f"{users} new users with more than n = {n} ratings, and others to learn from, do not exist among the "
+            f"{left.n_users} users who rated the {left.n_items} items of {least} ratings or more; lower users, n or "
+            "least."
+        )
+    new = np.zeros(left.n_users, dtype=bool)
+    new[order] = True
+    first, inside = _drawn(left, n, np.random.default_rng(seed)), np.repeat(new, sizes)
+    return Split(
+        left.keep(~inside),
+        left.keep(~first & inside),
+        f"strong generalisation, n = {n}, the {users} users with the most ratings new, items of {least} ratings or "
+        f"more, seed {seed}",
+        left.keep(first & inside),
+    )
+
+
+def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> NDArray[np.bool_]:
+    """(n_ratings,) whether each is among n that are drawn evenly of its user."""
+    order = np.lexsort((random.random(ratings.n_ratings), ratings.user_of()))
+    rank = np.arange(ratings.n_ratings) - np.repeat(ratings.bounds[:-1], np.diff(ratings.bounds))
+    chosen = np.zeros(ratings.n_ratings, dtype=bool)
+    chosen[order[rank < n]] = True
+    return chosen
+
+
+def _check(**numbers: int) -> None:
+    for name, value in numbers.items():
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (name != "seed"):
+            raise OptionError(f"{name} cannot be {value!r}; it is a whole number from {int(name != 'seed')}.")

@@ -1,0 +1,147 @@
+"""How well scores order the items of the users of a split; every number says by which protocol.
+
+* candidates "rated": a user's test ratings are ordered among themselves; grades are the ratings
+* candidates "all": all items are ordered, but for those that the user is known to have seen; an item without a test
+  rating has grade 0. Methods that do well on one often do badly on the other: what people rate is no random choice
+
+Ties are averaged: the value is the mean over all orders of items of equal score.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.ratings.table import Ratings
+from rankopt.data.values import sealed
+from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.evaluation import evaluate
+from rankopt.evaluation.rating_splits import Split
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import parse
+
+__all__ = ["RatingsEvaluation", "evaluate_ratings"]
+
+Floats = NDArray[np.float64]
+
+PAIRS = 1 << 20
+"""Pairs of user and item that are scored at a time where all items are candidates."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RatingsEvaluation:
+    """A measure of the rankings of the users of a split.
+
+    * `users` (m,): ids of those with test ratings; `values` (m,): of each, NaN where the measure is not defined
+    * `tied`: how many have another value when ties fall otherwise
+    * `protocol`: split, candidates and ties in words
+    """
+
+    measure: Measure
+    users: NDArray[Any]
+    values: Floats
+    tied: int
+    protocol: str
+
+    @property
+    def mean(self) -> float:
+        """The mean over the users for whom the measure is defined."""
+        return float(np.nanmean(self.values))
+
+    @property
+    def deviation(self) -> float:
+        """The standard deviation of the mean: that of the users, over the root of their number."""
+        counted = self.values[~np.isnan(self.values)]
+        return float(counted.std(ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
+
+    def __repr__(self) -> str:
+        tied = f"; {self.tied} users tied" if self.tied else ""
+        return f"{self.measure!r} {self.mean:.4f} ± {self.deviation:.4f} ({self.protocol}{tied})"
+
+
+def evaluate_ratings(
+    split: Split, predict: Any, measure: str | Measure = "nDCG@10", candidates: str = "rated"
+) -> RatingsEvaluation:
+    """The measure of each user's ranking of the candidates, "rated" or "all".
+
+    predict: anything with `predict(Ratings)` that gives scores of all its pairs, in its order, or the scores
+    themselves: (n_ratings,) of `split.test`, or (n_users, n_items) of all pairs. Of new users (`split.known`), what
+    has a `fold_in(Ratings)` is asked for it first. Raises DataError for scores of another shape or NaN.
+    """
+    wanted = parse(measure)
+    if candidates not in ("rated", "all"):
+        raise OptionError(f"candidates cannot be {candidates!r}; they are 'rated' or 'all'.")
+    if not split.test.n_ratings:
+        raise DataError("the split has no test ratings to judge by.")
+    if hasattr(predict, "predict") and split.known is not None and hasattr(predict, "fold_in"):
+        predict = predict.fold_in(split.known)
+    tested = np.flatnonzero(np.diff(split.test.bounds))
+    values, tied = [], 0
+    for pairs, scores in _scored(split, predict, tested, candidates):
+        found = evaluate(pairs.values, scores, wanted, offsets=pairs.bounds[_ends(pairs)])
+        values.append(found.values[0])
+        tied += int(found.tied[0])
+    what = "rated items only" if candidates == "rated" else "all items but those seen, not rated = 0"
+    return RatingsEvaluation(
+        wanted,
+        sealed(split.test.users[tested]),
+        sealed(np.concatenate(values)),
+        tied,
+        f"{split.protocol}; {what}; ties averaged",
+    )
+
+
+def _ends(pairs: Ratings) -> NDArray[np.int64]:
+    """The places of `bounds` that cut the pairs into those of users who have some."""
+    return np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])
+
+
+def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: str) -> Iterator[tuple[Ratings, Floats]]:
+    """Pairs with their grades, some users at a time, and their scores."""
+    test = split.test
+    if candidates == "rated":
+        if hasattr(predict, "predict"):
+            scores = _checked(predict.predict(test), (test.n_ratings,))
+        else:
+            given = np.asarray(predict, dtype=np.float64)
+            everything = given.ndim == 2
+            given = _checked(given, (test.n_users, test.n_items) if everything else (test.n_ratings,))
+            scores = given[test.user_of(), test.columns] if everything else given
+        yield test, scores
+        return
+    table = None
+    if not hasattr(predict, "predict"):
+        table = _checked(predict, (test.n_users, test.n_items))
+    step = max(1, PAIRS // test.n_items)
+    for begin in range(0, tested.size, step):
+        pairs = _unseen(split, tested[begin : begin + step])
+        if table is None:
+            yield pairs, _checked(predict.predict(pairs), (pairs.n_ratings,))
+        else:
+            yield pairs, table[pairs.user_of(), pairs.columns]
+
+
+def _unseen(split: Split, users: NDArray[np.int64]) -> Ratings:
+    """All pairs of these users and the items that they have not seen; the grade is the test rating, or 0."""
+    test, seen = split.test, split.seen
+    grades = test.only_users(users).to_csr()[users].toarray()
+    free = np.ones(grades.shape, dtype=bool)
+    known = seen.to_csr()[users]
+    free[np.repeat(np.arange(users.size), np.diff(known.indptr)), known.indices] = False
+    sizes = np.zeros(test.n_users, dtype=np.int64)
+    sizes[users] = free.sum(axis=1)
+    columns = np.broadcast_to(np.arange(test.n_items, dtype=np.int32), free.shape)[free]
+    return Ratings(
+        test.users, test.items, np.concatenate([[0], np.cumsum(sizes)]), columns, grades[free], test.attributes
+    )
+
+
+def _checked(scores: Any, shape: tuple[int, ...]) -> Floats:
+    found = np.asarray(scores, dtype=np.float64)
+    if found.shape != shape:
+        raise DataError(f"scores have shape {found.shape}, but the pairs of the test are {shape}; give one a pair.")
+    if np.isnan(found).any():
+        raise DataError("a score is NaN, which has no place in an order; mend the ranker.")
+    return found

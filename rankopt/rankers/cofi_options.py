@@ -1,0 +1,96 @@
+"""Whether the options of `CofiRanker` can work, and whether what it learned fits together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.threads import at_most
+from rankopt.collaborative.certificate import FactorCertificate
+from rankopt.collaborative.history import AlternationHistory
+from rankopt.collaborative.user_loss import UserLoss
+from rankopt.engines import ended, engine_named
+from rankopt.errors import ModelError, OptionError, RankoptError
+from rankopt.measures.notation import parse
+from rankopt.rankers.options import check_options, number
+
+__all__ = ["check_cofi", "check_learned", "workers_of"]
+
+STARTS = ("residual", "random")
+
+
+def check_cofi(**given: Any) -> None:
+    """Raise OptionError for a value that cannot work."""
+    strength, lam, factors = given["strength"], given["lam"], given["factors"]
+    check_options(C=None, **{**given, "lam": 1.0 if lam is None else lam})
+    if isinstance(strength, str) and strength != "auto":
+        raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
+    if not isinstance(strength, str) and not 0 < number(strength) < np.inf:
+        raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
+    if lam is not None and not 0 < number(lam) < np.inf:
+        raise OptionError(f"lam = {lam!r} is no strength; give a positive number, or None and a strength")
+    if not (number(factors) >= 1 and number(factors).is_integer()):
+        raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more")
+    if not 0 < number(given["offset_strength"]) < np.inf:
+        raise OptionError(f"offset_strength = {given['offset_strength']!r} must be a positive number of ratings")
+    if not 0 <= number(given["popularity"]) < np.inf:
+        raise OptionError(f"popularity = {given['popularity']!r} must be a number of 0 or more")
+    if not (number(given["patience"]) >= 1 and number(given["patience"]).is_integer()):
+        raise OptionError(f"patience = {given['patience']!r} is no number of rounds; give 1 or more")
+    if given["start"] not in STARTS:
+        raise OptionError(f"start = {given['start']!r} is unknown; it is one of {', '.join(map(repr, STARTS))}")
+    for name in ("offsets", "by_counts"):
+        if not isinstance(given[name], bool | np.bool_):
+            raise OptionError(f"{name} = {given[name]!r} is neither True nor False; give one of them")
+    parse(given["measure"])
+    UserLoss.named(given["loss"], given["bound"], given["decay"])
+
+
+@contextmanager
+def workers_of(engine: Any, n_jobs: int | None) -> Iterator[Any]:
+    """The engine, and the threads of this process that belong to it."""
+    known = engine_named(engine, None if n_jobs == -1 else n_jobs)
+    with ended(known, isinstance(engine, str)), at_most(1 if engine == "serial" else None if n_jobs == -1 else n_jobs):
+        yield known
+
+
+def check_learned(ranker: Any) -> None:
+    """Raise ModelError where fitted attributes are missing, of other shapes, or not finite."""
+    ids = [getattr(ranker, name, None) for name in ("users_", "items_")]
+    if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
+        raise ModelError("users_ or items_ are missing or are no ids.")
+    n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
+    known = getattr(ranker, "item_factors_", None)
+    width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
+    shapes: dict[str, tuple[int, ...]] = {
+        "user_factors_": (n, *width), "item_factors_": (m, *width), "item_offsets_": (m,), "user_offsets_": (n,),
+        "item_prior_": (m,), "item_counts_": (m,), "dual_heights_": (n,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        array: NDArray[Any] | None = getattr(ranker, name, None)
+        kind = "i" if name == "item_counts_" else "f"
+        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
+            raise ModelError(f"{name} is missing or has another shape than {shape}.")
+        if not np.isfinite(array).all():
+            raise ModelError(f"{name} holds numbers that are not finite.")
+    slopes = getattr(ranker, "dual_slopes_", None)
+    if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_counts_.sum()),):
+        raise ModelError("dual_slopes_ is missing or holds not one number a rating.")
+    for name in ("unknown_", "lam_", "lam_max_", "strength_"):
+        if not np.isfinite(number(getattr(ranker, name, None))):
+            raise ModelError(f"{name} is missing or no number.")
+    if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
+        raise ModelError("certificate_ is missing or is no certificate of factors.")
+    if not isinstance(getattr(ranker, "history_", None), AlternationHistory):
+        raise ModelError("history_ is missing or is no history of an alternation.")
+    if type(getattr(ranker, "n_iter_", None)) is not int or ranker.n_iter_ != len(ranker.history_) - 1:
+        raise ModelError("n_iter_ does not count the rounds of history_.")
+    try:
+        check_cofi(**ranker.get_params(deep=False))
+        ranker._known()
+    except (RankoptError, TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"a parameter or an id has a value that cannot work ({error}).") from error

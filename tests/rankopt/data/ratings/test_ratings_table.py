@@ -1,0 +1,175 @@
+"""Ratings are what their triplets say, in whatever order and of whatever type they come."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+
+from rankopt.data import Ratings
+from rankopt.errors import DataError
+
+
+def triplets(seed=0, n=400, users=30, items=40):
+    random = np.random.default_rng(seed)
+    pairs = random.choice(users * items, n, replace=False)
+    return pairs // items, pairs % items, random.integers(0, 6, n).astype(float)
+
+
+NAMINGS = {
+    "numbers": lambda codes: codes * 10**13 - 7,
+    "near numbers": lambda codes: codes - 7,
+    "strings": lambda codes: [f"u{code}" for code in codes],
+    "fixed strings": lambda codes: np.array([f"u{code}" for code in codes]),
+    "tuples": lambda codes: [("u", int(code)) for code in codes],
+    "floats": lambda codes: codes + 0.5,
+    "mixed": lambda codes: [int(code) if code % 2 else f"u{code}" for code in codes],
+    "huge": lambda codes: [2**70 + int(code) for code in codes],
+}
+
+
+@pytest.mark.parametrize("naming", NAMINGS)
+def test_the_table_holds_each_triplet_once_in_canonical_order(naming):
+    user, item, rating = triplets()
+    named = list(NAMINGS[naming](user))
+    ratings = Ratings.of(NAMINGS[naming](user), item, rating)
+    users = ratings.users.tolist()
+    found = {
+        (users[u], ratings.items[column]): value
+        for u, column, value in zip(ratings.user_of(), ratings.columns, ratings.values, strict=True)
+    }
+    assert found == {(u, i): r for u, i, r in zip(named, item, rating, strict=True)}
+    assert (np.diff(ratings.columns)[np.diff(ratings.user_of()) == 0] > 0).all()
+    assert ratings.user_index(named).tolist() == [users.index(one) for one in named]
+    assert ratings.user_index(["nobody", 10**15, 1e9 + 0.25, None, (1,)]).tolist() == [-1] * 5
+    shuffle = np.random.default_rng(1).permutation(user.size)
+    mixed = Ratings.of([named[i] for i in shuffle], item[shuffle], rating[shuffle])
+    assert mixed == ratings
+    assert mixed.fingerprint == ratings.fingerprint
+    assert pickle.loads(pickle.dumps(ratings)) == ratings
+
+
+def test_a_sparse_matrix_of_any_format_is_read_with_its_stored_zeros():
+    user, item, rating = triplets()
+    expected = Ratings.of(user, item, rating, users=range(31), items=range(41))
+    matrix = sparse.coo_array((rating, (user, item)), shape=(31, 41))
+    assert (rating == 0).any()
+    for kind in ("coo", "csr", "csc"):
+        assert Ratings.from_csr(matrix.asformat(kind)) == expected
+    assert Ratings.from_csr(expected.to_csr()) == expected
+    words = [f"u{i:02d}" for i in range(31)]
+    named = Ratings.from_csr(matrix, users=words)
+    assert named == Ratings.of([words[u] for u in user], item, rating, users=words, items=range(41))
+    backwards = Ratings.from_csr(matrix, users=words[::-1])
+    assert backwards == Ratings.of([words[30 - u] for u in user], item, rating, users=words, items=range(41))
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc"])
+def test_an_entry_stored_twice_is_refused_where_scipy_would_add(kind):
+    parts = {
+        "coo": lambda: sparse.coo_array(([1.0, 2.0], ([0, 0], [1, 1])), shape=(2, 2)),
+        "csr": lambda: sparse.csr_array(([1.0, 2.0], [1, 1], [0, 2, 2]), shape=(2, 2)),
+        "csc": lambda: sparse.csc_array(([1.0, 2.0], [0, 0], [0, 0, 2]), shape=(2, 2)),
+    }
+    with pytest.raises(DataError, match=r"User 0 rates item 1 twice, in rows 0 and 1"):
+        Ratings.from_csr(parts[kind]())
+
+
+def test_the_transposed_structure_names_the_same_ratings():
+    ratings = Ratings.of(*triplets())
+    bounds, order = ratings.by_item()
+    dense = ratings.to_csr().tocsc()
+    assert bounds.tolist() == dense.indptr.tolist()
+    assert ratings.values[order].tolist() == dense.data.tolist()
+    assert ratings.user_of()[order].tolist() == dense.indices.tolist()
+    assert np.diff(bounds).tolist() == ratings.counts.tolist()
+
+
+def test_some_of_the_ratings_stand_over_the_same_ids_or_their_own():
+    ratings = Ratings.of(*triplets(), attributes={"kind": {i: f"k{i % 3}" for i in range(40)}})
+    mask = np.random.default_rng(2).random(len(ratings)) < 0.05
+    kept, dropped = ratings.keep(mask), ratings.keep(mask, drop=True)
+    assert (kept.n_users, kept.n_items, len(kept)) == (30, 40, mask.sum())
+    users, items = ratings.users[ratings.user_of()[mask]], ratings.items[ratings.columns[mask]]
+    kinds = {int(i): f"k{i % 3}" for i in items}
+    assert dropped == Ratings.of(users, items, ratings.values[mask], attributes={"kind": kinds})
+    some = ratings.only_users([3, 5])
+    assert np.unique(some.user_of()).tolist() == [3, 5]
+    with pytest.raises(DataError, match="cannot pick from 30 users"):
+        ratings.only_users([30])
+
+
+def test_it_cannot_be_changed():
+    user, item, rating = triplets()
+    ratings = Ratings.of(user, item, rating, attributes={"kind": dict.fromkeys(range(40), 1.0)})
+    rating[:] = 0
+    for array in (ratings.values, ratings.columns, ratings.bounds, ratings.users, ratings.counts):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 9
+    with pytest.raises(TypeError):
+        ratings.attributes["kind"] = None
+    assert ratings.values.any()
+
+
+@pytest.mark.parametrize(
+    ("triplet", "says"),
+    [
+        (([1, 2, 1], [1, 1, 1], [1, 2, 3]), "User 1 rates item 1 twice, in rows 0 and 2"),
+        ((["a", None], [1, 1], [1, 2]), "The user of row 1 is None"),
+        (([1.0, np.nan], [1, 1], [1, 2]), "The user of row 1 is nan"),
+        (([1, 2], [1, 1], [1, np.inf]), "Row 1, user 2, item 1: the rating is inf"),
+        (([1, 2], [1, 1, 3], [1, 2]), "user has 2 entries but item has 3"),
+        (([1, 2], [1, 1], [1, 2, 3]), "rating has shape"),
+        (([1, 2], [1, 1], ["good", "bad"]), "rating cannot be read"),
+        (([1, [2]], [1, 1], [1, 2]), "The user of row 1 is a list, which is not hashable"),
+        (([], [], []), "there are no ratings"),
+        (("ab", [1, 1], [1, 2]), "user cannot be 'ab'"),
+        (([[1, 2]], [1, 1], [1, 2]), "not hashable"),
+    ],
+)
+def test_what_cannot_be_a_table_is_refused_by_name(triplet, says):
+    with pytest.raises(DataError, match=says):
+        Ratings.of(*triplet)
+
+
+def test_a_universe_must_hold_what_is_rated_and_each_id_once():
+    with pytest.raises(DataError, match="row 1 is of user 'b', which users= lacks"):
+        Ratings.of(["a", "b"], [1, 1], [1, 2], users=["a"])
+    with pytest.raises(DataError, match="name each once"):
+        Ratings.of(["a"], [1], [1], users=["a", "a"])
+    listed = Ratings.of(["a"], [7], [1], items=[9, 7, 8], attributes={"kind": ["nine", "seven", "eight"]})
+    assert listed.attributes["kind"].tolist() == ["seven", "eight", "nine"]
+
+
+def test_frames_are_read_by_the_usual_names():
+    pandas = pytest.importorskip("pandas")
+    user, item, rating = triplets()
+    expected = Ratings.of(user, item, rating)
+    for names in (("user", "item"), ("userID", "itemID"), ("user_id", "movie_id"), ("userId", "movieId")):
+        frame = pandas.DataFrame({names[0]: user, names[1]: item, "rating": rating, "timestamp": 0})
+        assert Ratings.from_frame(frame) == expected
+    frame = pandas.DataFrame({"who": user, "item": item, "movie": item, "rating": rating})
+    with pytest.raises(DataError, match=r"no clear column of the user \(none has a usual name"):
+        Ratings.from_frame(frame)
+    with pytest.raises(DataError, match="'item', 'movie' would all do"):
+        Ratings.from_frame(frame, user="who")
+    assert Ratings.from_frame(frame, user="who", item="movie") == expected
+    missing = pandas.DataFrame({"user": pandas.array([1, None], dtype="Int64"), "item": [1, 2], "rating": [1, 2]})
+    with pytest.raises(DataError, match="The user of row 1 is"):
+        Ratings.from_frame(missing)
+
+
+def test_frames_of_polars_are_read():
+    polars = pytest.importorskip("polars")
+    user, item, rating = triplets()
+    frame = polars.DataFrame({"user": [f"u{u}" for u in user], "item": item, "rating": rating})
+    assert Ratings.from_frame(frame) == Ratings.of([f"u{u}" for u in user], item, rating)
+
+
+def test_the_summary_fits_ten_lines_whatever_the_table():
+    user, item, rating = triplets()
+    many = {f"a rather long name of attribute {i}": dict.fromkeys(range(40), "x" * 1000) for i in range(50)}
+    said = repr(Ratings.of(user, item, rating + np.arange(400) / 7, attributes=many))
+    assert len(said) < 10 * 80
+    assert "30 users" in said
+    assert "and 44 more" in said

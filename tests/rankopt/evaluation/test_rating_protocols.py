@@ -1,0 +1,155 @@
+"""Splits hold out what they say, and every number is the measure of the lists that its protocol names."""
+
+import numpy as np
+import pytest
+
+from rankopt.data import Ratings
+from rankopt.errors import DataError, OptionError
+from rankopt.evaluation import ItemMean, Popularity, evaluate, evaluate_ratings, strong_split, weak_split
+
+
+def made(seed=0, users=40, items=60, n=900):
+    random = np.random.default_rng(seed)
+    pairs = random.choice(users * items, n, replace=False)
+    return Ratings.of(pairs // items, pairs % items, random.integers(1, 6, n), users=range(users), items=range(items))
+
+
+def pairs(ratings):
+    return set(zip(ratings.user_of().tolist(), ratings.columns.tolist(), ratings.values.tolist(), strict=True))
+
+
+def test_weak_generalisation_trains_on_n_of_every_user_and_tests_on_all_others():
+    ratings = made()
+    split = weak_split(ratings, n=10, seed=3)
+    sizes, train, test = (np.diff(one.bounds) for one in (ratings, split.train, split.test))
+    kept = sizes >= 20
+    assert 0 < kept.sum() < 40
+    assert (train == np.where(kept, 10, 0)).all()
+    assert (test == np.where(kept, sizes - 10, 0)).all()
+    assert not pairs(split.train) & pairs(split.test)
+    assert pairs(split.train) | pairs(split.test) <= pairs(ratings)
+    assert split.train.users is ratings.users
+    assert split.seen is split.train
+    assert split.protocol == f"weak generalisation, n = 10, {kept.sum()} users, seed 3"
+
+
+def test_strong_generalisation_tells_n_ratings_of_the_keenest_users():
+    ratings = made()
+    split = strong_split(ratings, n=5, users=6, least=12, seed=1)
+    kept = ratings.counts >= 12
+    assert 0 < kept.sum() < 60
+    assert split.train.items.tolist() == ratings.items[kept].tolist()
+    left = ratings.keep(kept[ratings.columns], drop=True)
+    sizes, train, known, test = (np.diff(one.bounds) for one in (left, split.train, split.known, split.test))
+    new = known > 0
+    assert new.sum() == 6
+    assert sizes[new].min() >= sizes[~new].max()
+    assert (known == 5 * new).all()
+    assert (train == np.where(new, 0, sizes)).all()
+    assert (train + known + test == sizes).all()
+    assert pairs(split.train) | pairs(split.known) | pairs(split.test) == pairs(left)
+    assert split.seen is split.known
+
+
+@pytest.mark.parametrize("split_of", [weak_split, lambda r, seed: strong_split(r, 5, 6, 12, seed)])
+def test_a_split_is_drawn_by_its_seed_alone(split_of):
+    ratings = made()
+    order = np.random.default_rng(5).permutation(ratings.n_ratings)
+    users, items = ratings.users[ratings.user_of()][order], ratings.items[ratings.columns][order]
+    again = Ratings.of(users, items, ratings.values[order], users=range(40), items=range(60))
+    one, other = split_of(ratings, seed=2), split_of(again, seed=2)
+    assert (one.train, one.test) == (other.train, other.test)
+    assert one.test != split_of(ratings, seed=3).test
+
+
+def test_draws_are_even():
+    ratings = Ratings.of(np.zeros(20, int), np.arange(20), np.ones(20))
+    hits = sum((np.bincount(weak_split(ratings, 5, seed).train.columns, minlength=20) for seed in range(400)), 0)
+    assert abs(hits - 100).max() < 5 * np.sqrt(400 * 0.25 * 0.75)
+
+
+@pytest.mark.parametrize("candidates", ["rated", "all"])
+def test_the_value_is_the_measure_of_each_users_candidates(candidates):
+    split = weak_split(made(), seed=1)
+    scores = np.random.default_rng(0).integers(0, 9, (40, 60)).astype(float)  # many ties
+
+    class Ranker:
+        def predict(self, asked):
+            return scores[asked.user_of(), asked.columns]
+
+    found = evaluate_ratings(split, Ranker(), "nDCG@5", candidates)
+    train, test = split.train.to_csr().toarray(), split.test.to_csr().toarray()
+    expected = []
+    for user in np.flatnonzero(test.any(axis=1)):
+        listed = test[user] > 0 if candidates == "rated" else train[user] == 0
+        expected.append(evaluate(test[user][listed], scores[user][listed], "nDCG@5").mean())
+    np.testing.assert_allclose(found.values, expected, rtol=1e-13)
+    assert found.mean == pytest.approx(np.mean(expected))
+    assert split.protocol in repr(found)
+    assert ("rated items only" in repr(found)) == (candidates == "rated")
+    np.testing.assert_array_equal(found.values, evaluate_ratings(split, scores, "nDCG@5", candidates).values)
+    if candidates == "rated":
+        flat = scores[split.test.user_of(), split.test.columns]
+        np.testing.assert_array_equal(found.values, evaluate_ratings(split, flat, "nDCG@5").values)
+
+
+def test_all_items_are_scored_some_users_at_a_time(monkeypatch):
+    split = weak_split(made(), seed=1)
+    whole = evaluate_ratings(split, ItemMean().fit(split.train), candidates="all")
+    monkeypatch.setattr("rankopt.evaluation.ratings.PAIRS", 130)
+    np.testing.assert_array_equal(
+        whole.values, evaluate_ratings(split, ItemMean().fit(split.train), candidates="all").values
+    )
+
+
+def test_new_users_are_folded_in():
+    split = strong_split(made(), 5, 6, 12)
+    told = []
+
+    class Ranker(type(ItemMean().fit(split.train))):
+        def fold_in(self, known):
+            told.append(known)
+            return self
+
+    base = ItemMean().fit(split.train)
+    ranker = Ranker(base.items, base.scores, base.unknown)
+    assert evaluate_ratings(split, ranker).mean == evaluate_ratings(split, base).mean
+    assert told == [split.known]
+
+
+def test_baselines_are_their_formulas():
+    ratings = made()
+    dense = ratings.to_csr().toarray()
+    counts, mean = (dense > 0).sum(axis=0), ratings.values.mean()
+    for shrinkage, popularity in ((5.0, 0.0), (10.0, 0.1), (0.0, 0.0)):
+        found = ItemMean(shrinkage, popularity).fit(ratings)
+        sums = (dense - mean * (dense > 0)).sum(axis=0)
+        expected = (
+            mean + popularity * np.log(1 + counts) + np.where(counts, sums / np.maximum(counts + shrinkage, 1), 0)
+        )
+        np.testing.assert_allclose(found.scores, expected, rtol=1e-12)
+    np.testing.assert_array_equal(Popularity().fit(ratings).scores, counts)
+    other = Ratings.of(["x", "x"], [59, 1000], [1, 2])
+    known = ItemMean().fit(ratings)
+    assert known.predict(other).tolist() == [known.scores[59], pytest.approx(mean)]
+
+
+def test_what_cannot_be_split_or_judged_is_refused():
+    ratings = made()
+    with pytest.raises(DataError, match="no user has 110 ratings"):
+        weak_split(ratings, 100)
+    with pytest.raises(DataError, match="100 new users with more than n = 10 ratings"):
+        strong_split(ratings, least=1)
+    with pytest.raises(DataError, match="do not exist among the 0 users"):
+        strong_split(ratings)
+    with pytest.raises(OptionError, match="n cannot be 0"):
+        weak_split(ratings, 0)
+    split = weak_split(ratings)
+    with pytest.raises(OptionError, match="'rated' or 'all'"):
+        evaluate_ratings(split, Popularity().fit(split.train), candidates="some")
+    with pytest.raises(DataError, match="scores have shape"):
+        evaluate_ratings(split, np.zeros(3))
+    with pytest.raises(DataError, match="NaN"):
+        evaluate_ratings(split, np.full(split.test.n_ratings, np.nan))
+    with pytest.raises(OptionError, match="no meaning"):
+        ItemMean(-1.0)
