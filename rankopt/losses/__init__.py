@@ -42,8 +42,11 @@ MAPS = {
 
 LOSSES = {
     "pairwise": "rankopt.losses.pairwise:PairwiseHinge",
+    "ordinal": "rankopt.losses.ordinal:OrdinalHinge",
+    "preferences": "rankopt.losses.preferences:PreferenceHinge",
     "rescaled": "rankopt.losses.rescaled:RescaledSlack",
     "smooth": "rankopt.losses.smooth:SmoothedRegret",
+    "squared": "rankopt.losses.squared:SquaredError",
 }
 
 PARTS = {

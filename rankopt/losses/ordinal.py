@@ -1,0 +1,125 @@
+"""The ordinal hinge: a pair in the wrong order, or too close, costs what its two grades say [paper 5, Algorithm 2]."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.threads import share_ranges
+from rankopt.errors import OptionError
+from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
+from rankopt.losses.loss import LossAt
+
+__all__ = ["OrdinalHinge"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Cost = str | Callable[[Floats, Floats], Floats]
+
+COSTS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "difference": lambda low, high: high - low,
+    "one": lambda low, high: np.ones(np.broadcast_shapes(low.shape, high.shape)),
+}
+
+LEVELS = 1024
+"""Different grades that a table of costs may have."""
+
+PYTHON = 20_000
+"""Nanoseconds that a document costs without compiled code, about."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalHinge:
+    """loss_q(s) = 1/M Σ over the pairs i, j of query q with y_i < y_j of C(y_i, y_j) max(0, 1 + s_i - s_j), M how many
+    such pairs there are [paper 5, eq. 13, majorised]; 0 where there is none.
+
+    relevance: (N,) grades, of at most 1,024 levels. offsets: (m + 1,). cost: C, "difference" of the grades, "one"
+    (`PairwiseHinge` then), or a function of two arrays, the lower and the higher grades, to costs >= 0. A query of n
+    documents and r grades costs O(n log n + n r). Raises OptionError for costs that are none.
+    """
+
+    relevance: Floats
+    offsets: Ints
+    cost: Cost = "difference"
+    convex = True
+
+    @cached_property
+    def table(self) -> Floats:
+        """(r²,) C of all pairs of different grades, row by row, the lower grade first; 0 elsewhere."""
+        cost = COSTS.get(self.cost) if isinstance(self.cost, str) else self.cost
+        if cost is None or not callable(cost):
+            known = ", ".join(map(repr, COSTS))
+            raise OptionError(f"cost = {self.cost!r} is unknown; take {known}, or a function (lower, higher) to costs")
+        grades = self.grades
+        if grades.size > LEVELS:
+            raise OptionError(
+                f"loss 'ordinal' cannot keep a cost for each pair of {grades.size} grades because it holds a table; "
+                "take loss 'preferences', whose costs are differences of gains, or fewer grades"
+            )
+        low, high = (part.ravel() for part in np.meshgrid(grades, grades, indexing="ij"))
+        table, rises = np.zeros(low.size), low < high
+        table[rises] = cost(low[rises], high[rises])
+        if not (np.isfinite(table).all() and (table >= 0).all()):
+            at = int(np.flatnonzero(~(np.isfinite(table) & (table >= 0)))[0])
+            raise OptionError(f"the cost of grades {low[at]:g} and {high[at]:g} is {table[at]:g}; it must be 0 or more")
+        return table
+
+    @cached_property
+    def grades(self) -> Floats:
+        """(r,) the different grades of all queries, rising."""
+        return np.unique(self.relevance)
+
+    @cached_property
+    def kinds(self) -> tuple[Ints, Ints]:
+        """(N,) the grade of each document as 0, 1, 2, ... within its query; and behind the offset of each query its
+        grades, rising, as places in `grades`."""
+        query, place = query_of_row(self.offsets), np.searchsorted(self.grades, self.relevance)
+        rows = sorted_rows(query, -self.relevance)
+        rises = np.append(True, (place[rows][1:] != place[rows][:-1]) | (query[1:] != query[:-1]))[: rows.size]
+        count = np.cumsum(rises) - 1
+        first = count[np.minimum(self.offsets[:-1], rows.size - 1)]
+        level = np.empty(rows.size, dtype=np.int64)
+        level[rows] = count - first[query]
+        listed = np.zeros(rows.size, dtype=np.int64)
+        listed[self.offsets[:-1][query] + level] = place
+        return level, listed
+
+    @cached_property
+    def share(self) -> Floats:
+        """(m,) 1/M, 0 where nothing is to be ordered."""
+        level, _ = self.kinds
+        sizes, query = np.diff(self.offsets), query_of_row(self.offsets)
+        of_level = np.bincount(self.offsets[:-1][query] + level, minlength=level.size).astype(np.float64)
+        pairs = (sizes.astype(np.float64) ** 2 - np.bincount(query, of_level**2, sizes.size)) / 2
+        return np.divide(1.0, pairs, out=np.zeros(pairs.size), where=pairs > 0)
+
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+        """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
+        from rankopt.losses.ordinal_kernel import count_costs
+
+        began, query = perf_counter(), query_of_row(self.offsets)
+        above, below = np.zeros(scores.size), np.zeros(scores.size)
+        given = (np.ascontiguousarray(scores, dtype=np.float64), *self.kinds, self.table, self.grades.size)
+        count = count_costs if count_costs.pays(PYTHON * scores.size) else count_costs.in_python
+        share_ranges(
+            self.offsets, QUERY_ROWS, lambda first, last: count(*given, self.offsets, first, last, above, below)
+        )
+        height = np.bincount(query, below, self.share.size) * self.share
+        slope = self.share[query] * (above - below)
+        value = height + np.bincount(query, slope * scores, self.share.size)
+        return LossAt(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
+
+    def majorant(self, scores: Floats) -> OrdinalHinge:
+        return self
+
+    def only(self, first: int, last: int) -> OrdinalHinge:
+        low, high = self.offsets[first], self.offsets[last]
+        return replace(self, relevance=self.relevance[low:high], offsets=self.offsets[first : last + 1] - low)
+
+    def reference_weights(self, scores: Floats) -> Floats:
+        return np.zeros(scores.size)

@@ -1,0 +1,182 @@
+"""The hinge of preferences with costs: of all pairs by what their gains differ, or of pairs one by one [paper 5, A.3].
+
+The paper's Algorithm 3 forgets 1/|P|, which its equation 16 has; with it lists of any length weigh the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from time import perf_counter
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formulations.threads import share_ranges
+from rankopt.errors import OptionError
+from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
+from rankopt.losses.loss import LossAt
+
+__all__ = ["PreferenceHinge", "Preferences"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Rule = Callable[[Floats], tuple[ArrayLike, ArrayLike, ArrayLike]]
+
+GAINS: dict[str, Callable[[Floats], Floats]] = {
+    "exponential": lambda grades: np.exp2(grades) - 1.0,
+    "linear": lambda grades: grades,
+}
+
+PYTHON = 60_000
+"""Nanoseconds that a document costs without compiled code, about."""
+
+
+class Preferences(NamedTuple):
+    """P: document worse[p] is to stand below document better[p], both rows of one query; cost[p] >= 0 says how much."""
+
+    worse: Ints
+    better: Ints
+    cost: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PreferenceHinge:
+    """loss_q(s) = 1/|P_q| Σ over the (i, j) of P_q of C(i, j) max(0, 1 + s_i - s_j): i is to stand below j
+    [paper 5, eq. 16]; 0 where P_q is empty.
+
+    relevance: (N,) grades, any numbers. offsets: (m + 1,). gain: without `pairs` P_q has all pairs with y_i < y_j, and
+    C(i, j) = g(y_j) - g(y_i), g of this name, "exponential" (2^y - 1, the default: the first places matter most) or
+    "linear", or a function of grades that does not fall; all of them cost O(n log n), whatever the number of grades.
+    pairs: P one by one, `Preferences` of rows; needs no order, may contradict itself, and costs O(|P|).
+    Raises OptionError for gains that fall, and for pairs that no query holds.
+    """
+
+    relevance: Floats
+    offsets: Ints
+    gain: str | Callable[[Floats], Floats] = "exponential"
+    pairs: Preferences | None = None
+    convex = True
+
+    @classmethod
+    def by(cls, rule: Rule) -> Callable[..., PreferenceHinge]:
+        """The factory (relevance, offsets) -> loss whose P is the rule's: from the grades (n,) of one query to worse,
+        better (places in it) and costs. Whoever trains may put documents in another order, so a rule sees grades only.
+
+        >>> def all_below_the_first(grades):
+        ...     rest = np.arange(1, grades.size)
+        ...     return rest, np.zeros(grades.size - 1), grades[0] - grades[1:]
+        >>> loss = PreferenceHinge.by(all_below_the_first)(np.array([2.0, 1.0, 0.0]), np.array([0, 3]))
+        >>> loss.at(np.zeros(3)).value
+        array([1.5])
+        """
+        return partial(_ruled, rule)
+
+    @cached_property
+    def checked(self) -> Preferences | None:
+        """`pairs` by query, in whole numbers, each inside one query."""
+        if self.pairs is None:
+            return None
+        worse, better, cost = (np.atleast_1d(np.asarray(part)) for part in self.pairs)
+        if not (worse.shape == better.shape == cost.shape) or worse.ndim != 1:
+            raise OptionError("preferences need as many worse documents as better ones and costs")
+        worse, better, cost = worse.astype(np.int64), better.astype(np.int64), cost.astype(np.float64)
+        rows = self.relevance.size
+        if worse.size and (min(worse.min(), better.min()) < 0 or max(worse.max(), better.max()) >= rows):
+            raise OptionError(f"preferences name rows from 0 to {rows - 1} only")
+        query = query_of_row(self.offsets)
+        across = np.flatnonzero(query[worse] != query[better])
+        if across.size:
+            p = int(across[0])
+            raise OptionError(
+                f"preference {p} is between documents {worse[p]} and {better[p]} of different queries, whose scores do "
+                "not compare; leave it out"
+            )
+        if not (np.isfinite(cost).all() and (cost >= 0).all()):
+            raise OptionError("costs of preferences must be finite and 0 or more")
+        order = np.argsort(query[worse], kind="stable")
+        return Preferences(worse[order], better[order], cost[order])
+
+    @cached_property
+    def gains(self) -> Floats:
+        """(N,) g(y)."""
+        gain = GAINS.get(self.gain) if isinstance(self.gain, str) else self.gain
+        if gain is None or not callable(gain):
+            raise OptionError(f"gain = {self.gain!r} is unknown; take {', '.join(map(repr, GAINS))}, or a function")
+        levels, place = np.unique(self.relevance, return_inverse=True)
+        found = np.asarray(gain(levels), dtype=np.float64)
+        if found.shape != levels.shape or not np.isfinite(found).all() or (np.diff(found) < 0).any():
+            raise OptionError(f"gain = {self.gain!r} must be finite, one number a grade, and not fall with the grade")
+        return np.ascontiguousarray(found[place])
+
+    @cached_property
+    def level(self) -> Ints:
+        """(N,) the grade of each document as 0, 1, 2, ... within its query."""
+        query = query_of_row(self.offsets)
+        rows = sorted_rows(query, -self.relevance)
+        grade = self.relevance[rows]
+        rises = np.append(True, (grade[1:] != grade[:-1]) | (query[1:] != query[:-1]))[: rows.size]
+        count = np.cumsum(rises) - 1
+        level = np.empty(rows.size, dtype=np.int64)
+        level[rows] = count - count[np.minimum(self.offsets[:-1], rows.size - 1)][query]
+        return level
+
+    @cached_property
+    def share(self) -> Floats:
+        """(m,) 1/|P_q|, 0 where nothing is preferred."""
+        sizes, query = np.diff(self.offsets), query_of_row(self.offsets)
+        if self.checked is not None:
+            pairs = np.bincount(query[self.checked.worse], minlength=sizes.size).astype(np.float64)
+        else:
+            of_level = np.bincount(self.offsets[:-1][query] + self.level, minlength=query.size).astype(np.float64)
+            pairs = (sizes.astype(np.float64) ** 2 - np.bincount(query, of_level**2, sizes.size)) / 2
+        return np.divide(1.0, pairs, out=np.zeros(pairs.size), where=pairs > 0)
+
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+        """Values and planes at `scores`, (N,); the hinge is evaluated, not bounded, so value and bound are one."""
+        began, query = perf_counter(), query_of_row(self.offsets)
+        above, below = self._by_sweep(scores) if self.checked is None else self._one_by_one(self.checked, scores)
+        height = np.bincount(query, below, self.share.size) * self.share
+        slope = self.share[query] * (above - below)
+        value = height + np.bincount(query, slope * scores, self.share.size)
+        return LossAt(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
+
+    def _one_by_one(self, pairs: Preferences, scores: Floats) -> tuple[Floats, Floats]:
+        near = scores[pairs.better] - scores[pairs.worse] < 1.0
+        cost = np.where(near, pairs.cost, 0.0)
+        return np.bincount(pairs.worse, cost, scores.size), np.bincount(pairs.better, cost, scores.size)
+
+    def _by_sweep(self, scores: Floats) -> tuple[Floats, Floats]:
+        from rankopt.losses.preferences_kernel import sum_gains
+
+        above, below = np.zeros(scores.size), np.zeros(scores.size)
+        given = (np.ascontiguousarray(scores, dtype=np.float64), self.level, self.gains, self.offsets)
+        sums = sum_gains if sum_gains.pays(PYTHON * scores.size) else sum_gains.in_python
+        share_ranges(self.offsets, QUERY_ROWS, lambda first, last: sums(*given, first, last, above, below))
+        return above, below
+
+    def majorant(self, scores: Floats) -> PreferenceHinge:
+        return self
+
+    def only(self, first: int, last: int) -> PreferenceHinge:
+        low, high = self.offsets[first], self.offsets[last]
+        pairs = self.checked
+        if pairs is not None:
+            here = (pairs.worse >= low) & (pairs.worse < high)
+            pairs = Preferences(pairs.worse[here] - low, pairs.better[here] - low, pairs.cost[here])
+        offsets = self.offsets[first : last + 1] - low
+        return replace(self, relevance=self.relevance[low:high], offsets=offsets, pairs=pairs)
+
+    def reference_weights(self, scores: Floats) -> Floats:
+        return np.zeros(scores.size)
+
+
+def _ruled(rule: Rule, relevance: Floats, offsets: Ints) -> PreferenceHinge:
+    parts: list[Preferences] = []
+    for low, high in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        worse, better, cost = (np.atleast_1d(np.asarray(part)) for part in rule(relevance[low:high]))
+        parts.append(Preferences(worse.astype(np.int64) + low, better.astype(np.int64) + low, cost.astype(np.float64)))
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    return PreferenceHinge(relevance, offsets, pairs=Preferences(*columns))
