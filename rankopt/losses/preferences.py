@@ -97,7 +97,7 @@ class PreferenceHinge:
         if not (np.isfinite(cost).all() and (cost >= 0).all()):
             raise OptionError("costs of preferences must be finite and 0 or more")
         order = np.argsort(query[worse], kind="stable")
-        return Preferences(worse[order], better[order], cost[order])
+        return Preferences(np.asarray(worse[order]), np.asarray(better[order]), np.asarray(cost[order]))
 
     @cached_property
     def gains(self) -> Floats:
@@ -146,7 +146,9 @@ class PreferenceHinge:
     def _one_by_one(self, pairs: Preferences, scores: Floats) -> tuple[Floats, Floats]:
         near = scores[pairs.better] - scores[pairs.worse] < 1.0
         cost = np.where(near, pairs.cost, 0.0)
-        return np.bincount(pairs.worse, cost, scores.size), np.bincount(pairs.better, cost, scores.size)
+        above: Floats = np.asarray(np.bincount(pairs.worse, cost, scores.size), dtype=np.float64)
+        below: Floats = np.asarray(np.bincount(pairs.better, cost, scores.size), dtype=np.float64)
+        return above, below
 
     def _by_sweep(self, scores: Floats) -> tuple[Floats, Floats]:
         from rankopt.losses.preferences_kernel import sum_gains

@@ -36,8 +36,8 @@ class SquaredError:
         """Values and tangents at `scores`, (N,)."""
         began, query, lists = perf_counter(), query_of_row(self.offsets), self.offsets.size - 1
         slope = scores - self.relevance
-        value = np.bincount(query, 0.5 * slope * slope, lists)
-        height = -np.bincount(query, 0.5 * slope * (scores + self.relevance), lists)
+        value: Floats = np.asarray(np.bincount(query, 0.5 * slope * slope, lists), dtype=np.float64)
+        height: Floats = np.asarray(np.bincount(query, -0.5 * slope * (scores + self.relevance), lists), np.float64)
         return LossAt(value, value, height, slope, np.zeros(scores.size), perf_counter() - began)
 
     def majorant(self, scores: Floats) -> SquaredError:
