@@ -1,0 +1,211 @@
+"""The bound of the whole against the convex problem of the trace norm [paper 5, footnote 4]; below every descent."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
+
+from rankopt.collaborative.global_bound import global_bound, of_squares
+from rankopt.errors import OptionError
+
+USERS, ITEMS, LAM_U, LAM_M, LAM_B = 5, 8, 0.12, 0.08, 0.5
+
+
+def rated(seed, least=3, most=4):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(least, most + 1, USERS)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    columns = np.concatenate([np.sort(rng.permutation(ITEMS)[:n]) for n in sizes]).astype(np.int32)
+    return bounds, columns, rng.integers(1, 6, bounds[-1]).astype(float), 0.3 * rng.normal(size=ITEMS)
+
+
+def pieces(loss, y):
+    """The planes of one user's loss, in groups: the loss is the sum over groups of the highest plane or 0."""
+    pairs = [(i, j) for i in range(y.size) for j in range(y.size) if y[i] < y[j]]
+    if loss == "ndcg":
+        gain = 2.0**y - 1
+        discount, decay = 1 / np.log2(np.arange(2, y.size + 2)), np.arange(2.0, y.size + 2) ** -0.25
+        best = np.sort(gain)[::-1] @ discount
+        orders = [list(order) for order in permutations(range(y.size))]
+        placed = np.zeros((len(orders), y.size))
+        for row, order in zip(placed, orders, strict=True):
+            row[order] = decay
+        regret = np.array([1 - discount @ gain[order] / best for order in orders])
+        return [(regret, placed - placed[np.abs(regret) < 1e-12].mean(axis=0))]
+    cost = {"ordinal": y, "preferences": 2.0**y}[loss]
+    found = []
+    for i, j in pairs:
+        slope = np.zeros((1, y.size))
+        slope[0, i], slope[0, j] = 1.0, -1.0
+        found.append((np.ones(1) * (cost[j] - cost[i]) / len(pairs), slope * (cost[j] - cost[i]) / len(pairs)))
+    return found
+
+
+def every_piece(loss, bounds, y):
+    """All planes of all users, with slopes over all ratings, and where each group begins."""
+    heights, slopes, starts = [], [], []
+    for low, high in pairwise(bounds.tolist()):
+        for own, steep in pieces(loss, y[low:high]):
+            starts.append(len(heights))
+            heights.extend(own)
+            slopes.extend(np.concatenate([np.zeros(low), row, np.zeros(y.size - high)]) for row in steep)
+    return np.array(heights), np.array(slopes), np.array(starts)
+
+
+def relaxed(loss, bounds, columns, y, prior, user_offsets=None):
+    """min L(F) + √(λ_U λ_M) ‖F‖_* + ... by cvxpy: its value, and the dual state of its optimum."""
+    import cvxpy as cp
+
+    matrix, offset = cp.Variable((USERS, ITEMS)), cp.Variable(ITEMS)
+    own = cp.Variable(USERS) if user_offsets else np.zeros(USERS)
+    rows = np.repeat(np.arange(USERS), np.diff(bounds))
+    scores = cp.hstack([matrix[u, j] + offset[j] + own[u] for u, j in zip(rows, columns, strict=True)])
+    penalty = np.sqrt(LAM_U * LAM_M) * cp.normNuc(matrix) + LAM_B / 2 * cp.sum_squares(offset - prior)
+    penalty += user_offsets / 2 * cp.sum_squares(own) if user_offsets else 0
+    limits = []
+    if loss == "squared":
+        risk = 0.5 * cp.sum_squares(scores - y)
+    else:
+        slacks = []
+        for low, high in pairwise(bounds.tolist()):
+            for heights, slopes in pieces(loss, y[low:high]):
+                slack = cp.Variable(nonneg=True)
+                limits.append((slack >= heights + slopes @ scores[low:high], low, heights, slopes))
+                slacks.append(slack)
+        risk = sum(slacks)
+    problem = cp.Problem(cp.Minimize(risk + penalty), [limit[0] for limit in limits])
+    problem.solve(solver="CLARABEL")
+    if loss == "squared":
+        state = of_squares(bounds, columns, y, scores.value - y, ITEMS)
+        return problem.value, state.psi, state.height, state.curvature
+    psi, height = np.zeros(y.size), 0.0
+    for limit, low, heights, slopes in limits:
+        share = np.maximum(np.atleast_1d(limit.dual_value), 0.0)
+        share /= max(1.0, share.sum())
+        height += share @ heights
+        psi[low : low + slopes.shape[1]] += share @ slopes
+    return problem.value, csr_array((psi, columns, bounds), shape=(USERS, ITEMS)), height, 0.0
+
+
+LOSSES = ["ordinal", "preferences", "ndcg", "squared"]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_from_the_best_dual_state_it_is_the_trace_norms_optimum(loss):
+    for seed in range(2):
+        bounds, columns, y, prior = rated(seed)
+        best, psi, height, curvature = relaxed(loss, bounds, columns, y, prior)
+        found = global_bound(psi, height, prior, LAM_U, LAM_M, LAM_B, curvature=curvature)
+        assert found.value <= best * (1 + 1e-7) + 1e-9
+        assert found.value >= best * (1 - 2e-4)
+        assert found.shrink == pytest.approx(1.0, abs=1e-3)
+
+
+def test_offsets_of_users_are_in_it():
+    bounds, columns, y, prior = rated(3)
+    best, psi, height, curvature = relaxed("squared", bounds, columns, y, prior, user_offsets=0.7)
+    found = global_bound(psi, height, prior, LAM_U, LAM_M, LAM_B, 0.7, curvature=curvature)
+    assert best * (1 - 2e-4) <= found.value <= best * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_it_is_below_the_best_of_fifty_descents_from_any_dual_state(loss):
+    bounds, columns, y, prior = rated(4)
+    rows, rng = np.repeat(np.arange(USERS), np.diff(bounds)), np.random.default_rng(5)
+    width = 3
+
+    heights, slopes, begins = (None, None, None) if loss == "squared" else every_piece(loss, bounds, y)
+
+    def risk(scores):
+        if loss == "squared":
+            return 0.5 * ((scores - y) ** 2).sum(), scores - y
+        planes = heights + slopes @ scores
+        ends = np.append(begins[1:], planes.size)
+        top = [low + int(planes[low:high].argmax()) for low, high in zip(begins, ends, strict=True)]
+        top = [plane for plane in top if planes[plane] > 0]
+        return planes[top].sum(), slopes[top].sum(axis=0)
+
+    def objective(x):
+        U, M = x[: USERS * width].reshape(USERS, width), x[USERS * width : -ITEMS].reshape(ITEMS, width)
+        value, r = risk((U[rows] * M[columns]).sum(axis=1) + x[-ITEMS:][columns])
+        value += LAM_U / 2 * (U**2).sum() + LAM_M / 2 * (M**2).sum() + LAM_B / 2 * ((x[-ITEMS:] - prior) ** 2).sum()
+        slope = csr_array((r, columns, bounds), shape=(USERS, ITEMS))
+        of_offsets = slope.sum(axis=0) + LAM_B * (x[-ITEMS:] - prior)
+        parts = slope @ M + LAM_U * U, slope.T @ U + LAM_M * M, of_offsets
+        return value, np.concatenate([part.ravel() for part in parts])
+
+    starts = rng.normal(size=(50, (USERS + ITEMS) * width + ITEMS))
+    best = min(minimize(objective, x, jac=True, method="L-BFGS-B", options={"maxiter": 200}).fun for x in starts)
+    relaxed_best, *_ = relaxed(loss, bounds, columns, y, prior)
+    assert relaxed_best <= best + 1e-6
+    for _ in range(40):  # whatever planes are mixed, and however steeply
+        scores = rng.normal(size=y.size) * rng.choice([0.1, 1.0, 10.0])
+        psi, height, curvature = np.zeros(y.size), 0.0, 0.0
+        if loss == "squared":
+            state = of_squares(bounds, columns, y, scores - y, ITEMS)
+            psi, height, curvature = state.psi.data, state.height, state.curvature
+        else:
+            for low, high in pairwise(bounds.tolist()):
+                for heights, slopes in pieces(loss, y[low:high]):
+                    share = rng.dirichlet(np.ones(heights.size)) * rng.random()
+                    height, psi[low:high] = height + share @ heights, psi[low:high] + share @ slopes
+        matrix = csr_array((psi, columns, bounds), shape=(USERS, ITEMS))
+        found = global_bound(matrix, height, prior, LAM_U, LAM_M, LAM_B, curvature=curvature)
+        assert found.value <= relaxed_best * (1 + 1e-6) + 1e-9
+        assert found.value >= -1e-12
+        assert found.shrink * found.singular.bound <= 1.0
+
+
+def test_penalties_of_their_own_are_those_of_a_scaled_matrix():
+    bounds, columns, y, prior = rated(6)
+    rng = np.random.default_rng(7)
+    lam_u, lam_m, lam_b = rng.uniform(0.1, 1.0, USERS), rng.uniform(0.1, 1.0, ITEMS), rng.uniform(0.5, 2.0, ITEMS)
+    state = of_squares(bounds, columns, y, rng.normal(size=y.size), ITEMS, rng.uniform(0.5, 2.0, y.size))
+    found = global_bound(state.psi, state.height, prior, lam_u, lam_m, lam_b, curvature=state.curvature)
+    dense = state.psi.toarray()
+    norm = np.linalg.norm(dense / np.sqrt(np.outer(lam_u, lam_m)), 2)
+    sums = dense.sum(axis=0)
+    linear, square = state.height + prior @ sums, state.curvature + (sums**2 / lam_b).sum()
+    theta = np.clip(linear / square, 0, 1 / norm)
+    assert found.value == pytest.approx(theta * linear - theta**2 / 2 * square, rel=1e-9)
+    assert found.shrink == pytest.approx(theta, rel=1e-9)
+    fixed = global_bound(state.psi, state.height, prior, lam_u, lam_m, curvature=state.curvature)
+    theta = np.clip(linear / state.curvature, 0, 1 / norm)
+    assert fixed.value == pytest.approx(theta * linear - theta**2 / 2 * state.curvature, rel=1e-9)
+
+
+def test_the_plane_of_squares_lies_below_them():
+    bounds, columns, y, _ = rated(8)
+    rng = np.random.default_rng(9)
+    weights = rng.uniform(0.5, 2.0, y.size)
+    state = of_squares(bounds, columns, y, rng.normal(size=y.size), ITEMS, weights)
+    for theta in (0.3, 1.0, 2.5):
+        for scores in rng.normal(size=(50, y.size)) * 5:
+            plane = theta * state.height - theta**2 / 2 * state.curvature + theta * state.psi.data @ scores
+            assert plane <= 0.5 * (weights * (scores - y) ** 2).sum() + 1e-9
+
+
+def test_a_gap_and_no_state_at_all():
+    nothing = global_bound(csr_array((3, 4)), 0.0, np.zeros(4), 1.0, 1.0, 1.0)
+    assert nothing.value == 0.0
+    assert nothing.gap(2.0) == 1.0
+    assert nothing.gap(0.0) == 0.0
+    assert "J >= 0" in str(nothing)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"lam_users": 0.0}, "lam_users must be positive"),
+        ({"lam_items": [1.0, 2.0]}, "lam_items must be positive, one number or one for each of 4"),
+        ({"lam_offsets": np.nan}, "lam_offsets"),
+        ({"prior": np.nan}, "prior and height"),
+        ({"curvature": -1.0}, "not negative"),
+    ],
+)
+def test_what_is_no_penalty_is_refused(given, message):
+    usual = {"prior": 0.0, "lam_users": 1.0, "lam_items": 1.0, "lam_offsets": 1.0}
+    with pytest.raises(OptionError, match=message):
+        global_bound(csr_array((3, 4)), 0.0, **{**usual, **given})
