@@ -1,5 +1,6 @@
 """The bound of the whole against the convex problem of the trace norm [paper 5, footnote 4]; below every descent."""
 
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
+from rankopt.collaborative.bound_verification import verify_global_bound
 from rankopt.collaborative.global_bound import global_bound, of_squares
 from rankopt.errors import OptionError
 
@@ -209,3 +211,34 @@ def test_what_is_no_penalty_is_refused(given, message):
     usual = {"prior": 0.0, "lam_users": 1.0, "lam_items": 1.0, "lam_offsets": 1.0}
     with pytest.raises(OptionError, match=message):
         global_bound(csr_array((3, 4)), 0.0, **{**usual, **given})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_verified_and_a_little_more_than_it_is_not(seed):
+    rng = np.random.default_rng(seed)
+    dense = np.where(rng.random((30, 20)) < 0.4, rng.normal(size=(30, 20)), 0.0)
+    lam_u, lam_m = (rng.uniform(0.5, 2.0, 30), rng.uniform(0.5, 2.0, 20)) if seed % 2 else (3.0, 5.0)
+    given = [csr_array(dense), 40.0, rng.normal(size=20), lam_u, lam_m, 20.0, [None, 40.0][seed % 2]]
+    options = {"curvature": [0.0, 3.0][seed % 2]}
+    claimed = global_bound(*given, **options)
+    for widest in (5000, 0):
+        narrow = replace(claimed, shrink=claimed.shrink / 4, value=claimed.value / 4) if widest == 0 else claimed
+        found = verify_global_bound(narrow, *given, **options, widest=widest)
+        assert found.holds
+        assert found.norm >= np.linalg.norm(dense / np.sqrt(np.outer(lam_u * np.ones(30), lam_m * np.ones(20))), 2)
+    exact = verify_global_bound(claimed, *given, **options)
+    assert exact.value == pytest.approx(claimed.value, rel=1e-9)
+    assert not verify_global_bound(replace(claimed, value=claimed.value * (1 + 1e-6)), *given, **options)
+    steeper = replace(claimed, shrink=claimed.shrink * 3, value=claimed.value * 2)
+    assert not verify_global_bound(steeper, *given, **options)
+
+
+def test_one_bound_from_an_estimate_that_was_too_small_is_refused():
+    """A norm taken from an iteration that missed the top pair would allow too little shrinking."""
+    psi = csr_array(np.diag([5.0, 1.0, 1.0]))
+    given = (psi, 10.0, np.zeros(3), 1.0, 1.0, 100.0)
+    honest = global_bound(*given)
+    assert honest.shrink == pytest.approx(0.2)
+    assert honest.value == pytest.approx(0.2 * 10 - 0.02 * 27 / 100)
+    assert not verify_global_bound(replace(honest, value=9.0, shrink=1.0), *given)
+    assert verify_global_bound(honest, *given)
