@@ -148,4 +148,5 @@ def _variance(shard: Shard, values: Floats) -> float:
     means = np.zeros(sizes.size)
     means[filled] = np.add.reduceat(values, offsets[:-1][filled]) / sizes[filled]
     apart = values - means[query]
-    return float(shares @ (apart * apart))
+    with np.errstate(over="ignore"):  # infinite, then: who divides by it knows
+        return float(shares @ (apart * apart))
