@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rankopt.data.arrangement import Arrangement
 from rankopt.data.canonical import canonical
 from rankopt.data.queries import Queries
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
@@ -25,6 +25,9 @@ __all__ = ["RegressionRanker", "least_squares"]
 Floats = NDArray[np.float64]
 
 TARGETS = ("gain", "grade")
+LARGEST = 1e100
+"""The largest target: squares of what is summed must stay in double precision."""
+
 INTERCEPTS = ("query", "all")
 
 
@@ -84,6 +87,10 @@ class RegressionRanker(LinearRanker):
         parse(self.measure)  # a slip in what it is judged by is an error before training
         arranged = canonical(queries, weights)
         targets, rows = self._targets(arranged), row_weights(arranged)
+        if targets.max() > LARGEST:
+            raise DataError(
+                f"a target is {targets.max():g}, and its square leaves double precision; use smaller grades"
+            )
         judge = None if evaluation is None else self._judge(evaluation)
         features, units = in_range(arranged.features) if chosen else (arranged.features, np.ones(arranged.n_features))
         if chosen:

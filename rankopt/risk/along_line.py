@@ -98,13 +98,16 @@ class SpreadAt:
 
 @dataclass(frozen=True)
 class FeatureVariances:
-    """(d,) Σ_q v_q times the variance of each feature inside query q."""
+    """(d,) Σ_q v_q times the variance of each feature inside query q: 0, not the rounding of its means, of one that has
+    one value in each query."""
 
     def __call__(self, shard: Shard) -> Floats:
         every, found = np.arange(shard.scorer.dimensions), []
         for begin in range(0, every.size, AT_ONCE):
             line = AlongLine(np.zeros(0), every[begin : begin + AT_ONCE])
-            found += line._variances(shard, line.directions, line._slopes(shard, line.directions))
+            slopes = line._slopes(shard, line.directions)
+            variances = line._variances(shard, line.directions, slopes)
+            found += np.where(_tells_apart(shard, slopes), variances, 0.0).tolist()
         return np.array(found, dtype=np.float64)
 
 
@@ -150,3 +153,9 @@ def _variance(shard: Shard, values: Floats) -> float:
     apart = values - means[query]
     with np.errstate(over="ignore"):  # infinite, then: who divides by it knows
         return float(shares @ (apart * apart))
+
+
+def _tells_apart(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
+    """(D,) whether any query has two documents of different values in a line of (D, N)."""
+    same_query = np.diff(query_of_row(shard.offsets)) == 0
+    return np.asarray(((lines[:, 1:] != lines[:, :-1]) & same_query).any(axis=1))

@@ -141,3 +141,14 @@ def test_weights_that_are_changed_in_place_are_other_weights():
     for feature in range(5):
         w[feature] += search.along(w, feature, point="middle").t
         assert search.value(w) == LineSearch.of("nDCG@10", queries()).value(w)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_feature_of_one_value_a_query_has_no_deviation_whatever_rounding_says(sparse, many_shards):
+    flat = np.exp(RNG.normal(size=24))[QID] * 1e3
+    table = np.column_stack([TABLE, flat, np.zeros(240), np.where(QID == 5, TABLE[:, 0], flat)])
+    search = LineSearch.of("nDCG@5", queries(csr_array(table) if sparse else table), engine="serial")
+    assert np.any(np.add.reduceat(flat, np.arange(0, 240, 10)) / 10 != flat[::10])
+    assert np.array_equal(search.deviations[5:7], [0.0, 0.0])
+    assert search.deviations[7] > 0
+    np.testing.assert_array_equal(search.deviations[:5], LineSearch.of("nDCG@5", queries()).deviations)

@@ -180,6 +180,16 @@ def test_restarts_are_drawn_by_their_seed_and_the_first_is_the_start():
     assert np.array_equal(generator.coef_, fitted(direct(restarts=3, random_state=np.random.RandomState(0))).coef_)
 
 
+def test_what_is_drawn_leaves_features_of_one_value_a_query_in_their_scale():
+    """Their deviation was rounding once, and a draw in units of it lost every digit of the scores."""
+    flat = np.exp(np.random.default_rng(0).normal(size=14))[QID] * 1e3
+    options = {"restarts": 3, "directions": ALL, "point": "middle"}
+    ranker = fitted(direct(**options), (np.column_stack([X, flat]), Y, QID))
+    assert np.abs(ranker.path_coefs_[:, 4]).max() < 100
+    np.testing.assert_allclose(ranker.history_.predicted, ranker.history_.value, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(ranker.path_coefs_[0, :4] != 0, True)
+
+
 def test_the_mean_weighs_paths_alike_whatever_their_scale():
     ranker = fitted(direct(restarts=4))
     search = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID))

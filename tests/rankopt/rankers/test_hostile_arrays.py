@@ -59,3 +59,8 @@ def test_a_column_that_only_a_query_without_weight_makes_large_is_constant():
     far = np.where(np.arange(12)[:, None] < 6, X, 1e155 * (1 + X**2))
     ranker = RegressionRanker(1.0).fit(far, Y, qid=QID, query_weight=[1.0, 0.0])
     assert np.isfinite(ranker.coef_).all()
+
+
+def test_a_grade_whose_square_cannot_be_held_is_no_target():
+    with pytest.raises(DataError, match="a target is 1e\\+308"):
+        RegressionRanker().fit(X, np.array([1e308, *[0.0] * 11]), qid=QID)
