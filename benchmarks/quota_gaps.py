@@ -1,0 +1,162 @@
+"""When is a quota whole? One limit on how many of a group stand in the first positions, profits of rank two.
+
+real     loss-augmented problems of training: queries of MovieLens 100k (genres) and of W3C experts (gender), scores of
+         the ridge, of half of it and of noise besides; every group, prefix and limit. Counted: curves F(r) that are not
+         concave, limits with a gap, the largest gap, and how long a curve takes beside the linear program
+anneal   annealing for a gap with one limit and binary gains (the open case), and with any gains, of small whole numbers
+
+RANKOPT_DATA=folder python benchmarks/quota_gaps.py real
+python benchmarks/quota_gaps.py anneal --steps 20000 --runs 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+from diversity import experts, movielens
+
+from formulations import RankingSet, ranking, ranking_set, solve
+from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.sets.quota_curve import QuotaCurve
+from rankopt.measures import parse
+from rankopt.rankers import RegressionRanker
+
+DECAYS = {"discount": None, "linear": lambda i: i[::-1], "power .5": lambda i: i**-0.5, "power 1": lambda i: 1 / i}
+MOST_QUERIES = 100
+
+
+def problems(name: str, folder: Path, k: int, decay: str) -> list[tuple[RankTwoAssignment, list[np.ndarray]]]:
+    """The problems of the first queries at the ridge's scores, at three scales, and the groups of each."""
+    train, _ = (movielens if name == "ml-100k" else experts)(folder, 1)
+    measure = parse("nDCG" if name == "ml-100k" else "nDCG(gain='linear')")
+    gain, scores = measure.gain(train.relevance, train.offsets), RegressionRanker().fit(train).predict(train)
+    labels = train.attributes["genre" if name == "ml-100k" else "protected"]
+    random, found = np.random.default_rng(0), []
+    i = np.arange(1.0, k + 1)
+    discount = 1 / np.log2(i + 1)
+    for low, high in zip(train.offsets[:-1][:MOST_QUERIES], train.offsets[1:], strict=False):
+        own, n = labels[low:high], high - low
+        if n < k or np.ptp(gain[low:high]) == 0:
+            continue
+        kinds, count = np.unique([str(label) for label in own], return_counts=True)
+        chosen = [np.array([str(label) == kind for label in own]) for kind in kinds[np.argsort(-count)[:3]]]
+        spread = scores[low:high] - scores[low:high].mean()
+        made = DECAYS[decay]
+        for heights in (spread, 0.5 * spread, random.normal(size=n)):
+            weights = discount if made is None else made(i)
+            found.append((ranking(heights, gain[low:high], discount=discount, decay=weights), chosen))
+    return found
+
+
+def real() -> None:
+    root = Path(os.environ["RANKOPT_DATA"])
+    print(
+        "| data | k | decay | curves | not concave | limits | with a gap | largest gap, of the value | program / curve |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for name, folder, k in (("ml-100k", "ml-100k", 5), ("W3C", "deltr-w3c-experts", 10)):
+        for decay in DECAYS:
+            curves = bent = limits = gaps = 0
+            most, spent, other = 0.0, 0.0, 0.0
+            for problem, groups in problems(name, root / folder, k, decay):
+                for group in groups:
+                    for prefix in range(2, k):
+                        began = process_time()
+                        curve = QuotaCurve.of(problem, group, prefix)
+                        spent += process_time() - began
+                        curves, bent = curves + 1, bent + (not curve.concave)
+                        for limit in range(1, prefix):
+                            for low, high in ((0, limit), (limit, prefix)):
+                                if not np.isfinite(curve.whole(low, high)):
+                                    continue
+                                gap = curve.gap(low, high)
+                                limits, gaps = limits + 1, gaps + (gap > 0.0)
+                                most = max(most, gap / max(1.0, abs(curve.whole(low, high))))
+                        if curves % 200 == 1:  # beside the linear program, here and there
+                            one = RankingSet(problem.documents, k).at_most(1, documents=group, positions=range(prefix))
+                            program = ranking_set(problem, one).linear_program()
+                            began = process_time()
+                            relaxed = solve(program, "highs").value
+                            other += 200 * (process_time() - began)
+                            assert abs(relaxed - curve.relaxed(0, 1)) < 1e-6 * max(1.0, abs(relaxed))
+            told = f"{most:.2%}" if gaps else "-"
+            print(
+                f"| {name} | {k} | {decay} | {curves} | {bent} | {limits} | {gaps} | {told} | {other / spent:.1f} |",
+                flush=True,
+            )
+
+
+def drawn(random: np.random.Generator, binary: bool) -> tuple[np.ndarray, ...]:
+    """Scores, gains, decay and discount as steps down, and the group: whole numbers; n of 4 to 8, k of 3 to 5."""
+    n = int(random.integers(4, 9))
+    k = int(random.integers(3, min(n, 6)))
+    gain = random.integers(0, 2 if binary else 4, n)
+    return random.integers(0, 10, n), gain, random.integers(0, 4, k), random.integers(0, 4, k), random.random(n) < 0.5
+
+
+def moved(random: np.random.Generator, given: tuple[np.ndarray, ...], binary: bool) -> tuple[np.ndarray, ...]:
+    """One number of one part changed."""
+    parts = tuple(part.copy() for part in given)
+    which = int(random.integers(0, 5))
+    place = int(random.integers(0, parts[which].size))
+    largest = (10, 2 if binary else 4, 5, 5, 2)[which]
+    parts[which][place] = random.integers(0, largest)
+    return parts
+
+
+def excess(given: tuple[np.ndarray, ...]) -> float:
+    """By how much F is above concave at its worst (negative where concave): the largest F(r - 1) + F(r + 1) - 2 F(r)."""
+    scores, gain, decay, discount, group = given
+    c, a = (np.cumsum(steps[::-1])[::-1].astype(float) for steps in (decay, discount))
+    problem = ranking(scores, gain, discount=a, decay=c)
+    worst = -np.inf
+    for prefix in range(2, c.size):
+        best = QuotaCurve.of(problem, group, prefix).best
+        best = best[np.isfinite(best)]
+        if best.size > 2:
+            worst = max(worst, float(np.diff(best, 2).max()))
+    return worst
+
+
+def anneal(steps: int, runs: int, first: int) -> None:
+    print(
+        "| gains | runs | steps a run | runs with a gap | the largest second difference of F |\n|---|---|---|---|---|"
+    )
+    for binary in (False, True):
+        hits, most = 0, -np.inf
+        for seed in range(first, first + runs):
+            random = np.random.default_rng(seed)
+            now = drawn(random, binary)
+            worth = best = excess(now)
+            for step in range(steps):
+                other = moved(random, now, binary)
+                told = excess(other)
+                heat = 2.0 * (1.0 - step / steps) + 1e-9
+                if told >= worth or random.random() < np.exp((told - worth) / heat):
+                    now, worth = other, told
+                best = max(best, worth)
+                if best > 0:
+                    break
+            hits, most = hits + (best > 0), max(most, best)
+        print(f"| {'binary' if binary else '0 to 3'} | {runs} | {steps} | {hits} | {most:g} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=("real", "anneal"))
+    parser.add_argument("--steps", type=int, default=20_000)
+    parser.add_argument("--runs", type=int, default=20)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    given = parser.parse_args()
+    if given.table == "real":
+        real()
+    else:
+        anneal(given.steps, given.runs, given.first)
+
+
+if __name__ == "__main__":
+    main()
