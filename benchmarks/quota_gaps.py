@@ -1,9 +1,10 @@
 """When is a quota whole? One limit on how many of a group stand in the first positions, profits of rank two.
 
-real     loss-augmented problems of training: queries of MovieLens 100k (genres) and of W3C experts (gender), scores of
-         the ridge, of half of it and of noise besides; every group, prefix and limit. Counted: curves F(r) that are not
-         concave, limits with a gap, the largest gap, and how long a curve takes beside the linear program
-anneal   annealing for a gap with one limit and binary gains (the open case), and with any gains, of small whole numbers
+real     loss-augmented problems of training: queries of MovieLens 100k (genres) and of W3C experts (gender), at the
+         scores of the ridge, at half of them and at noise; every group, prefix and limit. Counted: curves F(r) that
+         are not concave, limits with a gap, the largest gap, and the linear program's time beside a curve's
+anneal   annealing for a gap with one limit and binary gains (the open case), and with any gains, of small whole
+         numbers
 
 RANKOPT_DATA=folder python benchmarks/quota_gaps.py real
 python benchmarks/quota_gaps.py anneal --steps 20000 --runs 20
@@ -31,7 +32,7 @@ MOST_QUERIES = 100
 
 def problems(name: str, folder: Path, k: int, decay: str) -> list[tuple[RankTwoAssignment, list[np.ndarray]]]:
     """The problems of the first queries at the ridge's scores, at three scales, and the groups of each."""
-    train, _ = (movielens if name == "ml-100k" else experts)(folder, 1)
+    train, _ = (movielens if name == "ml-100k" else experts)(folder)[0]
     measure = parse("nDCG" if name == "ml-100k" else "nDCG(gain='linear')")
     gain, scores = measure.gain(train.relevance, train.offsets), RegressionRanker().fit(train).predict(train)
     labels = train.attributes["genre" if name == "ml-100k" else "protected"]
@@ -54,9 +55,7 @@ def problems(name: str, folder: Path, k: int, decay: str) -> list[tuple[RankTwoA
 
 def real() -> None:
     root = Path(os.environ["RANKOPT_DATA"])
-    print(
-        "| data | k | decay | curves | not concave | limits | with a gap | largest gap, of the value | program / curve |"
-    )
+    print("| data | k | decay | curves | not concave | limits | with a gap | largest gap | program / curve |")
     print("|---|---|---|---|---|---|---|---|---|")
     for name, folder, k in (("ml-100k", "ml-100k", 5), ("W3C", "deltr-w3c-experts", 10)):
         for decay in DECAYS:
@@ -84,10 +83,8 @@ def real() -> None:
                             other += 200 * (process_time() - began)
                             assert abs(relaxed - curve.relaxed(0, 1)) < 1e-6 * max(1.0, abs(relaxed))
             told = f"{most:.2%}" if gaps else "-"
-            print(
-                f"| {name} | {k} | {decay} | {curves} | {bent} | {limits} | {gaps} | {told} | {other / spent:.1f} |",
-                flush=True,
-            )
+            cells = [name, k, decay, curves, bent, limits, gaps, told, f"{other / spent:.1f}"]
+            print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
 def drawn(random: np.random.Generator, binary: bool) -> tuple[np.ndarray, ...]:
@@ -109,7 +106,7 @@ def moved(random: np.random.Generator, given: tuple[np.ndarray, ...], binary: bo
 
 
 def excess(given: tuple[np.ndarray, ...]) -> float:
-    """By how much F is above concave at its worst (negative where concave): the largest F(r - 1) + F(r + 1) - 2 F(r)."""
+    """The largest F(r - 1) + F(r + 1) - 2 F(r): above 0 where a limit has a gap."""
     scores, gain, decay, discount, group = given
     c, a = (np.cumsum(steps[::-1])[::-1].astype(float) for steps in (decay, discount))
     problem = ranking(scores, gain, discount=a, decay=c)
@@ -123,9 +120,7 @@ def excess(given: tuple[np.ndarray, ...]) -> float:
 
 
 def anneal(steps: int, runs: int, first: int) -> None:
-    print(
-        "| gains | runs | steps a run | runs with a gap | the largest second difference of F |\n|---|---|---|---|---|"
-    )
+    print("| gains | runs | steps a run | runs with a gap | largest second difference |\n|---|---|---|---|---|")
     for binary in (False, True):
         hits, most = 0, -np.inf
         for seed in range(first, first + runs):

@@ -5,8 +5,8 @@ assignment polytope, and a limit on how many of the group stand in the prefix cu
 with l <= r <= u it is worth the most of the envelope between l and u, and there is a gap exactly where that is above
 the most of F: never where F is concave.
 
-F is exact and cheap where there are few gains: documents of one gain on one side of the limit stay in order of score, so
-a state is how many of each such chain are placed, C(k + H, H) states at most for H chains and k positions.
+F is exact and cheap where there are few gains: documents of one gain on one side of the limit stay in order of score,
+so a state is how many of each such chain are placed, C(k + H, H) states at most for H chains and k positions.
 
 >>> from formulations import ranking
 >>> problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], decay=[4, 4, 3])

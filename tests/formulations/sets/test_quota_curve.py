@@ -33,10 +33,8 @@ def test_the_envelope_is_what_the_linear_program_is_worth(seed):
     problem, group, prefix = drawn(seed)
     curve = QuotaCurve.of(problem, group, prefix)
     for low, high in ((0, 1), (1, prefix), (1, 1), (0, 0)):
-        inside = RankingSet(problem.documents, problem.positions).at_least(
-            low, documents=group, positions=range(prefix)
-        )
-        inside = inside.at_most(high, documents=group, positions=range(prefix))
+        where = {"documents": group, "positions": range(prefix)}
+        inside = RankingSet(problem.documents, problem.positions).at_least(low, **where).at_most(high, **where)
         try:
             stated = ranking_set(problem, inside)
         except Infeasible:
