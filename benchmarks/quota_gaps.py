@@ -1,13 +1,16 @@
 """When is a quota whole? One limit on how many of a group stand in the first positions, profits of rank two.
 
-real     loss-augmented problems of training: queries of MovieLens 100k (genres) and of W3C experts (gender), at the
-         scores of the ridge, at half of them and at noise; every group, prefix and limit. Counted: curves F(r) that
-         are not concave, limits with a gap, the largest gap, and the linear program's time beside a curve's
+real     loss-augmented problems of training: queries of MovieLens 100k (genres) and of W3C experts (gender; their
+         grades in three steps), at the scores of the ridge, brought to the deviation of the gains and to three times
+         that, and at noise; every group, prefix and limit. Counted: curves F(r) that are not concave, limits with a
+         gap, the largest gap, and the linear program's time beside a curve's
 anneal   annealing for a gap with one limit and binary gains (the open case), and with any gains, of small whole
          numbers
+figure   the smallest case known, drawn
 
 RANKOPT_DATA=folder python benchmarks/quota_gaps.py real
 python benchmarks/quota_gaps.py anneal --steps 20000 --runs 20
+python benchmarks/quota_gaps.py figure --to docs/images/quota.svg
 """
 
 from __future__ import annotations
@@ -33,9 +36,11 @@ MOST_QUERIES = 100
 def problems(name: str, folder: Path, k: int, decay: str) -> list[tuple[RankTwoAssignment, list[np.ndarray]]]:
     """The problems of the first queries at the ridge's scores, at three scales, and the groups of each."""
     train, _ = (movielens if name == "ml-100k" else experts)(folder)[0]
-    measure = parse("nDCG" if name == "ml-100k" else "nDCG(gain='linear')")
-    gain, scores = measure.gain(train.relevance, train.offsets), RegressionRanker().fit(train).predict(train)
-    labels = train.attributes["genre" if name == "ml-100k" else "protected"]
+    films = name == "ml-100k"
+    measure = parse("nDCG" if films else "nDCG(gain='linear')")
+    grades = train.relevance if films else np.floor(2.999 * train.relevance)  # 200 grades a query, in three steps
+    gain, scores = measure.gain(grades, train.offsets), RegressionRanker().fit(train).predict(train)
+    labels = train.attributes["genre" if films else "protected"]
     random, found = np.random.default_rng(0), []
     i = np.arange(1.0, k + 1)
     discount = 1 / np.log2(i + 1)
@@ -44,10 +49,13 @@ def problems(name: str, folder: Path, k: int, decay: str) -> list[tuple[RankTwoA
         if n < k or np.ptp(gain[low:high]) == 0:
             continue
         kinds, count = np.unique([str(label) for label in own], return_counts=True)
-        chosen = [np.array([str(label) == kind for label in own]) for kind in kinds[np.argsort(-count)[:3]]]
+        largest = kinds[np.argsort(-count)[: 3 if films else 1]]
+        chosen = [np.array([str(label) == kind for label in own]) for kind in largest]
         spread = scores[low:high] - scores[low:high].mean()
         made = DECAYS[decay]
-        for heights in (spread, 0.5 * spread, random.normal(size=n)):
+        unit = gain[low:high].std()  # as training finds them: scores as large as gains, or larger
+        spread *= unit / max(spread.std(), 1e-12)
+        for heights in (spread, 3.0 * spread, unit * random.normal(size=n)):
             weights = discount if made is None else made(i)
             found.append((ranking(heights, gain[low:high], discount=discount, decay=weights), chosen))
     return found
@@ -57,7 +65,7 @@ def real() -> None:
     root = Path(os.environ["RANKOPT_DATA"])
     print("| data | k | decay | curves | not concave | limits | with a gap | largest gap | program / curve |")
     print("|---|---|---|---|---|---|---|---|---|")
-    for name, folder, k in (("ml-100k", "ml-100k", 5), ("W3C", "deltr-w3c-experts", 10)):
+    for name, folder, k in (("ml-100k", "ml-100k", 5), ("W3C", "deltr-w3c-experts", 8)):
         for decay in DECAYS:
             curves = bent = limits = gaps = 0
             most, spent, other = 0.0, 0.0, 0.0
@@ -74,7 +82,7 @@ def real() -> None:
                                     continue
                                 gap = curve.gap(low, high)
                                 limits, gaps = limits + 1, gaps + (gap > 0.0)
-                                most = max(most, gap / max(1.0, abs(curve.whole(low, high))))
+                                most = max(most, gap / max(1e-9, abs(curve.whole(low, high))))
                         if curves % 200 == 1:  # beside the linear program, here and there
                             one = RankingSet(problem.documents, k).at_most(1, documents=group, positions=range(prefix))
                             program = ranking_set(problem, one).linear_program()
@@ -140,15 +148,58 @@ def anneal(steps: int, runs: int, first: int) -> None:
         print(f"| {'binary' if binary else '0 to 3'} | {runs} | {steps} | {hits} | {most:g} |", flush=True)
 
 
+def figure(file: str) -> None:
+    """Profits and the optimum of the linear program, group A beside group B; F and its concave envelope."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    matplotlib.rcParams["svg.hashsalt"] = "quota"
+    from matplotlib import pyplot
+
+    problem = ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[5, 2, 2], decay=[4, 4, 3])
+    quota = RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2))
+    stated = ranking_set(problem, quota)
+    half = solve(stated.linear_program(), "highs").x.reshape(3, 4)
+    curve = QuotaCurve.of(problem, [0, 1], 2)
+    drawing, (left, right) = pyplot.subplots(1, 2, figsize=(8.4, 3.0), width_ratios=[1.25, 1])
+    for i in range(3):
+        for j in range(4):
+            tint = "#c9d8ea" if j < 2 else "#f0dcc0"
+            left.add_patch(pyplot.Rectangle((j, i), 1, 1, facecolor=tint, edgecolor="white", linewidth=2))
+            left.text(j + 0.5, i + 0.36, f"{stated.profit[i, j]:g}", ha="center", va="center", color="#333333")
+            if half[i, j] > 0.1:
+                left.text(j + 0.5, i + 0.72, "x = ½", ha="center", va="center", weight="bold", color="#8c1c13")
+    left.plot([0, 2, 2, 0, 0], [0, 0, 2, 2, 0], color="#8c1c13", linewidth=2.5, clip_on=False)
+    left.set(xlim=(-0.05, 4.05), ylim=(3.05, -0.05), xticks=np.arange(4) + 0.5, yticks=np.arange(3) + 0.5)
+    left.set_xticklabels(["A: 0", "A: 1", "B: 2", "B: 3"])
+    left.set_yticklabels(["first", "second", "third"])
+    left.set_title("profits; at most one in the frame", fontsize=10)
+    left.tick_params(length=0)
+    for side in left.spines.values():
+        side.set_visible(False)
+    r = np.arange(3)
+    right.plot(r, curve.envelope, "--", color="#8c1c13", label="linear program")
+    right.plot(r, curve.best, "o", color="#1f3b63", label="best ranking, F(r)")
+    right.set(xticks=r, xlabel="r, how many of A in the first two")
+    right.legend(frameon=False, fontsize=9)
+    for name in ("top", "right"):
+        right.spines[name].set_visible(False)
+    drawing.tight_layout()
+    drawing.savefig(file, metadata={"Date": None} if file.endswith("svg") else None, facecolor="white")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("table", choices=("real", "anneal"))
+    parser.add_argument("table", choices=("real", "anneal", "figure"))
     parser.add_argument("--steps", type=int, default=20_000)
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--to", default="quota.svg", help="the file of the figure")
     given = parser.parse_args()
     if given.table == "real":
         real()
+    elif given.table == "figure":
+        figure(given.to)
     else:
         anneal(given.steps, given.runs, given.first)
 

@@ -22,6 +22,7 @@ from formulations.errors import Infeasible
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.words import COUNTING
 from rankopt.constraints.rule import Attributes, Rule
+from rankopt.constraints.spoken import Spoken
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ __all__ = ["Admissible"]
 
 
 @dataclass(frozen=True, repr=False)
-class Admissible:
+class Admissible(Spoken):
     """Rankings of k documents a query that every rule allows. Immutable: each method returns a new one.
 
     A document stands at one position at most, each position holds one document. by= names an attribute (site, genre)
@@ -80,8 +81,9 @@ class Admissible:
 
     def at_most(
         self,
-        count: int | Mapping[Any, int],
+        count: int | Mapping[Any, int] | None = None,
         *,
+        share: float | None = None,
         by: str | None = None,
         documents: str | Mapping[str, Any] | None = None,
         positions: Iterable[int] | int | None = None,
@@ -89,12 +91,15 @@ class Admissible:
     ) -> Admissible:
         """At most `count` of these documents at these positions; with `by`, of the documents of each label (count may
         be a mapping from label to number; labels that it lacks are free)."""
+        if share is not None:
+            return self._share("at most", count, share, by, documents, positions, name)
         return self._with("at most", count, by, documents, positions, name)
 
     def at_least(
         self,
-        count: int | Mapping[Any, int],
+        count: int | Mapping[Any, int] | None = None,
         *,
+        share: float | None = None,
         by: str | None = None,
         documents: str | Mapping[str, Any] | None = None,
         positions: Iterable[int] | int | None = None,
@@ -102,6 +107,8 @@ class Admissible:
     ) -> Admissible:
         """At least `count` of these documents at these positions; with `by`, of the documents of each label that the
         query has. A mapping from label to number is owed whether a query has the label or not."""
+        if share is not None:
+            return self._share("at least", count, share, by, documents, positions, name)
         return self._with("at least", count, by, documents, positions, name)
 
     def exactly(
