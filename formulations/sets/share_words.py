@@ -10,7 +10,7 @@ Groups that share no document make limits on prefixes, for which profits of rank
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from fractions import Fraction
 from math import ceil, floor
 from typing import Any
@@ -26,7 +26,7 @@ __all__ = ["at_least_share", "at_most_share", "rounded_share"]
 
 Shape = tuple[int, int]
 
-ROUNDINGS = {"up": ceil, "down": floor, "nearest": round}
+ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"up": ceil, "down": floor, "nearest": round}
 
 
 def at_most_share(

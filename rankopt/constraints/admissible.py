@@ -104,12 +104,14 @@ class Admissible(Spoken):
         documents: str | Mapping[str, Any] | None = None,
         positions: Iterable[int] | int | None = None,
         name: str | None = None,
+        entire: bool = False,
     ) -> Admissible:
         """At least `count` of these documents at these positions; with `by`, of the documents of each label that the
-        query has. A mapping from label to number is owed whether a query has the label or not."""
+        query has. A mapping from label to number is owed whether a query has the label or not. entire: only of queries
+        that have all these positions."""
         if share is not None:
             return self._share("at least", count, share, by, documents, positions, name)
-        return self._with("at least", count, by, documents, positions, name)
+        return self._with("at least", count, by, documents, positions, name, entire=entire)
 
     def exactly(
         self,
@@ -208,10 +210,12 @@ class Admissible(Spoken):
             found[name] = values
         return found
 
-    def _with(self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any) -> Admissible:
+    def _with(
+        self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any, **more: Any
+    ) -> Admissible:
         if positions is not None:
             positions = tuple(positions) if isinstance(positions, Iterable) else (positions,)
-        return replace(self, rules=(*self.rules, Rule(word, count, by, documents, positions, name)))
+        return replace(self, rules=(*self.rules, Rule(word, count, by, documents, positions, name, **more)))
 
     def __repr__(self) -> str:
         short = "" if self.short == "error" else f", short={self.short!r}"
@@ -225,7 +229,9 @@ def _said(rule: Rule) -> str:
     positions: Any = rule.positions
     if positions and positions == tuple(range(len(positions))):
         positions = range(len(positions))
-    given = {"by": rule.by, "documents": documents, "positions": positions, "name": rule.name}
-    words = [] if rule.word == "ban" else [str(count)]
+    then = dict(rule.then) if isinstance(rule.then, tuple) else rule.then
+    given = {"by": rule.by, "documents": documents, "then": then, "positions": positions, "name": rule.name}
+    given |= {"entire": True} if rule.entire else {}
+    words = [] if rule.word in ("ban", "if then") else [str(count)]
     words += [f"{key}={value!r}" for key, value in given.items() if value is not None]
     return f".{rule.word.replace(' ', '_')}({', '.join(words).replace('range(0, ', 'range(')})"

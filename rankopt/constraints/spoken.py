@@ -20,7 +20,7 @@ class Spoken:
 
     k: int
 
-    def _with(self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any) -> Self:
+    def _with(self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any, **more: Any) -> Self:
         raise NotImplementedError
 
     def between(
@@ -64,8 +64,8 @@ class Spoken:
         rounding: str = "down",
         name: str | None = None,
     ) -> Self:
-        """Of the first p positions, for each p of `prefixes` (all by default), at least this share, rounded, is of these
-        documents; with `by`, of each label that the query has."""
+        """Of the first p positions, for each p of `prefixes` (all by default) that the query has, at least this share,
+        rounded, is of these documents; with `by`, of each label that the query has."""
         return self._shares("at least", share, by, documents, prefixes, rounding, name)
 
     def _shares(
@@ -81,7 +81,7 @@ class Spoken:
                 raise OptionError(str(error)) from None
             if 0 < count < length or (count == 0) == (word == "at most"):
                 title = None if name is None else f"{name}, first {length}"
-                said = said._with(word, count, by, documents, range(length), title)
+                said = said._with(word, count, by, documents, range(length), title, entire=True)
         return said
 
     def _share(
@@ -113,3 +113,14 @@ class Spoken:
     def one_of(self, documents: str | Mapping[str, Any], *, position: int = 0, name: str | None = None) -> Self:
         """One of these documents stands at this position."""
         return self._with("at least", 1, None, documents, (position,), name)
+
+    def if_then(
+        self,
+        documents: str | Mapping[str, Any],
+        then: str | Mapping[str, Any],
+        *,
+        positions: Iterable[int] | int | None = None,
+        name: str | None = None,
+    ) -> Self:
+        """Where one of these documents stands at these positions, one of those that `then` chooses does."""
+        return self._with("if then", 0, None, documents, positions, name, then=then)
