@@ -42,7 +42,8 @@ def page_of_set(
         gap: the answer of `integrality_gap` where the problem has an objective.
         made_by: the command.
     """
-    checked = [] if isinstance(found, Undecided) else ["Checked again from the matrix alone: it holds."]
+    alone = "set and objective" if isinstance(found, Proof) and found.kind == "prefix groups" else "the matrix"
+    checked = [] if isinstance(found, Undecided) else [f"Checked again from {alone} alone: it holds."]
     parts = [
         section("The set", element("pre", says), *_picture(problem, found)),
         section("The answer", element("pre", found), *checked, *_submatrix(found)),
