@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from formulations.problems.statement_file import read_statement as read_statement
     from formulations.problems.user_factors import user_factors as user_factors
     from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
+    from formulations.sets.quota_curve import QuotaCurve as QuotaCurve
     from formulations.sets.ranking_set import RankingSet as RankingSet
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
@@ -139,6 +140,7 @@ WORDS = {
     "PrefixGroupRanking": "formulations.forms.prefix_group_ranking:PrefixGroupRanking",
     "Proof": "formulations.integrality.evidence:Proof",
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
+    "QuotaCurve": "formulations.sets.quota_curve:QuotaCurve",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
     "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",

@@ -18,7 +18,7 @@ from planted.losses import TopOne
 
 import formulations
 import rankopt
-from formulations.sets import words
+from formulations.sets import order_words, share_words, words
 from rankopt.losses import MarginLoss, PositionalArgmax
 
 SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clarabel", "daqp", "piqp"}
@@ -194,9 +194,10 @@ def test_a_loss_of_ones_own_would_have_to_be_listed_and_a_feature_map_would_not(
 
 
 def test_every_word_of_the_language_of_sets_is_in_its_table():
-    functions = [one for one in vars(words).values() if inspect.isfunction(one) and one.__module__ == words.__name__]
-    own = {one.__name__ for one in functions if not one.__name__.startswith("_")} - {"taken"}
-    assert own == set(words.WORDS)
+    files = {words.__name__, order_words.__name__, share_words.__name__}
+    functions = [one for file in files for one in vars(import_module(file)).values() if inspect.isfunction(one)]
+    own = {one.__name__ for one in functions if one.__module__ in files and not one.__name__.startswith("_")}
+    assert own - {"taken", "precedence", "rounded_share"} == set(words.WORDS)
 
 
 def test_no_page_holds_bytes_that_are_no_text():

@@ -8,7 +8,7 @@
     [attributes]                        # one value a document, for `by` and `documents`
     site = ["a.org", "a.org", "b.org", "b.org", "c.org", "d.org"]
 
-    [[constraint]]                      # one key of at_most, at_least, exactly, ban, pin, before, rows
+    [[constraint]]                      # one word: at_most, at_least, exactly, between, ban, pin, ...
     at_most = 1
     by = "site"
 
@@ -177,7 +177,7 @@ class _Reader:
         name = stated.get("name", _title(stated))
         if name is not None:
             given["name"] = str(name)
-        self.entries += self._entries(kinds[0], given)
+        self.entries += self._entries(kinds[0], stated[kinds[0]], given)
         if self.entries > ENTRIES:
             raise InvalidProblem(f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python")
         try:
@@ -189,11 +189,17 @@ class _Reader:
                 f"{place}: {kinds[0]} = {shortened(stated[kinds[0]])} cannot be read ({error})"
             ) from None
 
-    def _entries(self, kind: str, given: dict[str, Any]) -> int:
+    def _entries(self, kind: str, value: Any, given: dict[str, Any]) -> int:
         """At most so many entries, and bits of a mask, has a constraint."""
         k, n = self.admissible.shape
-        if kind in ("pin", "ban", "before"):
+        if kind in ("pin", "ban", "before", "one_of"):
             return k * n // 8 + (k * k if kind == "before" else 0)
+        if kind == "chain":
+            return k * n // 8 + k * k * len(value) if isinstance(value, list) else 0
+        if kind == "if_then":
+            return k * n * n
+        if kind in ("apart", "at_most_share", "at_least_share"):
+            k *= k  # a row for each window or prefix
         high = len(given["positions"]) if isinstance(given.get("positions"), list) else k
         if isinstance(given.get("by"), list):
             return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in given["by"])

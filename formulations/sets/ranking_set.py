@@ -84,21 +84,42 @@ class RankingSet:
         return partial(self.say, word)
 
     def at_most(
-        self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+        self,
+        count: Any = None,
+        *,
+        share: Any = None,
+        documents: Any = None,
+        positions: Any = None,
+        by: Any = None,
+        name: str | None = None,
     ) -> RankingSet:
         """At most `count` of these documents at these positions; with `by`, of the documents of each label.
 
         count: a whole number; with `by` also a mapping from label to number (labels that it lacks are free).
+        share: in place of a count, of the first p positions for every p, rounded up (`at_most_share` takes prefixes
+            and rounding).
         """
+        if share is not None:
+            return self._share("at_most_share", count, share, documents, positions, by, name)
         return self.say("at_most", count, documents=documents, positions=positions, by=by, name=name)
 
     def at_least(
-        self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+        self,
+        count: Any = None,
+        *,
+        share: Any = None,
+        documents: Any = None,
+        positions: Any = None,
+        by: Any = None,
+        name: str | None = None,
     ) -> RankingSet:
         """At least `count` of these documents at these positions; with `by`, of the documents of each label.
 
-        With a mapping also of a label that no document carries, and then the set is empty.
+        With a mapping also of a label that no document carries, and then the set is empty. share: as of `at_most`,
+        rounded down.
         """
+        if share is not None:
+            return self._share("at_least_share", count, share, documents, positions, by, name)
         return self.say("at_least", count, documents=documents, positions=positions, by=by, name=name)
 
     def exactly(
@@ -106,6 +127,33 @@ class RankingSet:
     ) -> RankingSet:
         """Exactly `count` of these documents at these positions; with `by`, of the documents of each label."""
         return self.say("exactly", count, documents=documents, positions=positions, by=by, name=name)
+
+    def _share(
+        self, word: str, count: Any, share: Any, documents: Any, positions: Any, by: Any, name: str | None
+    ) -> RankingSet:
+        if count is not None or positions is not None:
+            raise InvalidProblem(
+                f"a share is of the first p positions, for every p, and has no count and no positions; {word}(share, "
+                "prefixes=...) takes some of them"
+            )
+        return self.say(word, share, documents=documents, by=by, name=name)
+
+    def between(
+        self,
+        low: Any,
+        high: Any,
+        *,
+        documents: Any = None,
+        positions: Any = None,
+        by: Any = None,
+        name: str | None = None,
+    ) -> RankingSet:
+        """From `low` to `high` of these documents at these positions; with `by`, of the documents of each label."""
+        return self.say("between", low, high=high, documents=documents, positions=positions, by=by, name=name)
+
+    def if_then(self, a: Any, b: Any, *, positions: Any = None, name: str | None = None) -> RankingSet:
+        """Where one of the documents a stands at these positions, one of the documents b does."""
+        return self.say("if_then", (a, b), positions=positions, name=name)
 
     def pin(self, document: int, position: int, *, name: str | None = None) -> RankingSet:
         """This document stands at this position."""

@@ -19,6 +19,8 @@ from formulations.arrays import finite
 from formulations.errors import InvalidProblem
 from formulations.sets.cells import by_label, chosen, count_for, numbers, one, whole_number
 from formulations.sets.constraint import Constraint, rows_of_cells
+from formulations.sets.order_words import apart, chain, if_then, one_of, precedence
+from formulations.sets.share_words import at_least_share, at_most_share
 
 __all__ = ["COUNTING", "WORDS", "Word", "taken"]
 
@@ -107,15 +109,8 @@ def before(shape: Shape, pair: Any, *, name: str | None = None) -> Constraint:
     first, second = (one("document", document, n) for document in pair)
     if first == second:
         raise InvalidProblem(f"document {first} cannot stand before itself; name two documents")
-    forbids = np.zeros(shape, dtype=bool)
-    forbids[0, second] = True
-    # Row p >= 1: ones on y at positions 0 .. p, then minus ones on x at positions 0 .. p - 1.
+    matrix, forbids = precedence(shape, first, second)
     later = range(1, k)
-    places = [np.concatenate([np.arange(p + 1) * n + second, np.arange(p) * n + first]) for p in later]
-    values = [np.repeat([1.0, -1.0], [p + 1, p]) for p in later]
-    indptr = np.cumsum([0, *(part.size for part in places)])
-    data, cells = (np.concatenate([np.empty(0), *parts]) for parts in (values, places))
-    matrix = csr_array((data, cells.astype(np.int64), indptr), shape=(k - 1, k * n))
     labels = tuple(later) if name else tuple((first, second, p) for p in later)
     low, high = np.full(k - 1, -np.inf), np.zeros(k - 1)
     return Constraint(name or "before", f"document {first} before {second}", matrix, low, high, labels, forbids)
@@ -154,6 +149,30 @@ def rows(
     return Constraint(name or "row", "within its limits", stated, low, high, None if single else given)
 
 
+def between(
+    shape: Shape,
+    low: Any,
+    *,
+    high: Any,
+    documents: Any = None,
+    positions: Any = None,
+    by: Any = None,
+    name: str | None = None,
+) -> Constraint:
+    """From `low` to `high` of these documents at these positions; with `by`, of the documents of each label."""
+    least = _counted(shape, name or "between", "at least", low, documents, positions, by)
+    most = _counted(shape, name or "between", "at most", high, documents, positions, by)
+    if isinstance(low, Mapping) or isinstance(high, Mapping):
+        raise InvalidProblem("between counts alike for all labels; say at_least and at_most by label")
+    if low > high:
+        raise InvalidProblem(f"between {low} and {high} lies nothing; give the smaller number first")
+    if by is None:
+        says: str | tuple[str, ...] = f"{least.says} and {most.says}"
+    else:
+        says = tuple(f"from {low} to {high}: {said}" for said in most.says)
+    return Constraint(name or "between", says, most.matrix, least.lower, most.upper, most.labels)
+
+
 WORDS: dict[str, Word] = {
     "at_most": at_most,
     "at_least": at_least,
@@ -162,6 +181,13 @@ WORDS: dict[str, Word] = {
     "pin": pin,
     "before": before,
     "rows": rows,
+    "between": between,
+    "chain": chain,
+    "apart": apart,
+    "if_then": if_then,
+    "one_of": one_of,
+    "at_most_share": at_most_share,
+    "at_least_share": at_least_share,
 }
 
 

@@ -29,6 +29,7 @@ from formulations.problems.pattern_ranking import pattern_ranking
 from formulations.problems.ranking import ranking
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.ranking_set import RankingSet
+from formulations.testing.prefix_sets import failing
 
 __all__ = ["FORMS", "best_sequence", "brute_force", "infeasible", "instances", "shuffled"]
 
@@ -192,6 +193,7 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     yield "a quota on a prefix", ConstrainedRanking(profit, every.at_least(1, documents=[4, 5], positions=range(2)))
     triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
     # The relaxation reaches 4.35, rankings reach 3.
+    yield from ((name, beside) for name, beside, _, _ in failing())
     yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
 
 

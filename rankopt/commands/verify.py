@@ -74,7 +74,8 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
         click.echo(stated)
         click.echo(str(found))
         if verdict != "undecided":
-            click.echo("Checked again from the matrix alone: it holds.")
+            alone = "set and objective" if getattr(found, "kind", "") == "prefix groups" else "the matrix"
+            click.echo(f"Checked again from {alone} alone: it holds.")
         if gap is not None:
             click.echo(str(gap))
     if verdict != "proof":

@@ -22,6 +22,7 @@ from formulations.errors import Infeasible
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.words import COUNTING
 from rankopt.constraints.rule import Attributes, Rule
+from rankopt.constraints.spoken import Spoken
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ __all__ = ["Admissible"]
 
 
 @dataclass(frozen=True, repr=False)
-class Admissible:
+class Admissible(Spoken):
     """Rankings of k documents a query that every rule allows. Immutable: each method returns a new one.
 
     A document stands at one position at most, each position holds one document. by= names an attribute (site, genre)
@@ -80,8 +81,9 @@ class Admissible:
 
     def at_most(
         self,
-        count: int | Mapping[Any, int],
+        count: int | Mapping[Any, int] | None = None,
         *,
+        share: float | None = None,
         by: str | None = None,
         documents: str | Mapping[str, Any] | None = None,
         positions: Iterable[int] | int | None = None,
@@ -89,20 +91,27 @@ class Admissible:
     ) -> Admissible:
         """At most `count` of these documents at these positions; with `by`, of the documents of each label (count may
         be a mapping from label to number; labels that it lacks are free)."""
+        if share is not None:
+            return self._share("at most", count, share, by, documents, positions, name)
         return self._with("at most", count, by, documents, positions, name)
 
     def at_least(
         self,
-        count: int | Mapping[Any, int],
+        count: int | Mapping[Any, int] | None = None,
         *,
+        share: float | None = None,
         by: str | None = None,
         documents: str | Mapping[str, Any] | None = None,
         positions: Iterable[int] | int | None = None,
         name: str | None = None,
+        entire: bool = False,
     ) -> Admissible:
         """At least `count` of these documents at these positions; with `by`, of the documents of each label that the
-        query has. A mapping from label to number is owed whether a query has the label or not."""
-        return self._with("at least", count, by, documents, positions, name)
+        query has. A mapping from label to number is owed whether a query has the label or not. entire: only of queries
+        that have all these positions."""
+        if share is not None:
+            return self._share("at least", count, share, by, documents, positions, name)
+        return self._with("at least", count, by, documents, positions, name, entire=entire)
 
     def exactly(
         self,
@@ -201,10 +210,12 @@ class Admissible:
             found[name] = values
         return found
 
-    def _with(self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any) -> Admissible:
+    def _with(
+        self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any, **more: Any
+    ) -> Admissible:
         if positions is not None:
             positions = tuple(positions) if isinstance(positions, Iterable) else (positions,)
-        return replace(self, rules=(*self.rules, Rule(word, count, by, documents, positions, name)))
+        return replace(self, rules=(*self.rules, Rule(word, count, by, documents, positions, name, **more)))
 
     def __repr__(self) -> str:
         short = "" if self.short == "error" else f", short={self.short!r}"
@@ -218,7 +229,9 @@ def _said(rule: Rule) -> str:
     positions: Any = rule.positions
     if positions and positions == tuple(range(len(positions))):
         positions = range(len(positions))
-    given = {"by": rule.by, "documents": documents, "positions": positions, "name": rule.name}
-    words = [] if rule.word == "ban" else [str(count)]
+    then = dict(rule.then) if isinstance(rule.then, tuple) else rule.then
+    given = {"by": rule.by, "documents": documents, "then": then, "positions": positions, "name": rule.name}
+    given |= {"entire": True} if rule.entire else {}
+    words = [] if rule.word in ("ban", "if then") else [str(count)]
     words += [f"{key}={value!r}" for key, value in given.items() if value is not None]
     return f".{rule.word.replace(' ', '_')}({', '.join(words).replace('range(0, ', 'range(')})"

@@ -20,7 +20,7 @@ Attributes = Mapping[str, NDArray[Any]]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-WORDS = (*(word.replace("_", " ") for word in COUNTING), "ban")
+WORDS = (*(word.replace("_", " ") for word in COUNTING), "ban", "if then")
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,8 @@ class Rule:
     `positions` (None: all).
 
     count: a number, or pairs (label, number). documents: an attribute of flags, or pairs (attribute, value) that must
-    all hold. Plain data: it prints, compares, hashes and is saved.
+    all hold. then: of "if then", the documents of which one is called for, chosen as `documents` are. entire: only of
+    queries that have all these positions. Plain data: it prints, compares, hashes and is saved.
     """
 
     word: str
@@ -38,6 +39,8 @@ class Rule:
     documents: str | tuple[tuple[str, Hashable], ...] | None = None
     positions: tuple[int, ...] | None = None
     name: str | None = None
+    then: str | tuple[tuple[str, Hashable], ...] | None = None
+    entire: bool = False
 
     def __post_init__(self) -> None:
         if self.word not in WORDS:
@@ -46,6 +49,9 @@ class Rule:
             if not isinstance(getattr(self, what), str | None):
                 raise OptionError(f"{what} = {getattr(self, what)!r} is no name; give a string")
         object.__setattr__(self, "documents", _chosen(self.documents))
+        object.__setattr__(self, "then", _chosen(self.then))
+        if (self.word == "if then") != (self.then is not None) or (self.then is not None and self.documents is None):
+            raise OptionError("if_then needs two choices of documents: if one of the first stands, one of the second")
         object.__setattr__(self, "count", _counts(self.count, self.by))
         if self.positions is not None:
             object.__setattr__(self, "positions", tuple(sorted({_whole("a position", p) for p in self.positions})))
@@ -57,8 +63,7 @@ class Rule:
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that it speaks of."""
-        pairs = (self.documents,) if isinstance(self.documents, str) else [name for name, _ in self.documents or ()]
-        return (*(() if self.by is None else (self.by,)), *pairs)
+        return (*(() if self.by is None else (self.by,)), *_named(self.documents), *_named(self.then))
 
     @property
     def asked(self) -> int:
@@ -78,21 +83,14 @@ class Rule:
 
     def among(self, attributes: Attributes, n: int) -> Bools | None:
         """(n,) the documents that it chooses by `documents`; None for all."""
-        if self.documents is None:
-            return None
-        if isinstance(self.documents, str):
-            return _flags(attributes[self.documents], self.documents)
-        mask = np.ones(n, dtype=bool)
-        for name, value in self.documents:
-            mask &= np.array([_carries(entry, value) for entry in attributes[name].tolist()], dtype=bool)
-        return mask
+        return _mask(self.documents, attributes, n)
 
     def applied(self, admissible: RankingSet, attributes: Attributes, filled: int) -> RankingSet:
         """The set of one query with this constraint. `filled` positions are what the list has by its length alone: a
         rule asks for no more documents than it has positions among these."""
         k, n = admissible.positions, admissible.documents
         positions = None if self.positions is None else [p for p in self.positions if p < k]
-        if positions == []:
+        if positions == [] or (self.entire and len(positions or ()) < len(self.positions or ())):
             return admissible
         reach = filled if self.positions is None else sum(p < filled for p in self.positions)
         where: dict[str, Any] = {
@@ -100,6 +98,9 @@ class Rule:
         }  # fmt: skip
         if self.word == "ban":
             return admissible.ban(**where)
+        if self.word == "if then":
+            wanted = _mask(self.then, attributes, n)
+            return admissible.say("if_then", (where["documents"], wanted), positions=positions, name=where["name"])
         count: Any = min(self.count, reach) if isinstance(self.count, int) else {
             label: min(number, reach) for label, number in self.count
         }  # fmt: skip
@@ -121,6 +122,23 @@ class Rule:
             if limit is not None:
                 found.append((documents if among is None else documents[among[documents]], limit))
         return found
+
+
+def _mask(documents: Any, attributes: Attributes, n: int) -> Bools | None:
+    """(n,) the documents that are chosen; None for all."""
+    if documents is None:
+        return None
+    if isinstance(documents, str):
+        return _flags(attributes[documents], documents)
+    mask = np.ones(n, dtype=bool)
+    for name, value in documents:
+        mask &= np.array([_carries(entry, value) for entry in attributes[name].tolist()], dtype=bool)
+    return mask
+
+
+def _named(documents: str | tuple[tuple[str, Hashable], ...] | None) -> tuple[str, ...]:
+    """The attributes that choose documents."""
+    return (documents,) if isinstance(documents, str) else tuple(name for name, _ in documents or ())
 
 
 def _chosen(documents: Any) -> Any:

@@ -42,7 +42,8 @@ def page_of_set(
         gap: the answer of `integrality_gap` where the problem has an objective.
         made_by: the command.
     """
-    checked = [] if isinstance(found, Undecided) else ["Checked again from the matrix alone: it holds."]
+    alone = "set and objective" if isinstance(found, Proof) and found.kind == "prefix groups" else "the matrix"
+    checked = [] if isinstance(found, Undecided) else [f"Checked again from {alone} alone: it holds."]
     parts = [
         section("The set", element("pre", says), *_picture(problem, found)),
         section("The answer", element("pre", found), *checked, *_submatrix(found)),
@@ -55,9 +56,7 @@ def page_of_set(
 def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None) -> str:
     """The verdict, what it means for this objective, and what to do."""
     if isinstance(found, Proof) and found.kind == "prefix groups":
-        told = (
-            "Proved: this linear program has a whole optimum for this objective; of its matrix alone nothing is said. "
-        )
+        told = "Proved: this linear program has a whole optimum for its objective; of its matrix nothing is said. "
         return told + "Rank by 'exact', or any solver of flows: another optimal vertex may be fractional."
     if isinstance(found, Proof):
         told = "Proved: every vertex of the linear program is a ranking, for every objective. "

@@ -8,7 +8,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, diverse_retrieval, ranking_set
+from formulations import (
+    Infeasible,
+    InvalidProblem,
+    RankingSet,
+    confirm,
+    diverse_retrieval,
+    ranking_set,
+    solve,
+    verify_integrality,
+)
 from formulations.sets.conflict import conflict
 
 N, K = 5, 3
@@ -74,11 +83,93 @@ MEANINGS = {
         START.rows([np.arange(15.0), np.ones(15)], lower=[10, -np.inf], upper=[25, 3]),
         lambda o: 10 <= sum(N * i + j for i, j in enumerate(o)) <= 25,
     ),
+    "between": (START.between(1, 2, documents=[0, 1, 2]), lambda o: 1 <= len({0, 1, 2} & {*o}) <= 2),
+    "between, by label": (
+        START.between(0, 1, by=SITE, positions=range(2)),
+        lambda o: max(carried(o, SITE, (0, 1)).values(), default=0) <= 1,
+    ),
+    "chain": (START.chain([3, 0, 2]), lambda o: earlier(o, 3, 0) and earlier(o, 0, 2) and earlier(o, 3, 2)),
+    "apart": (
+        START.apart(2, documents=[0, 1, 4]),
+        lambda o: not any({o[i], o[i + 1]} <= {0, 1, 4} for i in range(K - 1)),
+    ),
+    "apart, by label": (
+        START.apart(2, by=SITE),
+        lambda o: not any(SITE[o[i]] == SITE[o[i + 1]] is not None for i in range(K - 1)),
+    ),
+    "apart by more than there are": (START.apart(9, by=SITE), lambda o: max(carried(o, SITE).values(), default=0) <= 1),
+    "if then": (START.if_then(0, 1), lambda o: 0 not in o or 1 in o),
+    "if one then one of them": (
+        START.if_then([0, 1], [1, 2, 3], positions=range(2)),
+        lambda o: not {0, 1} & {*o[:2]} or bool({1, 2, 3} & {*o[:2]}),
+    ),
+    "one of these first": (START.one_of([1, 3]), lambda o: o[0] in (1, 3)),
+    "one of these second": (START.one_of([1, 3], position=1), lambda o: o[1] in (1, 3)),
+    "a share at most, rounded up": (
+        START.at_most(share=0.4, by=SITE),
+        lambda o: all(carried(o, SITE, range(p))[s] <= -(-4 * p // 10) for p in (1, 2, 3) for s in "ab"),
+    ),
+    "a share at most, rounded down": (
+        START.at_most_share(0.67, documents=[0, 2, 4], rounding="down", prefixes=[2, 3]),
+        lambda o: len({0, 2, 4} & {*o[:2]}) <= 1 and len({0, 2, 4} & {*o}) <= 2,
+    ),
+    "a share at least, rounded down": (
+        START.at_least(share=0.5, documents=[0, 1, 2]),
+        lambda o: all(len({0, 1, 2} & {*o[:p]}) >= p // 2 for p in (1, 2, 3)),
+    ),
+    "a share at least, to the nearest, a label": (
+        START.at_least_share({"a": 0.6}, by=SITE, rounding="nearest"),
+        lambda o: all(carried(o, SITE, range(p))["a"] >= round(0.6 * p) for p in (1, 2, 3)),
+    ),
     "both sets": (
         START.at_most(1, by=SITE) & START.pin(0, 0),
         lambda o: o[0] == 0 and not {2, 4} <= {*o} and 1 not in o,
     ),
 }
+
+
+VERDICTS = {
+    "between": "Proof", "chain": "Witness", "apart": "Witness", "if then": "Witness", "one of these first": "Proof",
+    "a share at most, rounded up": "Witness", "a share at least, rounded down": "Witness",
+}  # fmt: skip
+"""Whether the matrix is totally unimodular."""
+
+
+@pytest.mark.parametrize("word", VERDICTS)
+def test_each_word_has_its_verdict(word):
+    admissible = MEANINGS[word][0]
+    answer = verify_integrality(admissible)
+    assert type(answer).__name__ == VERDICTS[word]
+    assert confirm(admissible, answer)
+
+
+def test_shares_are_whole_for_a_ranking_by_one_score():
+    admissible = MEANINGS["a share at most, rounded up"][0]
+    problem = ranking_set(np.outer([1.0, 0.6, 0.5], [5.0, 4.0, 3.0, 2.0, 1.0]), admissible)
+    assert verify_integrality(problem).kind == "prefix groups"
+    assert solve(problem).solver == "exact via prefix groups"
+
+
+@pytest.mark.parametrize(
+    ("say", "told"),
+    [
+        (lambda s: s.at_most(share=1.5), "no part of a whole"),
+        (lambda s: s.at_most(share="half"), "no number from 0 to 1"),
+        (lambda s: s.at_most(1, share=0.5), "has no count"),
+        (lambda s: s.at_most_share(0.5, rounding="out"), "rounding = 'out' is none of"),
+        (lambda s: s.at_most_share(0.5, prefixes=[0]), "no lengths from 1 to 3"),
+        (lambda s: s.at_most_share({"a": 0.5}), "say by="),
+        (lambda s: s.between(2, 1), "give the smaller number first"),
+        (lambda s: s.chain([1]), "a list of two documents"),
+        (lambda s: s.chain([1, 2, 1]), "names a document twice"),
+        (lambda s: s.apart(0, by=SITE), "says nothing"),
+        (lambda s: s.say("if_then", 3), "needs two sets"),
+        (lambda s: s.one_of([7]), "names 7"),
+    ],
+)
+def test_what_words_cannot_say_is_named(say, told):
+    with pytest.raises(InvalidProblem, match=told):
+        say(START)
 
 
 @pytest.mark.parametrize("word", MEANINGS)

@@ -53,6 +53,21 @@ def count(order, documents, positions=None):
             Admissible(3).at_most(1, by="site", documents="new").at_least(2, documents="new"),
             lambda o: count(o, NEW) == 2,
         ),
+        (Admissible(3).between(1, 2, documents="new"), lambda o: 1 <= count(o, NEW) <= 2),
+        (Admissible(3).apart(2, by="site"), lambda o: not any(SITE[o[i]] == SITE[o[i + 1]] for i in range(2))),
+        (Admissible(3).one_of({"site": "b"}, position=1), lambda o: SITE[o[1]] == "b"),
+        (
+            Admissible(3).if_then({"site": "a"}, "new", positions=range(2)),
+            lambda o: not count(o, SITE == "a", {0, 1}) or bool(count(o, NEW, {0, 1})),
+        ),
+        (
+            Admissible(4).at_most(share=0.4, by="site"),
+            lambda o: all(count(o[:p], s == SITE) <= -(-4 * p // 10) for p in range(1, 5) for s in "abc"),
+        ),
+        (
+            Admissible(4).at_least_share(0.5, documents="new", prefixes=[2, 4], rounding="nearest"),
+            lambda o: count(o[:2], NEW) >= 1 and count(o, NEW) >= 2,
+        ),
     ],
     ids=lambda value: str(value) if isinstance(value, Admissible) else "",
 )  # fmt: skip
@@ -254,3 +269,26 @@ def test_a_cut_list_is_as_long_as_the_rules_let_it_be():
     cut = admissible.on({"c": np.array(list("aab"))}, 3)
     assert cut.positions == 2  # the rule names a position that a list of two has not
     assert cut.admits([0, 2])
+
+
+def test_a_share_at_least_asks_nothing_of_prefixes_that_a_query_lacks():
+    admissible = Admissible(10).at_least(share=0.5, documents="new")
+    short = admissible.on({"new": np.array([True, False, False])}, 3)
+    assert short.admits([0, 1, 2])  # 1 of 3 is a half, rounded down, and 5 of 10 is not asked for
+    assert not short.admits([1, 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("say", "told"),
+    [
+        (lambda a: a.between(2, 1, documents="new"), "smaller number first"),
+        (lambda a: a.at_most(share=2.0, by="site"), "no part of a whole"),
+        (lambda a: a.at_most(1, share=0.5), "no count"),
+        (lambda a: a.at_most_share(0.5, prefixes=[4]), "lengths from 1 to k = 3"),
+        (lambda a: a.apart(1, by="site"), "keeps nothing apart"),
+        (lambda a: a.if_then("new", None), "two choices"),
+    ],
+)
+def test_what_rules_cannot_say_is_named(say, told):
+    with pytest.raises(OptionError, match=told):
+        say(Admissible(3))
