@@ -4,10 +4,10 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
 
-__all__ = ["ROUNDING", "by_falling_score", "first_order", "groups_of", "width"]
+__all__ = ["ROUNDING", "by_falling_score", "groups_of", "width"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -34,18 +34,6 @@ def by_falling_score(scores: Floats, offsets: Ints, first: int, last: int, order
         key = np.empty(high - low)
         key[:] = scores[low:high]
         sort_falling(own, key, np.empty(high - low, np.int64))
-
-
-@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_INTS, FLOATS, INTS, INTS))
-def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, order: Ints, spare: Ints) -> None:
-    """The documents of a query as they stand at t = -∞: the least slope first, of equal slopes the larger score.
-
-    by_score: them by falling score. key, order, spare: room for as many.
-    """
-    for j in range(by_score.size):
-        order[j] = by_score[j]
-        key[j] = -slopes[j]
-    sort_falling(order, key, spare)
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, INTS))

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import ROUNDING, first_order, groups_of, width
+from rankopt.line.crossing import groups_of, width
+from rankopt.line.entering import entering
+from rankopt.line.first_order import first_order
 from rankopt.line.walks import PRECISION
 
 __all__ = ["sweep_cuts"]
@@ -126,22 +128,14 @@ def sweep_cuts(
             ahead[p] = np.inf
             if line_a[p + 1] > line_a[p]:
                 ahead[p] = (line_s[p] - line_s[p + 1]) / (line_a[p + 1] - line_a[p])
-        at, stale, entering = -np.inf, True, -1
+        at, stale, joining = -np.inf, True, -1
         while True:
-            if stale:  # who reaches place τ next; those below stand by rising slope
-                i, stale, entering = tau - 1, False, -1
+            if stale:
+                i, stale = tau - 1, False
+                joining = entering(line_s, line_a, i, lines)
                 ahead[i] = np.inf
-                for r in range(lines - 1, tau - 1, -1):
-                    rise = line_a[r] - line_a[i]
-                    if rise <= 0.0:
-                        break
-                    t = (line_s[i] - line_s[r]) / rise
-                    if entering >= 0 and line_a[r] == line_a[entering]:
-                        nearer = line_s[r] > line_s[entering]
-                    else:
-                        nearer = t <= ahead[i] + ROUNDING * abs(t)
-                    if nearer and t < np.inf:
-                        ahead[i], entering = t, r
+                if joining >= 0:
+                    ahead[i] = (line_s[i] - line_s[joining]) / (line_a[joining] - line_a[i])
             p = 0
             for other in range(1, tau):
                 if ahead[other] < ahead[p]:
@@ -149,7 +143,7 @@ def sweep_cuts(
             if ahead[p] == np.inf:
                 break
             at = max(at, ahead[p])
-            i, r = p, p + 1 if p < tau - 1 else entering
+            i, r = p, p + 1 if p < tau - 1 else joining
             step = 0.0
             if own[i] != 0.0 or own[r] != 0.0:
                 c, high = above[p], heavier[p]

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
-from rankopt.line.crossing import ROUNDING, first_order, groups_of, width
+from rankopt.line.crossing import ROUNDING, groups_of, width
+from rankopt.line.first_order import first_order
 
 __all__ = ["sweep_envelope"]
 

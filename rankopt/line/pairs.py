@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import first_order, groups_of, width
+from rankopt.line.crossing import groups_of, width
+from rankopt.line.first_order import first_order
 
 __all__ = ["sweep_pairs"]
 

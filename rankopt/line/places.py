@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import ROUNDING, first_order, groups_of, width
+from rankopt.line.crossing import groups_of, width
+from rankopt.line.entering import entering
+from rankopt.line.first_order import first_order
 
 __all__ = ["sweep_places"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-TINY = 1e-300
-"""Products below it are not told apart from 0."""
 
 
 @compiled(
@@ -99,27 +98,14 @@ def sweep_places(
             ahead[p] = np.inf
             if line_a[p + 1] > line_a[p]:
                 ahead[p] = (line_s[p] - line_s[p + 1]) / (line_a[p + 1] - line_a[p])
-        at, stale, entering = -np.inf, True, -1
+        at, stale, joining = -np.inf, True, -1
         while True:
-            if stale:  # who reaches place τ next; lines below stand by rising slope
-                # of those whose times rounding cannot tell apart the flattest: what crosses it at once comes after
-                i, stale, entering = tau - 1, False, -1
-                own_s, own_a, soonest, limit = line_s[i], line_a[i], np.inf, np.inf
-                for r in range(lines - 1, tau - 1, -1):
-                    rise, lead = line_a[r] - own_a, own_s - line_s[r]
-                    if rise <= 0.0:
-                        break
-                    if lead > rise * limit + TINY:  # later by more than rounding hides: most lines, without a division
-                        continue
-                    t = lead / rise
-                    if entering >= 0 and line_a[r] == line_a[entering]:
-                        nearer = line_s[r] > line_s[entering]
-                    else:
-                        nearer = t <= soonest + ROUNDING * abs(t)
-                    if nearer and t < np.inf:
-                        soonest, entering = t, r
-                        limit = t + 2.0 * ROUNDING * abs(t)
-                ahead[i] = soonest
+            if stale:
+                i, stale = tau - 1, False
+                joining = entering(line_s, line_a, i, lines)
+                ahead[i] = np.inf
+                if joining >= 0:
+                    ahead[i] = (line_s[i] - line_s[joining]) / (line_a[joining] - line_a[i])
             p, least = 0, ahead[0]
             for other in range(1, tau):
                 if ahead[other] < least:
@@ -127,7 +113,7 @@ def sweep_places(
             if least == np.inf:
                 break
             at = max(at, least)
-            i, r = p, p + 1 if p < tau - 1 else entering
+            i, r = p, p + 1 if p < tau - 1 else joining
             behind = worth[p + 1] if p < tau - 1 else worth[n - 1]
             step = weight * (worth[p] - behind) * (line_b[r] - line_b[i])
             if step != 0.0:

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import first_order, groups_of, width
+from rankopt.line.crossing import groups_of, width
+from rankopt.line.first_order import first_order
 from rankopt.line.pairs_in_time import DIGIT, HALF, LOW, pairs_in_time
 from rankopt.line.walks import CASCADE, DISCOUNT, PRECISION, added, mean_passed
 

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import first_order, groups_of, width
+from rankopt.line.crossing import groups_of, width
+from rankopt.line.first_order import first_order
 from rankopt.line.times import sort_times
 
 __all__ = ["CASCADE", "DISCOUNT", "PRECISION", "added", "mean_passed", "sweep_walks"]

@@ -1,0 +1,32 @@
+"""With what a sweep begins: documents by rising slope, of equal slopes by falling score."""
+
+import numpy as np
+import pytest
+
+from rankopt.line.checked import LINES, drawn_lines
+from rankopt.line.crossing import by_falling_score
+from rankopt.line.first_order import first_order
+
+
+def ordered(scores, slopes):
+    n = scores.size
+    by_score, order = np.empty(n, np.int64), np.empty(n, np.int64)
+    by_falling_score(scores, np.array([0, n]), 0, 1, by_score)
+    first_order(scores, slopes, by_score, np.empty(n), order, np.empty(n, np.int64))
+    return order
+
+
+@pytest.mark.parametrize("kind", [*LINES, "one far", "zeros and signs", "huge", "crowded"])
+@pytest.mark.parametrize("n", [0, 1, 2, 40, 41, 99, 100, 299, 300, 1000])
+def test_documents_stand_as_a_stable_sort_has_them(kind, n):
+    rng = np.random.default_rng(n)
+    scores, slopes = drawn_lines(rng, kind, n)
+    if kind == "one far":
+        slopes[: n // 50 + 1] = 1e12
+    if kind == "zeros and signs":
+        slopes *= rng.choice([0.0, -0.0, 1.0], n)
+    if kind == "huge":
+        slopes *= 1e308 / max(1.0, np.abs(slopes).max(initial=0.0))
+    if kind == "crowded":
+        slopes = np.exp(30 * slopes)
+    np.testing.assert_array_equal(ordered(scores, slopes), np.lexsort((np.arange(n), -scores, slopes)))
