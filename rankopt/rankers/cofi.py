@@ -38,13 +38,14 @@ from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity_of_ratings
 from rankopt.rankers.cofi_options import check_cofi, check_learned, workers_of
 from rankopt.rankers.progress import shown
+from rankopt.rankers.recommending import Recommending
 
 __all__ = ["CofiRanker"]
 
 Floats = NDArray[np.float64]
 
 
-class CofiRanker(AllOrNothing, BaseEstimator):
+class CofiRanker(AllOrNothing, Recommending, BaseEstimator):
     """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression) that minimise
 
         J = Σ_u v_u l_u(F_u) + (λ/2)(‖U‖² + ‖M‖²) + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²),   b⁰_j = mean + c log(1 + count_j)
@@ -93,7 +94,7 @@ class CofiRanker(AllOrNothing, BaseEstimator):
     _saved: ClassVar[tuple[str, ...]] = (
         "users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "item_prior_",
         "unknown_", "item_counts_", "lam_", "lam_max_", "strength_", "chosen_", "certificate_", "history_", "n_iter_",
-        "dual_slopes_", "dual_heights_", "eval_score_", "n_features_in_",
+        "dual_slopes_", "dual_heights_", "eval_score_", "n_features_in_", *Recommending._remembered,
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
@@ -272,6 +273,7 @@ class CofiRanker(AllOrNothing, BaseEstimator):
         self.history_ = AlternationHistory.of(done.steps)
         self.n_iter_ = len(done.steps) - 1
         self.n_features_in_ = 2
+        self._remember(ratings)
         if hasattr(self, "eval_score_"):
             del self.eval_score_
         if judged:
@@ -339,6 +341,7 @@ class CofiRanker(AllOrNothing, BaseEstimator):
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
         check_learned(self)
+        self._check_remembered()
 
     def _check_storable(self) -> None:
         for name in ("users_", "items_"):
@@ -348,7 +351,8 @@ class CofiRanker(AllOrNothing, BaseEstimator):
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        state.pop("_ids", None)
+        for name in ("_ids", "_model_known"):
+            state.pop(name, None)
         return state
 
     def __sklearn_tags__(self) -> Any:
