@@ -29,7 +29,8 @@ class Regression:
 
     problem: Problem
 
-    kind: ClassVar[str] = "blocks"
+    convex: ClassVar[bool] = True
+    proves_whole: ClassVar[bool] = True
 
     def at_strength(self, lam_users: float, lam_items: float) -> Regression:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
@@ -41,6 +42,15 @@ class Regression:
     def value(self, factors: Factors) -> float:
         """J."""
         return self._standing(factors).value
+
+    def with_users(self, now: Standing, precision: float) -> Standing:
+        """U and b_u of least J for the items as they are."""
+        return self._standing(self._users(now.factors))
+
+    def curvature(self, slopes: Floats) -> float:
+        """Σ ψ²/w: what the heights would lose if the slopes were twice as steep, and half of it is lost already."""
+        weights = self.problem.rated.weights
+        return float((slopes * slopes / weights).sum() if weights.size else (slopes * slopes).sum())
 
     def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
         """Where it stands, of which all is known; and after both blocks, whatever the precision."""
