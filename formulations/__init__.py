@@ -12,6 +12,8 @@
     first_relevant_ranking  PatternRanking  the same, the map of the first  as pattern_ranking
     margin_dual        GroupedSimplexQP    (its variables are real)         active_set, qpsolvers:..., cvxpy:...
     sparse_margin_dual LinearProgram       (its variables are real)         highs, cvxpy:...
+    user_factors       GroupedSimplexQP    (its variables are real)         as margin_dual
+    item_factors       GroupedSimplexQP    (its variables are real)         as margin_dual
 
 A function of the gallery goes from data to a problem and cannot solve it; `solve` takes the solver as an argument, and
 `certify` believes neither. `accepting(problem)` lists the installed solvers of a problem.
@@ -67,6 +69,7 @@ if TYPE_CHECKING:
     from formulations.marginals.exposure import ExposureLimits as ExposureLimits
     from formulations.problems.diverse_retrieval import diverse_retrieval as diverse_retrieval
     from formulations.problems.first_relevant_ranking import first_relevant_ranking as first_relevant_ranking
+    from formulations.problems.item_factors import item_factors as item_factors
     from formulations.problems.margin_dual import margin_dual as margin_dual
     from formulations.problems.marginal_ranking import marginal_ranking as marginal_ranking
     from formulations.problems.matching import matching as matching
@@ -77,6 +80,7 @@ if TYPE_CHECKING:
     from formulations.problems.rescaled_ranking import rescaled_ranking as rescaled_ranking
     from formulations.problems.sparse_margin_dual import sparse_margin_dual as sparse_margin_dual
     from formulations.problems.statement_file import read_statement as read_statement
+    from formulations.problems.user_factors import user_factors as user_factors
     from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
     from formulations.sets.ranking_set import RankingSet as RankingSet
     from formulations.solvers import accepting as accepting
@@ -97,6 +101,7 @@ ROOMS = (
 GALLERY = {
     "diverse_retrieval": "formulations.problems.diverse_retrieval:diverse_retrieval",
     "first_relevant_ranking": "formulations.problems.first_relevant_ranking:first_relevant_ranking",
+    "item_factors": "formulations.problems.item_factors:item_factors",
     "margin_dual": "formulations.problems.margin_dual:margin_dual",
     "marginal_ranking": "formulations.problems.marginal_ranking:marginal_ranking",
     "matching": "formulations.problems.matching:matching",
@@ -106,6 +111,7 @@ GALLERY = {
     "ranking_set": "formulations.problems.ranking_set:ranking_set",
     "rescaled_ranking": "formulations.problems.rescaled_ranking:rescaled_ranking",
     "sparse_margin_dual": "formulations.problems.sparse_margin_dual:sparse_margin_dual",
+    "user_factors": "formulations.problems.user_factors:user_factors",
 }
 """Every problem, `name: "module:function"`."""
 
