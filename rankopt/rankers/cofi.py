@@ -39,6 +39,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity_of_ratings
 from rankopt.rankers.cofi_options import check_cofi, check_learned, workers_of
+from rankopt.rankers.cofi_verification import VerifiedMixin
 from rankopt.rankers.progress import shown
 from rankopt.rankers.recommending import Recommending
 
@@ -51,7 +52,7 @@ TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10
 """How far a model of strength="auto" is trained: its measure settles before its gaps do."""
 
 
-class CofiRanker(AllOrNothing, Recommending, BaseEstimator):
+class CofiRanker(AllOrNothing, Recommending, VerifiedMixin, BaseEstimator):
     """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression) that minimise
 
         J = Σ_u v_u l_u(F_u) + (λ/2)(‖U‖² + ‖M‖²) + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²),   b⁰_j = mean + c log(1 + count_j)
