@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.collaborative.certificate import FactorCertificate
-from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.collaborative.verification import Claim, VerifiedFactors, verify_factors
@@ -24,7 +23,6 @@ class VerifiedMixin:
     """`verify`, of a ranker of factors that is fitted or loaded."""
 
     certificate_: FactorCertificate
-    model_: Factors
 
     def verify(
         self,
@@ -60,7 +58,7 @@ class VerifiedMixin:
             of_users, of_items = np.maximum(np.diff(ratings.bounds), 1.0), np.maximum(counts, 1.0)
         own = float(params["offset_strength"])
         claim = Claim(
-            factors=self.model_,
+            factors=self.model_,  # type: ignore[attr-defined]
             of_users=held["lam_"] * of_users,
             of_items=held["lam_"] * of_items,
             of_offsets=own * of_items if params["offsets"] else np.full(ratings.n_items, np.inf),
