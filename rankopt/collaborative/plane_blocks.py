@@ -60,12 +60,12 @@ class PlaneBlocks:
 
     def begun(self, factors: Factors) -> Standing:
         """The standing of given items, with users that are best for them, both of one size."""
-        now = self._users(self._at(factors), FIRST)
-        return self._at(balanced(self.problem, now.factors))
+        now = self._users(self.at(factors), FIRST)
+        return self.at(balanced(self.problem, now.factors))
 
     def value(self, factors: Factors) -> float:
         """J."""
-        return self._at(factors).value
+        return self.at(factors).value
 
     def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
         """What the items' block proves of where it stands; and after it and the users'."""
@@ -79,9 +79,13 @@ class PlaneBlocks:
         """U of least J for the items as they are, to this part of J."""
         return self._users(now, precision)
 
+    def with_items(self, now: Standing, precision: float) -> Standing:
+        """M and b of least J for the users as they are, to this part of J."""
+        return self._items(now, precision)
+
     def offsets_only(self) -> Standing:
         """The best model without factors."""
-        return self._items(self._at(self.problem.without_factors()), 1e-4)
+        return self._items(self.at(self.problem.without_factors()), 1e-4)
 
     @property
     def proves_whole(self) -> bool:
@@ -119,7 +123,8 @@ class PlaneBlocks:
             slopes[rows] = spread * (found.placed - found.reference)
         return lost, slopes, heights
 
-    def _at(self, factors: Factors) -> Standing:
+    def at(self, factors: Factors) -> Standing:
+        """The standing of factors as they are."""
         rated = self.problem.rated
         lost, slopes, heights = self._found(factors.scores(rated.bounds, rated.columns))
         return Standing.at(self.problem, factors, float(lost.sum()), slopes, heights)

@@ -37,15 +37,19 @@ class Regression:
 
     def begun(self, factors: Factors) -> Standing:
         """The standing of given factors."""
-        return self._standing(factors)
+        return self.at(factors)
 
     def value(self, factors: Factors) -> float:
         """J."""
-        return self._standing(factors).value
+        return self.at(factors).value
 
     def with_users(self, now: Standing, precision: float) -> Standing:
         """U and b_u of least J for the items as they are."""
-        return self._standing(self._users(now.factors))
+        return self.at(self._users(now.factors))
+
+    def with_items(self, now: Standing, precision: float) -> Standing:
+        """M and b of least J for the users as they are."""
+        return self.at(self._items(now.factors))
 
     def curvature(self, slopes: Floats) -> float:
         """Σ ψ²/w: what the heights would lose if the slopes were twice as steep, and half of it is lost already."""
@@ -54,7 +58,7 @@ class Regression:
 
     def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
         """Where it stands, of which all is known; and after both blocks, whatever the precision."""
-        return now, self._standing(self._items(self._users(now.factors)))
+        return now, self.at(self._items(self._users(now.factors)))
 
     def offsets_only(self) -> Standing:
         """The best model without factors."""
@@ -84,8 +88,9 @@ class Regression:
         )
         return replace(factors, items=found, offsets=problem.prior + away)
 
-    def _standing(self, factors: Factors) -> Standing:
-        """ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the conjugate of the loss there."""
+    def at(self, factors: Factors) -> Standing:
+        """The standing of factors as they are. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the
+        conjugate of the loss there."""
         rated = self.problem.rated
         slopes = factors.scores(rated.bounds, rated.columns)
         slopes -= rated.values

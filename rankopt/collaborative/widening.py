@@ -59,7 +59,8 @@ def _gap(blocks: Any, now: Standing) -> float:
 
 
 def _with_pairs(blocks: Any, now: Standing, most: int) -> Factors | None:
-    """The factors and as many more, along the singular pairs of -Ψ above 1, of the size of the smallest there are."""
+    """The factors and as many more, along the singular pairs of -Ψ above 1, of the size of
+    those there are: smaller ones would not have grown before the blocks count as closed."""
     problem, factors = blocks.problem, balanced(blocks.problem, now.factors)
     d = factors.dimensions
     table = scaled(problem.rated.table(now.slopes), problem.of_users, problem.of_items)
@@ -68,7 +69,7 @@ def _with_pairs(blocks: Any, now: Standing, most: int) -> Factors | None:
     if not fresh.any():
         return None
     held = problem.of_users @ factors.users**2  # λ‖column‖², twice what each factor costs
-    root = np.sqrt(max(float(held[held > 0].min(initial=1.0)), 1e-6) * np.minimum(size[fresh] - 1.0, 1.0))
+    root = np.sqrt(np.median(held[held > 0]) if (held > 0).any() else size[fresh])
     users = -left[:, fresh] * root / np.sqrt(problem.of_users)[:, None]
     items = right[:, fresh] * root / np.sqrt(problem.of_items)[:, None]
     return replace(
