@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.collaborative.best_offsets import best_offsets
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.normal_equations import solve_ridges
 from rankopt.collaborative.problem import Problem, Standing
@@ -15,12 +16,6 @@ from rankopt.collaborative.problem import Problem, Standing
 __all__ = ["Regression"]
 
 Floats = NDArray[np.float64]
-
-PASSES = 200
-"""Passes over item and user offsets in which the model without factors closes, at most."""
-
-CLOSED = 1e-9
-"""The relative gap at which it counts as closed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,12 +57,8 @@ class Regression:
 
     def offsets_only(self) -> Standing:
         """The best model without factors."""
-        now = self.begun(self.problem.without_factors())
-        for _ in range(PASSES):
-            _, now = self.around(now, 0.0)
-            if max(now.gaps) <= CLOSED:
-                break
-        return now
+        users, items = best_offsets(self.problem)
+        return self.at(replace(self.problem.without_factors(), offsets=items, user_offsets=users))
 
     def _users(self, factors: Factors) -> Factors:
         problem, rated = self.problem, self.problem.rated
