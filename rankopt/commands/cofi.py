@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rankopt.evaluation.ratings import RatingsEvaluation
     from rankopt.rankers import CofiRanker
 
-USERS = 50
+USERS = 25
 """Users for whom the price of a quota is found, spread over all."""
 
 

@@ -21,7 +21,8 @@ __all__ = ["page_of_cofi"]
 LEAD = (
     "Scores are an offset of the item plus a product of two short vectors. For fixed items each user is a convex "
     "problem, for fixed users all items are one: both are solved in turn, and the bounds below say how far each is "
-    "from its own best. They are no bounds of the whole, which is not convex; where one is proved, the certificate says so."
+    "from its own best. They are no bounds of the whole, which is not convex; where one is proved, the certificate says "
+    "so."
 )
 
 
