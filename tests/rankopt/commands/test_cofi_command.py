@@ -40,7 +40,8 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     assert told["users"] == same.train.n_users
 
 
-def test_the_sample_and_its_page(tmp_path):
+def test_the_sample_and_its_page(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankopt.commands.cofi.USERS", 3)
     page = tmp_path / "page.html"
     done = run("--report", page)
     assert done.exit_code == 0, done.output
@@ -55,3 +56,25 @@ def test_a_pair_of_both_files_is_refused(tmp_path):
     with pytest.raises(DataError, match="user 2 rates item 2 in training and in the test"):
         given_split(one, Ratings.of([2, 5], [2, 5], [1, 1]))
     assert run("--test", written(tmp_path, one, "x"), "--hold-out", 3).exit_code == 2
+
+
+def test_masters_of_ratings_are_replayed_by_several_solvers():
+    words = [
+        "swap",
+        "--ratings",
+        "--problems",
+        "3",
+        "--repeats",
+        "1",
+        "--master",
+        "active_set,qpsolvers:piqp",
+        "--json",
+    ]
+    done = CliRunner().invoke(rankopt, words)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.output)
+    assert {(line["solver"], line["problems"], line["solved"]) for line in told["summary"]} == {
+        ("active_set", 4, 4),
+        ("qpsolvers:piqp", 4, 4),
+    }
+    assert CliRunner().invoke(rankopt, ["swap", "--ratings", "--argmax", "exact"]).exit_code == 2
