@@ -46,7 +46,7 @@ class Alternation:
 @dataclass(frozen=True, eq=False)
 class Alternated:
     """best: the standing of least J, or of best measure on eval_set, which is judged. now: the last one. spent: seconds
-    of all parts of the run."""
+    of all parts of the run. begun: the round of its start."""
 
     best: Standing
     judged: float
@@ -54,6 +54,12 @@ class Alternated:
     steps: tuple[AlternationStep, ...]
     stop: Stop | None
     spent: float
+    begun: int = 0
+
+
+def gone_on(at: Alternated, start: Standing) -> Alternated:
+    """The same run from another standing, after the rounds so far; what was best before does not count."""
+    return Alternated(start, -np.inf, start, at.steps, None, at.spent, len(at.steps) - 1)
 
 
 def alternated(
@@ -69,12 +75,15 @@ def alternated(
     began = perf_counter() - at.spent
     interrupted = False
     while (stop := _over(at, settings, judge, interrupted)) is None:
+        rounds = len(at.steps)
         try:
             at = _round(blocks, at, settings, judge, began)
         except KeyboardInterrupt:
-            if len(at.steps) == 1:
+            if len(at.steps) == at.begun + 1:
                 raise
             interrupted = True
+            continue
+        if len(at.steps) == rounds:  # nothing but a proof that the gaps were closed
             continue
         asked = [callback(at.steps[-1], at.now) for callback in callbacks]
         if keep is not None:
@@ -82,7 +91,7 @@ def alternated(
         if any(one is True for one in asked):
             stop = Stop.CALLBACK
             break
-    at = Alternated(at.best, at.judged, at.now, at.steps, stop, perf_counter() - began)
+    at = replace(at, stop=stop, spent=perf_counter() - began)
     if keep is not None:
         keep(at)
     return at
@@ -105,14 +114,14 @@ def _precision(at: Alternated, settings: Alternation) -> float:
 def _round(blocks: Blocks, at: Alternated, settings: Alternation, judge: Any, began: float) -> Alternated:
     checked, now = blocks.around(at.now, _precision(at, settings))
     steps = (*at.steps[:-1], replace(at.steps[-1], users=checked.users, items=checked.items))
-    if max(checked.gaps) <= settings.tol and len(at.steps) > 1:
+    if max(checked.gaps) <= settings.tol and len(at.steps) > at.begun + 1:
         best = checked if at.best is at.now else at.best
-        return Alternated(best, at.judged, checked, steps, None, perf_counter() - began)
+        return replace(at, best=best, now=checked, steps=steps, spent=perf_counter() - began)
     judged = np.nan if judge is None else judge(now)
     step = _step(len(at.steps), now, judged, perf_counter() - began)
     better = judged > at.judged if judge is not None else now.value <= at.best.value
     best, best_judged = (now, judged) if better else (at.best, at.judged)
-    return Alternated(best, best_judged, now, (*steps, step), None, perf_counter() - began)
+    return Alternated(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
 
 
 def _step(number: int, now: Standing, judged: float, seconds: float) -> AlternationStep:
@@ -123,11 +132,11 @@ def _over(at: Alternated, settings: Alternation, judge: Any, interrupted: bool) 
     """Why the run is over, if it is."""
     if interrupted:
         return Stop.INTERRUPTED
-    if len(at.steps) > 1 and max(at.now.gaps) <= settings.tol:
+    if len(at.steps) > at.begun + 1 and max(at.now.gaps) <= settings.tol:
         return Stop.GAP if at.best is at.now else Stop.CHOSEN if judge is not None else Stop.STALLED
     if judge is not None and _idle(at) >= settings.patience:
         return Stop.CHOSEN
-    if len(at.steps) > settings.max_iter:
+    if len(at.steps) > at.begun + settings.max_iter:
         return Stop.ITERATIONS
     if settings.time_limit is not None and at.spent >= settings.time_limit:
         return Stop.TIME
@@ -136,5 +145,5 @@ def _over(at: Alternated, settings: Alternation, judge: Any, interrupted: bool) 
 
 def _idle(at: Alternated) -> int:
     """Rounds since the measure on eval_set was best."""
-    judged = [step.judged for step in at.steps]
+    judged = [step.judged for step in at.steps[at.begun :]]
     return len(judged) - 1 - int(np.argmax(judged))

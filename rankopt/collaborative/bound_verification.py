@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from math import fsum, inf, nextafter, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,7 +23,7 @@ from scipy.sparse import csr_array
 
 from rankopt.collaborative.global_bound import GlobalBound
 
-__all__ = ["VerifiedBound", "verify_global_bound"]
+__all__ = ["VerifiedBound", "proven_bound", "verify_global_bound"]
 
 Floats = NDArray[np.float64]
 Places = NDArray[Any]
@@ -63,16 +63,63 @@ def verify_global_bound(
     widest: int = WIDEST,
 ) -> VerifiedBound:
     """Whether no more is claimed than this dual state proves; the arguments are those of `global_bound`."""
+    penalties = (lam_users, lam_items, lam_offsets, lam_user_offsets)
+    sums = _summed(psi, height, prior, *penalties, curvature, widest)
+    theta = min(Fraction(float(claimed.shrink)), sums.most)
+    value = theta * sums.linear - theta * theta * sums.square / 2
+    allowed = Fraction(ALLOWED) * (theta * sums.size + theta * theta * sums.square)
+    return VerifiedBound(Fraction(float(claimed.value)) <= value + allowed, float(value), sums.norm)
+
+
+def proven_bound(
+    psi: csr_array,
+    height: float,
+    prior: ArrayLike,
+    lam_users: ArrayLike,
+    lam_items: ArrayLike,
+    lam_offsets: ArrayLike = inf,
+    lam_user_offsets: ArrayLike | None = None,
+    *,
+    curvature: float = 0.0,
+    widest: int = WIDEST,
+) -> VerifiedBound:
+    """The best bound that this dual state proves, found here; the arguments are those of `global_bound`."""
+    penalties = (lam_users, lam_items, lam_offsets, lam_user_offsets)
+    sums = _summed(psi, height, prior, *penalties, curvature, widest)
+    theta = max(Fraction(0), sums.linear / sums.square) if sums.square else sums.most
+    theta = min(theta, sums.most)
+    value = max(Fraction(0), theta * sums.linear - theta * theta * sums.square / 2)
+    return VerifiedBound(True, float(value), sums.norm)
+
+
+class _Sums(NamedTuple):
+    """θ linear - θ² square / 2 is a bound for 0 <= θ <= most; size: of the terms of linear."""
+
+    linear: Fraction
+    square: Fraction
+    size: Fraction
+    norm: float
+    most: Fraction
+
+
+def _summed(
+    psi: csr_array,
+    height: float,
+    prior: ArrayLike,
+    lam_users: ArrayLike,
+    lam_items: ArrayLike,
+    lam_offsets: ArrayLike,
+    lam_user_offsets: ArrayLike | None,
+    curvature: float,
+    widest: int,
+) -> _Sums:
     entries = psi.tocoo()
     users, items = entries.shape
     rows, columns, slopes = entries.row, entries.col, entries.data.astype(np.float64)
-    of_users, of_items = (
-        np.broadcast_to(np.asarray(lam, float), n) for lam, n in ((lam_users, users), (lam_items, items))
-    )
     linear, square = Fraction(float(height)), Fraction(float(curvature))
     size = abs(linear)
     for place, count, penalty, pull in (
-        (columns, items, lam_offsets, np.broadcast_to(np.asarray(prior, float), items)),
+        (columns, items, lam_offsets, np.broadcast_to(np.asarray(prior, dtype=np.float64), items)),
         (rows, users, lam_user_offsets, np.zeros(users)),
     ):
         if penalty is None:
@@ -88,16 +135,12 @@ def verify_global_bound(
             size += abs(towards * Fraction(total))
             if np.isfinite(costs[one]):
                 square += max(end * end for end in ends) / Fraction(float(costs[one]))
+    of_users = np.broadcast_to(np.asarray(lam_users, dtype=np.longdouble), users)
+    of_items = np.broadcast_to(np.asarray(lam_items, dtype=np.longdouble), items)
     units = np.sqrt(of_users[rows] * of_items[columns])
     norm = _norm(rows, columns, (slopes / units).astype(np.float64), (users, items), widest)
-    theta = Fraction(float(claimed.shrink))
-    if theta * Fraction(norm) > 1:
-        theta = 1 / Fraction(norm)
-    if not curvature:
-        theta = min(theta, Fraction(1))
-    value = theta * linear - theta * theta * square / 2
-    allowed = Fraction(ALLOWED) * (theta * size + theta * theta * square)
-    return VerifiedBound(Fraction(float(claimed.value)) <= value + allowed, float(value), norm)
+    most = 1 / Fraction(norm) if norm > 0 else Fraction(1)
+    return _Sums(linear, square, size, norm, most if curvature else min(most, Fraction(1)))
 
 
 def _norm(rows: Places, columns: Places, data: Floats, shape: tuple[int, int], widest: int) -> float:

@@ -54,8 +54,9 @@ def free_slot(
     of the lightest, which joins the next lightest in one plane."""
     room = slopes.shape[0]
     if counts[u] < room:
-        counts[u] += 1
-        return counts[u] - 1
+        fresh = int(counts[u])
+        counts[u] = fresh + 1
+        return fresh
     first, second = -1, -1
     for k in range(room):
         if first < 0 or weights[u, k] < weights[u, first]:

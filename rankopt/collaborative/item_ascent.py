@@ -87,12 +87,12 @@ def _passed(
             for e in range(low, high):
                 slopes[k, e] = fresh[e]
             heights[u, k] = height[u]
-            for l in range(counts[u]):
+            for other in range(counts[u]):
                 total = 0.0
                 for e in range(low, high):
-                    total += slopes[k, e] * slopes[l, e] * metric[e - low]
-                gram[u, k, l] = total
-                gram[u, l, k] = total
+                    total += slopes[k, e] * slopes[other, e] * metric[e - low]
+                gram[u, k, other] = total
+                gram[u, other, k] = total
             if counts[u] == 1:
                 weights[u, 0] = 1.0
         count = counts[u]
@@ -100,8 +100,8 @@ def _passed(
             total = heights[u, k]
             for e in range(low, high):
                 total += slopes[k, e] * scores[e - low]
-            for l in range(count):
-                total += gram[u, k, l] * weights[u, l]
+            for other in range(count):
+                total += gram[u, k, other] * weights[u, other]
             value[k] = total
             before[k] = weights[u, k]
         mix(gram[u], value, count, 0.1 * tolerance[u], weights[u], rise)

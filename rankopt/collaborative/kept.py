@@ -30,7 +30,7 @@ def as_data(at: Alternated) -> dict[str, Any]:
     }
 
 
-def run_of(run: Mapping[str, Any], blocks: Any, factors: int) -> Alternated | None:
+def run_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Alternated | None:
     """What was kept; None, or one of AttributeError, LookupError, TypeError and ValueError, for what is damaged."""
     now = _standing(run["now"], blocks, factors)
     best = now if run["best"] is None else _standing(run["best"], blocks, factors)
@@ -43,12 +43,14 @@ def run_of(run: Mapping[str, Any], blocks: Any, factors: int) -> Alternated | No
 
 def _plain(one: Standing) -> dict[str, Any]:
     arrays = {name: getattr(one.factors, name) for name in ARRAYS}
-    return {"factors": arrays, **{name: getattr(one, name) for name in (*NUMBERS, *DUALS)}}
+    plain = {"factors": arrays, **{name: getattr(one, name) for name in (*NUMBERS, *DUALS)}}
+    return {**plain, "of_items": None if one.of_items is None else list(one.of_items)}
 
 
-def _standing(kept: Mapping[str, Any], blocks: Any, factors: int) -> Standing:
+def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> Standing:
     rated = blocks.problem.rated
     n, m = rated.n_users, rated.n_items
+    factors = int(np.shape(kept["factors"]["users"])[1]) if factors is None else factors
     shapes = {
         "users": (n, factors), "items": (m, factors), "offsets": (m,), "user_offsets": (n,),
         "slopes": (rated.values.size,), "heights": (n,),
@@ -59,10 +61,13 @@ def _standing(kept: Mapping[str, Any], blocks: Any, factors: int) -> Standing:
             raise ValueError(f"{name} of a standing has another shape")
         if not np.isfinite(array).all():
             raise ValueError(f"{name} of a standing is not finite")
+    of_items = None if kept["of_items"] is None else tuple(kept["of_items"])
+    if of_items is not None and [np.shape(one) for one in of_items] != [shapes["slopes"], shapes["heights"]]:
+        raise ValueError("the items' dual state of a standing has another shape")
     numbers = {name: float(kept[name]) for name in NUMBERS}
     found = Standing(
         Factors(**{name: np.ascontiguousarray(kept["factors"][name]) for name in ARRAYS}),
-        slopes=kept["slopes"], heights=kept["heights"], **numbers,
+        slopes=kept["slopes"], heights=kept["heights"], of_items=of_items, **numbers,
     )  # fmt: skip
     measured = blocks.value(found.factors)
     if not abs(measured - found.value) <= 1e-9 * abs(measured):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +18,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """Factors, and the prior b⁰ (m,), in the order of the `Ratings`; slopes ψ (ratings,) and heights δ (n,)."""
+    """Factors, and the prior b⁰ (m,), in the order of the `Ratings`; duals: the slopes ψ (ratings,) and heights δ (n,)
+    that bound the users' block, and those that bound the items'."""
 
     factors: Factors
     prior: Floats
-    slopes: Floats
-    heights: Floats
+    duals: tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
 
 
 def to_caller(problem: Problem, now: Standing) -> Learned:
     """Users that the loss cannot see, and that `Rated` left out, have the factors 0."""
     rated, factors = problem.rated, now.factors
 
-    def placed(values: Floats, places: NDArray[np.int64], size: int) -> Floats:
+    def placed(values: Floats, places: NDArray[Any], size: int) -> Floats:
         found = np.zeros((size, *values.shape[1:]))
         found[places] = values
         return found
@@ -41,9 +42,13 @@ def to_caller(problem: Problem, now: Standing) -> Learned:
         placed(factors.offsets, rated.items, m),
         placed(factors.user_offsets, rated.users, n),
     )
-    slopes = np.zeros(rated.all_ratings)
-    slopes[rated.given] = now.slopes
-    return Learned(told, placed(problem.prior, rated.items, m), slopes, placed(now.heights, rated.users, n))
+
+    def dual(slopes: Floats, heights: Floats) -> tuple[Floats, Floats]:
+        return placed(slopes, rated.given, rated.all_ratings), placed(heights, rated.users, n)
+
+    users = dual(now.slopes, now.heights)
+    items = users if now.of_items is None else dual(*now.of_items)
+    return Learned(told, placed(problem.prior, rated.items, m), (users, items))
 
 
 def from_caller(problem: Problem, factors: Factors) -> Factors:

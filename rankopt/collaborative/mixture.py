@@ -21,8 +21,8 @@ def mix(gram: Floats, value: Floats, count: int, tolerance: float, weight: Float
     mixture by more than the tolerance; by how much one does. rise: room for one number a plane."""
     for k in range(count):
         total = value[k]
-        for l in range(count):
-            total -= gram[k, l] * weight[l]
+        for other in range(count):
+            total -= gram[k, other] * weight[other]
         rise[k] = total
     excess = 0.0
     for _ in range(MOVES * count):

@@ -45,12 +45,14 @@ FIRST = 1e-2
 
 @dataclass(frozen=True, eq=False)
 class PlaneBlocks:
-    """loss: from ratings and bounds of users to their loss; weights: (n,) how much each counts. kind: what is proved."""
+    """loss: from ratings and bounds of users to their loss; weights: (n,) how much each counts. convex: it is, else its
+    majorants are minimised. positive: it is never below 0."""
 
     problem: Problem
     loss: Callable[[Floats, Ints], Any]
     weights: Floats
-    kind: str = "blocks"
+    convex: bool = True
+    positive: bool = True
     known: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
 
     def at_strength(self, lam_users: float, lam_items: float) -> PlaneBlocks:
@@ -58,21 +60,41 @@ class PlaneBlocks:
 
     def begun(self, factors: Factors) -> Standing:
         """The standing of given items, with users that are best for them, both of one size."""
-        now = self._users(self._at(factors), FIRST)
-        return self._at(balanced(self.problem, now.factors))
+        now = self._users(self.at(factors), FIRST)
+        return self.at(balanced(self.problem, now.factors))
 
     def value(self, factors: Factors) -> float:
         """J."""
-        return self._at(factors).value
+        return self.at(factors).value
 
     def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
         """What the items' block proves of where it stands; and after it and the users'."""
         items = self._items(now, precision)
-        return replace(now, items=max(now.items, items.items)), self._users(items, precision)
+        checked = now
+        if items.items > now.items:
+            checked = replace(now, items=items.items, of_items=(items.slopes, items.heights))
+        return checked, self._users(items, precision)
+
+    def with_users(self, now: Standing, precision: float) -> Standing:
+        """U of least J for the items as they are, to this part of J."""
+        return self._users(now, precision)
+
+    def with_items(self, now: Standing, precision: float) -> Standing:
+        """M and b of least J for the users as they are, to this part of J."""
+        return self._items(now, precision)
 
     def offsets_only(self) -> Standing:
         """The best model without factors."""
-        return self._items(self._at(self.problem.without_factors()), 1e-4)
+        return self._items(self.at(self.problem.without_factors()), 1e-4)
+
+    @property
+    def proves_whole(self) -> bool:
+        """Whether the dual state bounds J over all factors."""
+        return self.convex and self.positive
+
+    def curvature(self, slopes: Floats) -> float:
+        """0: planes that are made flatter cost nothing."""
+        return 0.0
 
     @cached_property
     def _chunks(self) -> list[tuple[int, int]]:
@@ -101,7 +123,8 @@ class PlaneBlocks:
             slopes[rows] = spread * (found.placed - found.reference)
         return lost, slopes, heights
 
-    def _at(self, factors: Factors) -> Standing:
+    def at(self, factors: Factors) -> Standing:
+        """The standing of factors as they are."""
         rated = self.problem.rated
         lost, slopes, heights = self._found(factors.scores(rated.bounds, rated.columns))
         return Standing.at(self.problem, factors, float(lost.sum()), slopes, heights)
@@ -127,7 +150,7 @@ class PlaneBlocks:
             )  # fmt: skip
             total += float(lost.sum())
         found = replace(factors, users=users)
-        if self.kind != "blocks":  # the majorant's loss is not J's
+        if not self.convex:  # the majorant's loss is not J's
             total = float(self._found(found.scores(rated.bounds, rated.columns))[0].sum())
         return Standing.at(problem, found, total, slopes, heights)
 
@@ -135,7 +158,7 @@ class PlaneBlocks:
         """M and b of least J for the users as they are, to this part of J."""
         problem, rated, users = self.problem, self.problem.rated, now.factors.users
         slopes, heights, touch = now.slopes, now.heights, None
-        if self.kind != "blocks":
+        if not self.convex:
             touch = now.factors.scores(rated.bounds, rated.columns)
             _, slopes, heights = self._found(touch, touch)
         room = int(np.clip(BYTES // (8 * max(rated.values.size, 1)), *ROOM))

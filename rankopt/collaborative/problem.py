@@ -68,7 +68,8 @@ class Standing:
     """Where a run stands, and its dual state.
 
     value: J. slopes ψ (ratings,) and heights δ (n,): l_u(f) >= δ_u + ⟨ψ_u, f⟩ for every f, weights included. users,
-    items: the lower bounds of J over each block that the dual state proves.
+    items: the lower bounds of J over each block that the dual state proves; or, of the items, another one that the
+    items' block left behind, `of_items`, its slopes and heights.
     """
 
     factors: Factors
@@ -77,6 +78,7 @@ class Standing:
     heights: Floats
     users: float
     items: float
+    of_items: tuple[Floats, Floats] | None = None
 
     @classmethod
     def at(cls, problem: Problem, factors: Factors, loss: float, slopes: Floats, heights: Floats) -> Standing:

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.collaborative.best_offsets import best_offsets
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.normal_equations import solve_ridges
 from rankopt.collaborative.problem import Problem, Standing
@@ -16,12 +17,6 @@ __all__ = ["Regression"]
 
 Floats = NDArray[np.float64]
 
-PASSES = 200
-"""Passes over item and user offsets in which the model without factors closes, at most."""
-
-CLOSED = 1e-9
-"""The relative gap at which it counts as closed."""
-
 
 @dataclass(frozen=True, eq=False)
 class Regression:
@@ -29,31 +24,41 @@ class Regression:
 
     problem: Problem
 
-    kind: ClassVar[str] = "blocks"
+    convex: ClassVar[bool] = True
+    proves_whole: ClassVar[bool] = True
 
     def at_strength(self, lam_users: float, lam_items: float) -> Regression:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
 
     def begun(self, factors: Factors) -> Standing:
         """The standing of given factors."""
-        return self._standing(factors)
+        return self.at(factors)
 
     def value(self, factors: Factors) -> float:
         """J."""
-        return self._standing(factors).value
+        return self.at(factors).value
+
+    def with_users(self, now: Standing, precision: float) -> Standing:
+        """U and b_u of least J for the items as they are."""
+        return self.at(self._users(now.factors))
+
+    def with_items(self, now: Standing, precision: float) -> Standing:
+        """M and b of least J for the users as they are."""
+        return self.at(self._items(now.factors))
+
+    def curvature(self, slopes: Floats) -> float:
+        """Σ ψ²/w: what the heights would lose if the slopes were twice as steep, and half of it is lost already."""
+        weights = self.problem.rated.weights
+        return float((slopes * slopes / weights).sum() if weights.size else (slopes * slopes).sum())
 
     def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
         """Where it stands, of which all is known; and after both blocks, whatever the precision."""
-        return now, self._standing(self._items(self._users(now.factors)))
+        return now, self.at(self._items(self._users(now.factors)))
 
     def offsets_only(self) -> Standing:
         """The best model without factors."""
-        now = self.begun(self.problem.without_factors())
-        for _ in range(PASSES):
-            _, now = self.around(now, 0.0)
-            if max(now.gaps) <= CLOSED:
-                break
-        return now
+        users, items = best_offsets(self.problem)
+        return self.at(replace(self.problem.without_factors(), offsets=items, user_offsets=users))
 
     def _users(self, factors: Factors) -> Factors:
         problem, rated = self.problem, self.problem.rated
@@ -74,8 +79,9 @@ class Regression:
         )
         return replace(factors, items=found, offsets=problem.prior + away)
 
-    def _standing(self, factors: Factors) -> Standing:
-        """ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the conjugate of the loss there."""
+    def at(self, factors: Factors) -> Standing:
+        """The standing of factors as they are. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the
+        conjugate of the loss there."""
         rated = self.problem.rated
         slopes = factors.scores(rated.bounds, rated.columns)
         slopes -= rated.values

@@ -7,13 +7,14 @@ mislead: a fold holds fewer ratings, and its λ_max is smaller.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.alternation import Alternation, alternated
+from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.start import start_of
 
@@ -25,6 +26,9 @@ STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)
 """ρ from which one is chosen; 1 leaves offsets alone."""
 
 FOLDS = 5
+
+FAR = 4.0
+"""Standard errors below the best at which no weaker strength is tried."""
 
 
 @dataclass(frozen=True)
@@ -49,27 +53,51 @@ def chosen_strength(
 
     Few ratings tell near strengths apart by luck only. So of all that lie below the best by less than one standard
     error of the difference over users the middle one is taken."""
-    values = np.full((len(strengths), folds, rated.n_users), np.nan)
     fold = folds_of(rated, folds)
+    parts = []
     for number in range(folds):
         kept, left = rated.keep(fold != number), rated.keep(fold == number)
-        if not left.values.size or not kept.values.size:
-            continue
-        blocks = build(kept)
-        start = start_of(blocks, factors)
-        at = start.factors
-        for place, strength in enumerate(strengths):
-            lam = strength * start.lam_max
-            found = start.alone.factors
+        if left.values.size and kept.values.size:
+            blocks = build(kept)
+            parts.append((blocks, start_of(blocks, factors), left))
+    warm = [start.factors for _, start, _ in parts]
+    values: list[Floats] = []
+    for strength in strengths:
+        found = []
+        for number, (blocks, start, left) in enumerate(parts):
+            lam, factors_now = strength * start.lam_max, start.alone.factors
             if strength < 1.0 and lam > 0.0:
                 here = blocks.at_strength(lam, lam)
-                found = at = alternated(here, settings, here.begun(at)).best.factors
-            values[place, number] = measure(left, found.scores(left.bounds, left.columns))
-    return _middle(values.reshape(len(strengths), -1), strengths)
+                factors_now = warm[number] = alternated(here, settings, here.begun(warm[number])).best.factors
+            found.append(measure(*_scored(left, blocks.problem, factors_now)))
+        values.append(np.concatenate(found) if found else np.zeros(0))
+        if _hopeless(values):
+            break
+    return _middle(np.array(values), strengths)
+
+
+def _scored(left: Rated, problem: Any, factors: Factors) -> tuple[Rated, Floats]:
+    """The ratings left out and their scores; users that the loss did not see have the offsets alone."""
+    users = np.zeros((left.n_users, factors.dimensions))
+    users[problem.rated.users] = factors.users
+    own = np.zeros(left.n_users)
+    own[problem.rated.users] = factors.user_offsets
+    return left, replace(factors, users=users, user_offsets=own).scores(left.bounds, left.columns)
+
+
+def _hopeless(values: list[Floats]) -> bool:
+    """Whether the last strength lies so far below the best that weaker ones need no trial."""
+    told = np.array(values)
+    told = told[:, ~np.isnan(told).any(axis=0)]
+    if not told.shape[1]:
+        return False
+    behind = told[int(np.argmax(told.mean(axis=1)))] - told[-1]
+    return bool(behind.mean() > FAR * behind.std() / np.sqrt(behind.size))
 
 
 def _middle(values: Floats, strengths: tuple[float, ...]) -> Chosen:
     """The middle of those that are as good as the best, as far as these values (strengths, lists) can tell."""
+    strengths = strengths[: len(values)]
     told = values[:, ~np.isnan(values).any(axis=0)]
     if not told.shape[1]:
         return Chosen(strengths[len(strengths) // 2], strengths, (float("nan"),) * len(strengths))

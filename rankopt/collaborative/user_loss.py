@@ -29,10 +29,12 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class UserLoss:
-    """regret: the bound of a measure's; factory: else a loss made of ratings and bounds; neither: a regression."""
+    """regret: the bound of a measure's; factory: else a loss made of ratings and bounds; neither: a regression. ours:
+    the loss is known to be never below 0."""
 
     regret: Regret | None = None
     factory: Callable[..., Any] | None = None
+    ours: bool = True
 
     @classmethod
     def named(cls, spec: Any, bound: Any, decay: Any) -> UserLoss:
@@ -43,7 +45,7 @@ class UserLoss:
             factory = loss_named(spec)
             if says(factory) != "plane":
                 raise OptionError(f"loss = {spec!r} says no planes, which both blocks need; take another")
-            return cls(factory=factory)
+            return cls(factory=factory, ours=isinstance(spec, str))
         try:
             return cls(regret=Regret.named(spec, "positional", bound_named(bound), decay))
         except ValueError as error:
@@ -75,7 +77,9 @@ class UserLoss:
                 useful = orderable(some.values, some.bounds, self.regret.measure)
             some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
-            raise DataError("these ratings have no order to learn because no user has two of different worth; give more")
+            raise DataError(
+                "these ratings have no order to learn because no user has two of different worth; give more"
+            )
         return some
 
     def blocks(self, problem: Problem, engine: Any) -> Any:
@@ -85,7 +89,7 @@ class UserLoss:
         rated = problem.rated
         weights = rated.weights[rated.bounds[:-1]] if rated.weights.size else np.ones(rated.n_users)
         convex = self.regret is None or self.regret.bound.convex
-        return PlaneBlocks(problem, self._loss, weights, "blocks" if convex else "blocks of the majorant")
+        return PlaneBlocks(problem, self._loss, weights, convex, self.ours)
 
     def _loss(self, values: Floats, bounds: Ints) -> Any:
         if self.factory is not None:

@@ -66,8 +66,8 @@ def solved_users(
     trial, dual, open_ = np.zeros((n, d)), np.full(n, -np.inf), np.ones(n, dtype=bool)
 
     def admit(fresh: Floats, height: Floats) -> None:
-        arrays = (fresh, height, open_, tolerance, *room, trial, dual)
-        share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*given, *arrays, first, last))
+        arrays: tuple[Any, ...] = (*given, fresh, height, open_, tolerance, *room, trial, dual)
+        share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*arrays, first, last))  # type: ignore[call-arg]
 
     def valued(at: Floats) -> tuple[Any, Floats, Floats]:
         found = loss.at(pair_scores(at, items, offsets, none, bounds, columns))
@@ -126,33 +126,42 @@ def _admitted(
         before = counts[u] == room
         k = free_slot(u, low, high, counts, weights, slopes, heights, gram)
         if before:  # planes may have been joined
-            for l in range(room):
-                _plane(low, high, columns, items, offsets, slopes[l], heights[u, l], moved[u, l], values[u], l)
+            for other in range(room):
+                _plane(
+                    low,
+                    high,
+                    columns,
+                    items,
+                    offsets,
+                    slopes[other],
+                    heights[u, other],
+                    moved[u, other],
+                    values[u],
+                    other,
+                )
         for e in range(low, high):
             slopes[k, e] = fresh[e]
         heights[u, k] = height[u]
         _plane(low, high, columns, items, offsets, slopes[k], height[u], moved[u, k], values[u], k)
-        for l in range(counts[u]):
-            gram[u, k, l] = inner(moved[u, k], moved[u, l]) / penalty[u]
-            gram[u, l, k] = gram[u, k, l]
+        for other in range(counts[u]):
+            gram[u, k, other] = inner(moved[u, k], moved[u, other]) / penalty[u]
+            gram[u, other, k] = gram[u, k, other]
         if counts[u] == 1:
             weights[u, 0] = 1.0
         mix(gram[u], values[u], counts[u], 0.1 * tolerance[u], weights[u], rise)
         for a in range(d):
             total = 0.0
-            for l in range(counts[u]):
-                total -= weights[u, l] * moved[u, l, a]
+            for other in range(counts[u]):
+                total -= weights[u, other] * moved[u, other, a]
             trial[u, a] = total / penalty[u]
         bound = -0.5 * penalty[u] * inner(trial[u], trial[u])
-        for l in range(counts[u]):
-            bound += weights[u, l] * values[u, l]
+        for other in range(counts[u]):
+            bound += weights[u, other] * values[u, other]
         dual[u] = bound
 
 
 @compiled(
-    nb.void(
-        nb.int64, nb.int64, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, nb.float64, FLOATS, FLOATS, nb.int64
-    )
+    nb.void(nb.int64, nb.int64, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, nb.float64, FLOATS, FLOATS, nb.int64)
 )
 def _plane(
     low: int,

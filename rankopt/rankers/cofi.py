@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.all_or_nothing import AllOrNothing
-from rankopt.collaborative.alternation import Alternated, Alternation, alternated
+from rankopt.collaborative.alternation import Alternated, Alternation, alternated, gone_on
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.history import AlternationHistory, AlternationStep
@@ -26,25 +26,33 @@ from rankopt.collaborative.measured import rated_only
 from rankopt.collaborative.prediction import scores_of_pairs
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.proved import certificate_of
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.reading import pairs_of, read_ratings_and_weights
 from rankopt.collaborative.start import Start, random_start, start_of
 from rankopt.collaborative.strength import Chosen, chosen_strength
 from rankopt.collaborative.user_loss import UserLoss
+from rankopt.collaborative.widening import FIRST, widened
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, Interrupted, ModelError
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity_of_ratings
 from rankopt.rankers.cofi_options import check_cofi, check_learned, workers_of
+from rankopt.rankers.cofi_verification import VerifiedMixin
 from rankopt.rankers.progress import shown
+from rankopt.rankers.recommending import Recommending
 
 __all__ = ["CofiRanker"]
 
 Floats = NDArray[np.float64]
 
 
-class CofiRanker(AllOrNothing, BaseEstimator):
+TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10
+"""How far a model of strength="auto" is trained: its measure settles before its gaps do."""
+
+
+class CofiRanker(AllOrNothing, Recommending, VerifiedMixin, BaseEstimator):
     """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression) that minimise
 
         J = Σ_u v_u l_u(F_u) + (λ/2)(‖U‖² + ‖M‖²) + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²),   b⁰_j = mean + c log(1 + count_j)
@@ -59,7 +67,8 @@ class CofiRanker(AllOrNothing, BaseEstimator):
     Args:
         loss: "regression", Σ_j (F_uj - y_uj)²/2; a measure whose regret is bounded, "nDCG@10", "ERU(d=3)", ...; or any
             loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ...
-        factors: d, the width of U and M.
+        factors: d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
+            gap of the whole is within `tol`, or closes no more.
         strength: ρ = λ/λ_max, λ_max the λ from which on all factors are 0; "auto" chooses it by cross-fitting inside
             the training ratings (`chosen_` tells how).
         lam: λ itself, in place of strength.
@@ -72,6 +81,8 @@ class CofiRanker(AllOrNothing, BaseEstimator):
         measure: what `score`, eval_set and strength="auto" go by, over the rated items of each user.
         start: "residual", the top singular pairs of what offsets alone leave over; or "random", which draws.
         tol: the gap of both blocks at which training ends, as a part of J.
+        certify: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix of the
+            smaller side, up to 5,000 wide.
         max_iter, time_limit: rounds, and seconds, after which it ends anyway, with a ConvergenceWarning.
         patience: rounds without a better measure on eval_set after which it ends.
         random_state: of start="random"; nothing else is drawn.
@@ -82,9 +93,11 @@ class CofiRanker(AllOrNothing, BaseEstimator):
 
     Fitted: `users_`, `items_`, the ids; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
     `user_offsets_` (n,), 0 where the loss cannot see them; `item_prior_` b⁰ (m,), `unknown_` that of an item without
-    ratings, `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`; `certificate_`, `history_`, `n_iter_`; the dual state
-    `dual_slopes_` (ratings,), `dual_heights_` (n,), which proves what the certificate says. With eval_set the factors
-    are the best of all rounds there, and `eval_score_` is what they reach.
+    ratings, `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`; `certificate_`, `history_`, `n_iter_`; and the dual
+    states that prove what the certificate says, each a plane below every user's loss: slopes (ratings,) in the order of
+    `Ratings` and heights (n,), `dual_slopes_`, `dual_heights_` of the users' block, `item_dual_slopes_`,
+    `item_dual_heights_` of the items', often the same. With eval_set the factors are the best of all rounds there, and
+    `eval_score_` is what they reach.
     """
 
     __metadata_request__fit: ClassVar = {"sample_weight": True, "user_weight": True}
@@ -93,7 +106,8 @@ class CofiRanker(AllOrNothing, BaseEstimator):
     _saved: ClassVar[tuple[str, ...]] = (
         "users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "item_prior_",
         "unknown_", "item_counts_", "lam_", "lam_max_", "strength_", "chosen_", "certificate_", "history_", "n_iter_",
-        "dual_slopes_", "dual_heights_", "eval_score_", "n_features_in_",
+        "dual_slopes_", "dual_heights_", "item_dual_slopes_", "item_dual_heights_", "eval_score_", "n_features_in_",
+        *Recommending._remembered,
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
@@ -109,7 +123,7 @@ class CofiRanker(AllOrNothing, BaseEstimator):
         self,
         loss: Any = "regression",
         *,
-        factors: int = 15,
+        factors: int | str = 15,
         strength: float | str = "auto",
         lam: float | None = None,
         offsets: bool = True,
@@ -121,6 +135,7 @@ class CofiRanker(AllOrNothing, BaseEstimator):
         measure: Any = "nDCG@10",
         start: str = "residual",
         tol: float = 1e-3,
+        certify: bool = True,
         max_iter: int = 100,
         time_limit: float | None = None,
         patience: int = 5,
@@ -144,6 +159,7 @@ class CofiRanker(AllOrNothing, BaseEstimator):
         self.measure = measure
         self.start = start
         self.tol = tol
+        self.certify = certify
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.patience = patience
@@ -186,8 +202,9 @@ class CofiRanker(AllOrNothing, BaseEstimator):
                 return loss.blocks(penalties.problem(some), engine)
 
             blocks = build(rated)
-            start = start_of(blocks, self.factors)
-            lam, chosen = self._lam(rated, build, start)
+            width = FIRST if isinstance(self.factors, str) else int(self.factors)
+            start = start_of(blocks, width)
+            lam, chosen = self._lam(rated, build, start, width)
             blocks = blocks.at_strength(lam, lam)
             judge = None if evaluation is None else self._judge(ratings, rated, blocks, evaluation)
             settings = Alternation(float(self.tol), int(self.max_iter), self.time_limit, int(self.patience))
@@ -196,7 +213,7 @@ class CofiRanker(AllOrNothing, BaseEstimator):
             if kept is not None:
                 params = {k: v for k, v in self.get_params(deep=False).items() if k not in self._of_the_run}
                 of_run = identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
-                begun = kept.found(of_run, lambda run: run_of(run, blocks, self.factors))
+                begun = kept.found(of_run, lambda run: run_of(run, blocks, width if width == self.factors else None))
 
                 def keep(at: Alternated) -> None:
                     kept.write(lambda: as_data(at), at.stop is not None)
@@ -204,7 +221,14 @@ class CofiRanker(AllOrNothing, BaseEstimator):
             if begun is None:
                 at = start.factors if self.start == "residual" else random_start(start, self.random_state)
                 begun = blocks.begun(at)
-            done = alternated(blocks, settings, begun, (*self.callbacks, *progress), judge, keep)
+
+            def go_on(from_here: Any, tol: float) -> Alternated:
+                finer = replace(settings, tol=min(tol, settings.tol))
+                return alternated(blocks, finer, from_here, (*self.callbacks, *progress), judge, keep)
+
+            done = go_on(begun, settings.tol)
+            if isinstance(self.factors, str):
+                done = widened(blocks, done, lambda at, wider, tol: go_on(gone_on(at, wider), tol), settings.tol)
             self._keep(ratings, blocks, penalties, done, evaluation is not None)
         self.lam_, self.lam_max_ = float(lam), start.lam_max
         self.strength_ = float(lam / start.lam_max) if start.lam_max else 1.0
@@ -223,7 +247,9 @@ class CofiRanker(AllOrNothing, BaseEstimator):
             by_counts=bool(self.by_counts),
         )
 
-    def _lam(self, rated: Rated, build: Callable[[Rated], Any], start: Start) -> tuple[float, Chosen | None]:
+    def _lam(
+        self, rated: Rated, build: Callable[[Rated], Any], start: Start, width: int
+    ) -> tuple[float, Chosen | None]:
         if self.lam is not None:
             return float(self.lam), None
         if not isinstance(self.strength, str):
@@ -232,8 +258,8 @@ class CofiRanker(AllOrNothing, BaseEstimator):
         def measure(left: Rated, scores: Floats) -> Floats:
             return rated_only(left.bounds, left.values, scores, self.measure)
 
-        settings = Alternation(max(float(self.tol), 1e-3), min(int(self.max_iter), 30))
-        chosen = chosen_strength(rated, build, self.factors, measure, settings)
+        settings = Alternation(max(float(self.tol), TRIAL_TOL), min(int(self.max_iter), TRIAL_ROUNDS))
+        chosen = chosen_strength(rated, build, width, measure, settings)
         return chosen.strength * (start.lam_max or 1.0), chosen
 
     def _judge(self, ratings: Ratings, rated: Rated, blocks: Any, evaluation: Ratings) -> Callable[[Standing], float]:
@@ -266,12 +292,13 @@ class CofiRanker(AllOrNothing, BaseEstimator):
         self.item_offsets_, self.user_offsets_ = told.factors.offsets, told.factors.user_offsets
         self.item_prior_, self.item_counts_ = told.prior, ratings.counts
         self.unknown_ = self._unknown(problem.prior, problem.rated)
-        self.dual_slopes_, self.dual_heights_ = told.slopes, told.heights
+        (self.dual_slopes_, self.dual_heights_), (self.item_dual_slopes_, self.item_dual_heights_) = told.duals
         stop = done.stop if done.stop is not None else Stop.GAP
-        self.certificate_ = FactorCertificate(blocks.kind, best.value, best.users, best.items, stop)
+        self.certificate_ = certificate_of(blocks, best, stop, bool(self.certify))
         self.history_ = AlternationHistory.of(done.steps)
         self.n_iter_ = len(done.steps) - 1
         self.n_features_in_ = 2
+        self._remember(ratings)
         if hasattr(self, "eval_score_"):
             del self.eval_score_
         if judged:
@@ -339,6 +366,7 @@ class CofiRanker(AllOrNothing, BaseEstimator):
     def _check_loaded(self) -> None:
         """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
         check_learned(self)
+        self._check_remembered()
 
     def _check_storable(self) -> None:
         for name in ("users_", "items_"):
@@ -348,7 +376,8 @@ class CofiRanker(AllOrNothing, BaseEstimator):
 
     def __getstate__(self) -> Any:
         state = dict(super().__getstate__())
-        state.pop("_ids", None)
+        for name in ("_ids", "_model_known"):
+            state.pop(name, None)
         return state
 
     def __sklearn_tags__(self) -> Any:

@@ -33,8 +33,8 @@ def check_cofi(**given: Any) -> None:
         raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
     if lam is not None and not 0 < number(lam) < np.inf:
         raise OptionError(f"lam = {lam!r} is no strength; give a positive number, or None and a strength")
-    if not (number(factors) >= 1 and number(factors).is_integer()):
-        raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more")
+    if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
+        raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more, or 'free'")
     if not 0 < number(given["offset_strength"]) < np.inf:
         raise OptionError(f"offset_strength = {given['offset_strength']!r} must be a positive number of ratings")
     if not 0 <= number(given["popularity"]) < np.inf:
@@ -43,7 +43,7 @@ def check_cofi(**given: Any) -> None:
         raise OptionError(f"patience = {given['patience']!r} is no number of rounds; give 1 or more")
     if given["start"] not in STARTS:
         raise OptionError(f"start = {given['start']!r} is unknown; it is one of {', '.join(map(repr, STARTS))}")
-    for name in ("offsets", "by_counts"):
+    for name in ("offsets", "by_counts", "certify"):
         if not isinstance(given[name], bool | np.bool_):
             raise OptionError(f"{name} = {given[name]!r} is neither True nor False; give one of them")
     parse(given["measure"])
@@ -68,7 +68,7 @@ def check_learned(ranker: Any) -> None:
     width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
     shapes: dict[str, tuple[int, ...]] = {
         "user_factors_": (n, *width), "item_factors_": (m, *width), "item_offsets_": (m,), "user_offsets_": (n,),
-        "item_prior_": (m,), "item_counts_": (m,), "dual_heights_": (n,),
+        "item_prior_": (m,), "item_counts_": (m,), "dual_heights_": (n,), "item_dual_heights_": (n,),
     }  # fmt: skip
     for name, shape in shapes.items():
         array: NDArray[Any] | None = getattr(ranker, name, None)
@@ -77,9 +77,10 @@ def check_learned(ranker: Any) -> None:
             raise ModelError(f"{name} is missing or has another shape than {shape}.")
         if not np.isfinite(array).all():
             raise ModelError(f"{name} holds numbers that are not finite.")
-    slopes = getattr(ranker, "dual_slopes_", None)
-    if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_counts_.sum()),):
-        raise ModelError("dual_slopes_ is missing or holds not one number a rating.")
+    for name in ("dual_slopes_", "item_dual_slopes_"):
+        slopes = getattr(ranker, name, None)
+        if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_counts_.sum()),):
+            raise ModelError(f"{name} is missing or holds not one number a rating.")
     for name in ("unknown_", "lam_", "lam_max_", "strength_"):
         if not np.isfinite(number(getattr(ranker, name, None))):
             raise ModelError(f"{name} is missing or no number.")

@@ -1,9 +1,9 @@
 """Made-up ratings of made-up films, the same in every run: 240 users, 160 films, overlapping genres.
 
-Nothing here is anybody's data. A film has a quality, a fame, one to three of seven genres and three hidden traits; a user
-has a level, tastes for traits and sees films of fame more often than others. A rating is 1 to 5, the quality, the user's
-level and the agreement of traits with some noise. So film means explain much, tastes something, and what is rated is no
-random choice: as with real ratings.
+Nothing here is anybody's data. A film has a quality, a fame, one to three of seven genres and three hidden traits; a
+user has a level, tastes for traits and sees films of fame more often than others. A rating is 1 to 5: the quality, the
+user's level and the agreement of traits, with some noise. So film means explain much, tastes something, and what is
+rated is no random choice: as with real ratings.
 """
 
 import numpy as np
@@ -35,7 +35,9 @@ def films() -> Ratings:
         user += [u] * seen.size
         film += seen.tolist()
     u, j = np.array(user), np.array(film)
-    liking = 3.4 + quality[j] + level[u] + 0.35 * (tastes[u] * traits[j]).sum(axis=1) + 0.7 * random.standard_normal(u.size)
+    liking = (
+        3.4 + quality[j] + level[u] + 0.35 * (tastes[u] * traits[j]).sum(axis=1) + 0.7 * random.standard_normal(u.size)
+    )
     titles = {f + 1: f"Film {f + 1}" for f in range(FILMS)}
     return Ratings.of(
         u + 1, j + 1, np.clip(np.rint(liking), 1, 5), users=range(1, USERS + 1), items=range(1, FILMS + 1),

@@ -1,0 +1,68 @@
+"""A fitted model of factors with the ids that it knows, whoever's users they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.folding import Folded
+from rankopt.collaborative.prediction import scores_of_pairs
+from rankopt.collaborative.reading import pairs_of
+from rankopt.collaborative.recommendation import Recommendations, recommended
+from rankopt.collaborative.similarity import similar_items
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.ratings.table import Ratings
+
+__all__ = ["KnownModel"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class KnownModel:
+    """seen: the users, the items with their attributes, and which items each user has rated. counts (m,): how many
+    ratings each item has, of all users. unknown: the offset of an item that is not among them. proved: of folded users,
+    how near they are to the best."""
+
+    seen: Ratings
+    factors: Factors
+    counts: NDArray[np.int64]
+    unknown: float
+    proved: Folded | None = None
+
+    def predict(self, X: Any) -> Floats:
+        """The scores (n,) of pairs, as `CofiRanker.predict`."""
+        if isinstance(X, Ratings):
+            users, items = self.seen.user_index(X.users)[X.user_of()], self.seen.item_index(X.items)[X.columns]
+        else:
+            first, second = pairs_of(X)
+            users, items = self.seen.user_index(first), self.seen.item_index(second)
+        return scores_of_pairs(self.factors, users, items, self.unknown)
+
+    def recommend(
+        self,
+        users: Any = None,
+        k: int = 10,
+        *,
+        seen: Any = "leave out",
+        among: Any = None,
+        popularity: float = 0.0,
+        admissible: Admissible | None = None,
+    ) -> Recommendations:
+        """The best k items of each user, as `CofiRanker.recommend`."""
+        return recommended(self, users, k, seen=seen, among=among, popularity=popularity, admissible=admissible)
+
+    def similar(self, item: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """The k items nearest to this one, as `CofiRanker.similar`."""
+        return similar_items(self.seen, self.factors.items, item, k)
+
+    def __repr__(self) -> str:
+        gap = "" if self.proved is None else f", gap {100 * self.proved.relative_gap:.2g}% ({self.proved.kind})"
+        return (
+            f"{type(self).__name__}({self.seen.n_users} users, {self.seen.n_items} items, {self.factors.dimensions} "
+            f"factors{gap})"
+        )

@@ -1,0 +1,168 @@
+"""A whole model of factors checked from the ratings and the dual states that it holds, sharing nothing with training.
+
+J            user by user by a slow way (`loss_verification`), penalties by plain sums
+dual state   of drawn users, whether the plane δ + ⟨ψ, f⟩ lies below the loss: its height against that of the highest
+             plane of this slope, a linear program
+blocks       the closed minima over U (and b_u) and over M, b of what the planes leave
+whole        the bound for factors of every width, by `bound_verification`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from rankopt.collaborative.bound_verification import proven_bound
+from rankopt.collaborative.certificate import FactorCertificate
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.loss_verification import SlowLoss
+from rankopt.data.ratings.table import Ratings
+
+__all__ = ["Claim", "VerifiedFactors", "verify_factors"]
+
+Floats = NDArray[np.float64]
+
+ALLOWED = 1e-6
+"""By how much numbers may be worse than claimed, as a part of J."""
+
+LONGEST = 60
+"""Lists of more ratings are left out where planes are checked: their programs have n² variables."""
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """What a model says of itself: its factors, in the order of the ratings, the penalties λ_u (n,), λ_j (m,), μ_j (m,)
+    (infinite: b is b⁰), κ_u (n,) or None, b⁰ (m,), the dual states of the users' block and the items', and the
+    certificate."""
+
+    factors: Factors
+    of_users: Floats
+    of_items: Floats
+    of_offsets: Floats
+    of_user_offsets: Floats | None
+    prior: Floats
+    duals: Sequence[tuple[Floats, Floats]]
+    certificate: FactorCertificate
+
+
+@dataclass(frozen=True)
+class VerifiedFactors:
+    """primal, users, items, bound: J, the bounds of both blocks and of the whole, as they were found here; NaN where no
+    bound of the whole is claimed. planes: how many users' planes were checked; worst: by how much one stands above the
+    highest that lies below the loss. wrong: what is not as claimed, in words; empty where all holds."""
+
+    primal: float
+    users: float
+    items: float
+    bound: float
+    planes: int
+    worst: float
+    wrong: tuple[str, ...]
+
+    @property
+    def holds(self) -> bool:
+        return not self.wrong
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+    def __str__(self) -> str:
+        told = f"J = {self.primal:.8g}, users' block >= {self.users:.8g}, items' block >= {self.items:.8g}"
+        told += "" if np.isnan(self.bound) else f", the whole >= {self.bound:.8g}"
+        told += f", planes of {self.planes} users checked"
+        return f"{told}: {'all as claimed' if self.holds else '; '.join(self.wrong)}"
+
+
+def verify_factors(
+    claim: Claim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None, planes: int = 50, seed: int = 0
+) -> VerifiedFactors:
+    """Whether a model is as good as it says. ratings, weights: those it was trained on. planes: of how many users,
+    drawn with this seed, the planes are checked; users of more than 60 ratings are left out there."""
+    weight = np.ones(ratings.n_ratings) if weights is None else weights
+    lists = [slice(*ratings.bounds[u : u + 2].tolist()) for u in range(ratings.n_users)]
+    seen = np.array([rows.stop > rows.start and loss.told(ratings.values[rows]) for rows in lists], dtype=bool)
+    factors, said, wrong = claim.factors, claim.certificate, []
+    scores = _scores(factors, ratings)
+    learnt = [rows for rows, one in zip(lists, seen, strict=True) if one]
+    risk = sum(loss.value(ratings.values[rows], scores[rows], weight[rows]) for rows in learnt)
+    of_u, of_m = _penalties(claim)
+    primal = float(risk + of_u + of_m)
+    scale = max(abs(primal), 1e-300)
+    if abs(primal - said.primal) > ALLOWED * scale:
+        wrong.append(f"J is {primal:.8g}, not {said.primal:.8g}")
+    checked, worst = 0, 0.0
+    for name, (slopes, heights) in zip(("users'", "items'"), claim.duals, strict=True):
+        if any(heights[~seen]) or any(slopes[np.repeat(~seen, np.diff(ratings.bounds))]):
+            wrong.append(f"the {name} dual state says something of users who order nothing")
+        if loss.highest is None:
+            continue
+        able = np.flatnonzero(seen & (np.diff(ratings.bounds) <= LONGEST))
+        drawn = able if loss.squared else np.random.default_rng(seed).permutation(able)[:planes]
+        for u in drawn.tolist():
+            rows = lists[u]
+            above = float(heights[u]) - loss.highest(ratings.values[rows], slopes[rows], weight[rows])
+            worst = max(worst, above)
+            if above > ALLOWED * (1.0 + abs(float(heights[u]))):
+                wrong.append(f"the {name} plane of user {ratings.users[u]!r} stands {above:.3g} above the loss")
+                break
+        checked = max(checked, int(drawn.size))
+    bounds = [_blocks(claim, ratings, *dual) for dual in claim.duals]
+    users, items = bounds[0][0], max(both[1] for both in bounds)
+    for name, found, told in (("users'", users, said.users), ("items'", items, said.items)):
+        if told > found + ALLOWED * scale:
+            wrong.append(f"the {name} block is bounded by {found:.8g}, not {told:.8g}")
+    whole = np.nan
+    if said.kind == "global":
+        whole = max(_whole(claim, ratings, loss, weight, *dual) for dual in claim.duals)
+        if said.bound > whole + ALLOWED * scale:
+            wrong.append(f"the whole is bounded by {whole:.8g}, not {said.bound:.8g}")
+    return VerifiedFactors(primal, users, items, whole, checked, worst, tuple(wrong))
+
+
+def _scores(factors: Factors, ratings: Ratings) -> Floats:
+    rows, columns = ratings.user_of(), ratings.columns
+    found = factors.offsets[columns] + factors.user_offsets[rows]
+    for d in range(factors.items.shape[1]):  # one factor at a time: no table of ratings × factors
+        found = found + factors.users[rows, d] * factors.items[columns, d]
+    return np.asarray(found)
+
+
+def _penalties(claim: Claim) -> tuple[float, float]:
+    """What U, b_u cost, and M, b."""
+    factors, away = claim.factors, claim.factors.offsets - claim.prior
+    moved = np.isfinite(claim.of_offsets)
+    users = float((claim.of_users[:, None] * factors.users**2).sum()) / 2.0
+    if claim.of_user_offsets is not None:
+        users += float(claim.of_user_offsets @ factors.user_offsets**2) / 2.0
+    items = float((claim.of_items[:, None] * factors.items**2).sum()) / 2.0
+    return users, items + float(claim.of_offsets[moved] @ away[moved] ** 2) / 2.0
+
+
+def _blocks(claim: Claim, ratings: Ratings, slopes: Floats, heights: Floats) -> tuple[float, float]:
+    """Lower bounds of J over U, b_u for these M, b, and over M, b for these U, b_u."""
+    psi, factors = _table(ratings, slopes), claim.factors
+    by_user, by_item = np.asarray(psi.sum(axis=1)).ravel(), np.asarray(psi.sum(axis=0)).ravel()
+    of_u, of_m = _penalties(claim)
+    steep = ((psi @ factors.items) ** 2).sum(axis=1) / claim.of_users
+    users = heights.sum() + by_item @ factors.offsets + of_m - steep.sum() / 2.0
+    if claim.of_user_offsets is not None:
+        users -= (by_user**2 / claim.of_user_offsets).sum() / 2.0
+    steep = ((psi.T @ factors.users) ** 2).sum(axis=1) / claim.of_items
+    items = heights.sum() + by_item @ claim.prior + by_user @ factors.user_offsets + of_u - steep.sum() / 2.0
+    return float(users), float(items - (by_item**2 / claim.of_offsets).sum() / 2.0)
+
+
+def _whole(claim: Claim, ratings: Ratings, loss: SlowLoss, weight: Floats, slopes: Floats, heights: Floats) -> float:
+    curvature = float((slopes * slopes / weight).sum()) if loss.squared else 0.0
+    height = float(heights.sum()) + curvature / 2.0
+    penalties = (claim.of_users, claim.of_items, claim.of_offsets, claim.of_user_offsets)
+    return proven_bound(_table(ratings, slopes), height, claim.prior, *penalties, curvature=curvature).value
+
+
+def _table(ratings: Ratings, slopes: Floats) -> Any:
+    return csr_array((slopes, ratings.columns, ratings.bounds), shape=(ratings.n_users, ratings.n_items))

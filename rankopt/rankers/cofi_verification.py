@@ -1,0 +1,86 @@
+"""What a `CofiRanker` says of itself, checked from the ratings, long after training or on another machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankopt.collaborative.certificate import FactorCertificate
+from rankopt.collaborative.loss_verification import slow_loss
+from rankopt.collaborative.reading import read_ratings_and_weights
+from rankopt.collaborative.verification import Claim, VerifiedFactors, verify_factors
+from rankopt.errors import DataError
+
+__all__ = ["VerifiedMixin"]
+
+ALLOWED = 1e-9
+"""By how much what items are pulled to may differ, as a part of it."""
+
+
+class VerifiedMixin:
+    """`verify`, of a ranker of factors that is fitted or loaded."""
+
+    certificate_: FactorCertificate
+
+    def verify(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        user_weight: Any = None,
+        planes: int = 50,
+        seed: int = 0,
+    ) -> VerifiedFactors:
+        """Whether J, the bounds of both blocks and that of the whole are as `certificate_` has them.
+
+        X, y, sample_weight, user_weight: what `fit` was given. planes: of how many users, drawn with this seed, the
+        dual state itself is checked, each by a linear program; of a regression all are. Nothing is shared with
+        training but the definitions of measures and decays, and it is slow: assignments and programs for every user.
+        The record is true where all holds, and says in words what does not. Raises DataError for other ratings than
+        those of the fit, OptionError for losses that have no slow way (`slow_loss`).
+        """
+        check_is_fitted(self)
+        params, held = self.get_params(deep=False), vars(self)  # type: ignore[attr-defined]
+        ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
+        known = np.array_equal(ratings.users, held["users_"]) and np.array_equal(ratings.items, held["items_"])
+        if not known or ratings.n_ratings != held["dual_slopes_"].size:
+            raise DataError("these are not the ratings of the fit: users, items or their number differ; give those")
+        loss = slow_loss(params["loss"], params["bound"], params["decay"])
+        rows = zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True)
+        seen = np.array([low < high and loss.told(ratings.values[low:high]) for low, high in rows], dtype=bool)
+        learnt = np.repeat(seen, np.diff(ratings.bounds))
+        counts = np.bincount(ratings.columns[learnt], minlength=ratings.n_items)
+        of_users, of_items = np.ones(ratings.n_users), np.ones(ratings.n_items)
+        if params["by_counts"]:
+            of_users, of_items = np.maximum(np.diff(ratings.bounds), 1.0), np.maximum(counts, 1.0)
+        own = float(params["offset_strength"])
+        claim = Claim(
+            factors=self.model_,  # type: ignore[attr-defined]
+            of_users=held["lam_"] * of_users,
+            of_items=held["lam_"] * of_items,
+            of_offsets=own * of_items if params["offsets"] else np.full(ratings.n_items, np.inf),
+            of_user_offsets=own * of_users if params["loss"] == "regression" else None,
+            prior=held["item_prior_"],
+            duals=(
+                (held["dual_slopes_"], held["dual_heights_"]),
+                (held["item_dual_slopes_"], held["item_dual_heights_"]),
+            ),
+            certificate=self.certificate_,
+        )
+        found = verify_factors(claim, ratings, loss, weights, planes, seed)
+        popular = (float(params["popularity"]) if params["offsets"] else 0.0) * np.log1p(counts)
+        mean = np.average(ratings.values[learnt] - popular[ratings.columns[learnt]], weights=_some(weights, learnt))
+        away = float(np.abs(held["item_prior_"] - popular - mean).max(initial=0.0))
+        if away <= ALLOWED * (1.0 + abs(float(mean))):
+            return found
+        told = f"items are pulled to other offsets than the mean and popularity of these ratings, by up to {away:.3g}"
+        return VerifiedFactors(
+            found.primal, found.users, found.items, found.bound, found.planes, found.worst, (*found.wrong, told)
+        )
+
+
+def _some(weights: Any, chosen: Any) -> Any:
+    return None if weights is None else weights[chosen]

@@ -1,0 +1,141 @@
+"""What a collaborative ranker is asked for: lists of items, new users, items like others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.folding import folded
+from rankopt.collaborative.known import KnownModel
+from rankopt.collaborative.prior import Penalties
+from rankopt.collaborative.reading import read_ratings_and_weights
+from rankopt.collaborative.recommendation import Recommendations
+from rankopt.collaborative.user_loss import UserLoss
+from rankopt.constraints.admissible import Admissible
+from rankopt.data.ratings.table import Ratings
+from rankopt.errors import DataError, ModelError
+from rankopt.rankers.cofi_options import workers_of
+
+__all__ = ["Recommending"]
+
+
+class Recommending:
+    """`recommend`, `fold_in` and `similar` of a ranker of two factors.
+
+    Fitted besides: `seen_bounds_` (n_users + 1,) and `seen_items_` (ratings,), the places in `items_` of what each user
+    rated; `item_attributes_`, name -> one value an item.
+    """
+
+    users_: NDArray[Any]
+    items_: NDArray[Any]
+    item_counts_: NDArray[np.int64]
+    unknown_: float
+    lam_: float
+    tol: float
+    loss: Any
+    bound: Any
+    decay: Any
+    engine: Any
+    n_jobs: int | None
+    seen_bounds_: NDArray[np.int64]
+    seen_items_: NDArray[np.int32]
+    item_attributes_: dict[str, Any]
+
+    _remembered = ("seen_bounds_", "seen_items_", "item_attributes_")
+
+    @property
+    def model_(self) -> Factors:
+        """The factors."""
+        raise NotImplementedError
+
+    def _penalties(self, loss: UserLoss) -> Penalties:
+        raise NotImplementedError
+
+    def recommend(
+        self,
+        users: Any = None,
+        k: int = 10,
+        *,
+        seen: Any = "leave out",
+        among: Any = None,
+        popularity: float = 0.0,
+        admissible: Admissible | None = None,
+    ) -> Recommendations:
+        """The best k items of each of these users (None: of all), of whom the model need not know any.
+
+        seen: "leave out" what a user rated in training, "keep" it, or leave out what other `Ratings` say. among: the
+        items that may be listed, None for all. popularity: c of c log(1 + count), added to the scores that order.
+        admissible: rules over attributes of the items of the training ratings, `Admissible(10).at_most(2, by="genre")`:
+        then the list is the admissible one of the largest Σ_i s_π(i) / log2(i + 1), exactly, overlapping genres or not.
+        A list is shorter than k where fewer items are left. Equal scores stand in the order of item ids. Raises
+        DataError for a user whose items leave no admissible list.
+        """
+        return self._all_known().recommend(
+            users, k, seen=seen, among=among, popularity=popularity, admissible=admissible
+        )
+
+    def similar(self, item: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """The k items (id, cosine) whose factors point most nearly where those of this one do."""
+        return self._all_known().similar(item, k)
+
+    def fold_in(self, X: Any, y: Any = None) -> KnownModel:
+        """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.
+
+        It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
+        items that the model does not know are left aside.
+        """
+        check_is_fitted(self)
+        ratings, _ = read_ratings_and_weights(X, y)
+        table = self._on_own_items(ratings)
+        loss = UserLoss.named(self.loss, self.bound, self.decay)
+        with workers_of(self.engine, self.n_jobs):
+            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, float(self.tol))
+        factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
+        return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved)
+
+    def _on_own_items(self, ratings: Ratings) -> Ratings:
+        """The ratings of items that the model knows, over all of these."""
+        known = self._all_known().seen
+        place = known.item_index(ratings.items)[ratings.columns]
+        kept = place >= 0
+        return Ratings.of_places(
+            ratings.users, ratings.user_of()[kept], known.items, place[kept].astype(np.int32), ratings.values[kept]
+        ).with_attributes(known.attributes)
+
+    def _all_known(self) -> KnownModel:
+        check_is_fitted(self)
+        held = vars(self).get("_model_known")
+        if held is None or held.factors.users is not self.model_.users:
+            values = np.zeros(len(self.seen_items_))
+            attributes = {name: _array(column) for name, column in self.item_attributes_.items()}
+            seen = Ratings(self.users_, self.items_, self.seen_bounds_, self.seen_items_, values, attributes)
+            held = KnownModel(seen, self.model_, self.item_counts_, float(self.unknown_))
+            self._model_known = held
+        return held
+
+    def _remember(self, ratings: Ratings) -> None:
+        """Keep what was seen of these ratings, beside the factors."""
+        self.seen_bounds_, self.seen_items_ = ratings.bounds, ratings.columns
+        self.item_attributes_ = {
+            name: values if values.dtype.kind in "iufb" else values.tolist()
+            for name, values in ratings.attributes.items()
+        }
+
+    def _check_remembered(self) -> None:
+        """Raise ModelError where what was kept does not fit together."""
+        try:
+            self._all_known()
+        except (AttributeError, DataError, TypeError, ValueError) as error:
+            raise ModelError(f"what users have seen, or attributes of items, do not fit together ({error}).") from error
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """A column of attributes as an array of one dimension."""
+    if isinstance(values, np.ndarray):
+        return values
+    return np.fromiter(values, dtype=object, count=len(values))

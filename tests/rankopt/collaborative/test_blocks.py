@@ -1,0 +1,177 @@
+"""Both blocks: optima against cvxpy on 5 users and 8 films, bounds that are bounds, and slopes that are gradients."""
+
+from dataclasses import replace
+from itertools import permutations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from problems.rated import few, tastes
+
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.mixture import mix
+from rankopt.collaborative.prior import Penalties
+from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.user_loss import UserLoss
+
+LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]
+
+
+def made(loss, ratings, by_counts=False, bound="convex"):
+    known = UserLoss.named(loss, bound, "shifted(0.25)")
+    rated = known.seen(Rated.of(ratings))
+    penalties = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None, by_counts)
+    return known.blocks(penalties.problem(rated), None).at_strength(0.7, 0.4)
+
+
+def drawn(blocks, d=2, seed=0):
+    draws, rated = np.random.default_rng(seed), blocks.problem.rated
+    n, m = rated.n_users, rated.n_items
+    own = draws.normal(size=n) if blocks.problem.of_user_offsets.size else np.zeros(n)
+    return Factors(draws.normal(size=(n, d)), draws.normal(size=(m, d)), draws.normal(size=m), own)
+
+
+def loss_of(name, relevance):
+    """l_u as a function of a cvxpy expression of a user's scores."""
+    if name == "regression":
+        return lambda f: cp.sum_squares(f - relevance) / 2
+    n = relevance.size
+    known = UserLoss.named(name, "convex", "shifted(0.25)")
+    argmax = known._loss(relevance, np.array([0, n])).argmax
+    decay, gain, discount = argmax.problem.decay, argmax.problem.gain, argmax.problem.discount
+    orders = [np.array(order) for order in permutations(range(n))]
+    worth = np.array([discount @ gain[order] for order in orders])
+    slopes = np.zeros((len(orders), n))
+    for row, order in zip(slopes, orders, strict=True):
+        row[order] = decay
+    reference = slopes[np.isclose(worth, worth.max())].mean(axis=0)
+    return lambda f: cp.max((slopes - reference) @ f + worth.max() - worth)
+
+
+def solved(blocks, name, users=None, items=None):
+    """min J over the other block by cvxpy: M, b where `users` is given, U, b_u where `items` is."""
+    problem, rated = blocks.problem, blocks.problem.rated
+    n, m, d = rated.n_users, rated.n_items, (users if items is None else items).items.shape[1]
+    U, M, b, own = cp.Variable((n, d)), cp.Variable((m, d)), cp.Variable(m), cp.Variable(n)
+    fixed = []
+    if users is not None:
+        U, own = users.users, users.user_offsets
+    else:
+        M, b = items.items, items.offsets
+        if not problem.of_user_offsets.size:
+            fixed.append(own == 0)
+    cost = 0.5 * cp.sum(cp.multiply(problem.of_users, cp.sum(cp.square(U), axis=1)))
+    cost += 0.5 * cp.sum(cp.multiply(problem.of_items, cp.sum(cp.square(M), axis=1)))
+    cost += 0.5 * cp.sum(cp.multiply(problem.of_offsets, cp.square(b - problem.prior)))
+    if problem.of_user_offsets.size:
+        cost += 0.5 * cp.sum(cp.multiply(problem.of_user_offsets, cp.square(own)))
+    for u in range(n):
+        rows = slice(rated.bounds[u], rated.bounds[u + 1])
+        seen = rated.columns[rows]
+        f = b[seen] + M[seen] @ U[u] + own[u]
+        cost += loss_of(name, rated.values[rows])(f)
+    return cp.Problem(cp.Minimize(cost), fixed).solve(solver="CLARABEL")
+
+
+@pytest.mark.parametrize("by_counts", [False, True])
+@pytest.mark.parametrize("loss", ["regression", "nDCG@3", "ERU(d=2)"])
+def test_each_block_is_solved(loss, by_counts):
+    blocks = made(loss, few(), by_counts)
+    start = drawn(blocks)
+    begun = Standing.at(blocks.problem, start, *state(blocks, start))
+    users = blocks.with_users(begun, 1e-7)
+    best = solved(blocks, loss, items=start)
+    assert users.value == pytest.approx(best, rel=1e-5)
+    assert users.users <= best * (1 + 1e-7)
+    assert users.users == pytest.approx(best, rel=1e-5)
+    items = blocks.with_items(begun, 1e-7)
+    best = solved(blocks, loss, users=start)
+    assert items.value == pytest.approx(best, rel=1e-5)
+    assert items.items <= best * (1 + 1e-7)
+    assert items.items == pytest.approx(best, rel=1e-5)
+
+
+def state(blocks, factors):
+    """Σ l_u with slopes and heights at factors."""
+    at = blocks.at(factors)
+    loss = at.value - blocks.problem.users_penalty(factors) - blocks.problem.items_penalty(factors)
+    return loss, at.slopes, at.heights
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_slopes_are_gradients(loss):
+    """∂U_u = Σ_j ψ_uj M_j + λ U_u, ∂M_j = Σ_u ψ_uj U_u + λ M_j, ∂b_j = Σ_u ψ_uj + μ (b_j - b⁰_j), by differences."""
+    blocks = made(loss, few(seed=3))
+    factors, problem = drawn(blocks, seed=4), blocks.problem
+    at, table = blocks.at(factors), problem.rated.table(blocks.at(factors).slopes)
+    gradients = {
+        "users": table @ factors.items + problem.of_users[:, None] * factors.users,
+        "items": table.T @ factors.users + problem.of_items[:, None] * factors.items,
+        "offsets": problem.rated.per_item(at.slopes) + problem.of_offsets * (factors.offsets - problem.prior),
+    }
+    if problem.of_user_offsets.size:
+        own = problem.rated.per_user(at.slopes) + problem.of_user_offsets * factors.user_offsets
+        gradients["user_offsets"] = own
+    for name, gradient in gradients.items():
+        direction = np.random.default_rng(5).normal(size=gradient.shape)
+        ends = [
+            blocks.value(replace(factors, **{name: getattr(factors, name) + step * direction}))
+            for step in (1e-6, -1e-6)
+        ]
+        assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(float((gradient * direction).sum()), rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_bounds_of_blocks_are_below_everything(loss):
+    blocks = made(loss, tastes(users=12, items=10, each=6))
+    begun = blocks.begun(drawn(blocks, seed=1))
+    checked, now = blocks.around(begun, 1e-3)
+    assert now.value <= begun.value
+    draws = np.random.default_rng(2)
+    for size in (1e-3, 0.1, 1.0):
+        moved = now.factors.users + size * draws.normal(size=now.factors.users.shape)
+        assert blocks.value(replace(now.factors, users=moved)) >= now.users
+        moved = checked.factors.items + size * draws.normal(size=checked.factors.items.shape)
+        assert blocks.value(replace(checked.factors, items=moved)) >= checked.items
+
+
+@pytest.mark.parametrize("bound", ["tie-aware", "nonconvex"])
+def test_other_bounds_fall_from_round_to_round(bound):
+    blocks = made("nDCG@3", tastes(users=12, items=10, each=6), bound=bound)
+    now = blocks.begun(drawn(blocks, seed=1))
+    for _ in range(4):
+        before, (_, now) = now.value, blocks.around(now, 1e-3)
+        assert now.value <= before + 1e-12
+
+
+def test_the_best_mixture_of_planes():
+    draws = np.random.default_rng(0)
+    for count in (1, 2, 5, 9):
+        slopes, value = draws.normal(size=(count, 3)), draws.normal(size=count)
+        gram, weight = slopes @ slopes.T, np.eye(1, count).ravel()
+        left = mix(gram, value, count, 1e-9, weight, np.empty(count))
+        x = cp.Variable(count)
+        best = cp.Problem(cp.Maximize(value @ x - cp.sum_squares(slopes.T @ x) / 2), [x >= 0, cp.sum(x) == 1]).solve()
+        assert value @ weight - weight @ gram @ weight / 2 == pytest.approx(best, abs=1e-6)
+        assert left <= 1e-8
+        assert weight.sum() == pytest.approx(1.0)
+        assert weight.min() >= 0.0
+
+
+def test_the_items_block_is_given_planes_and_no_ratings(monkeypatch):
+    """The paper's remark on privacy: what users send for the items is Σ r_uj U_u, r of planes, and heights."""
+    from rankopt.collaborative import plane_blocks
+
+    told = []
+    real = plane_blocks.ascend_users
+    monkeypatch.setattr(plane_blocks, "ascend_users", lambda *given: (told.append(given), real(*given))[1])
+    blocks = made("nDCG@3", few())
+    grades = blocks.problem.rated.values
+    blocks.with_items(blocks.begun(drawn(blocks)), 1e-3)
+    assert told
+    for given in told:
+        arrays = [one for part in given for one in (vars(part).values() if hasattr(part, "mixed") else [part])]
+        for one in arrays:
+            assert one is None or not np.shares_memory(one, grades)
+            assert np.shape(one)[-1:] != grades.shape or not np.array_equal(one, np.broadcast_to(grades, one.shape))

@@ -1,0 +1,116 @@
+"""A whole model checked from its ratings: what training says holds, and what was tampered with does not."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rankopt.collaborative.loss_verification import slow_loss
+from rankopt.data import Ratings
+from rankopt.errors import DataError, OptionError
+from rankopt.losses import loss_named
+from rankopt.rankers import CofiRanker, load_model
+
+
+def drawn(seed=0, users=30, items=20, share=0.4):
+    rng = np.random.default_rng(seed)
+    user, item = np.nonzero(rng.random((users, items)) < share)
+    tastes, kinds = rng.normal(size=(users, 2)), rng.normal(size=(items, 2))
+    liked = (tastes[user] * kinds[item]).sum(axis=1) + kinds[item, 0] + 0.5 * rng.normal(size=user.size)
+    grades = 1.0 + np.digitize(liked, [-1.5, -0.5, 0.5, 1.5])
+    return Ratings.of([f"user {u}" for u in user], item, grades)
+
+
+OPTIONS = {
+    "regression": {},
+    "ordinal": {},
+    "preferences": {"offset_strength": 3.0},
+    "nDCG@3": {"by_counts": True, "strength": 0.1},
+    "ERU(d=3)": {"popularity": 0.0},
+    "pairwise": {"offsets": False},
+}
+
+
+@pytest.mark.parametrize("loss", OPTIONS)
+def test_what_training_says_holds_after_saving_too(loss, tmp_path):
+    ratings = drawn()
+    ranker = CofiRanker(loss, factors=3, **{"strength": 0.4, **OPTIONS[loss]}).fit(ratings)
+    ranker.save(tmp_path / "model")
+    found = load_model(tmp_path / "model").verify(ratings)
+    assert found.holds, str(found)
+    assert found.planes >= 20
+    assert found.worst <= 1e-6
+    assert found.primal == pytest.approx(ranker.certificate_.primal, rel=1e-9)
+    assert found.bound == pytest.approx(ranker.certificate_.bound, rel=1e-6)
+    assert found.bound <= min(found.users, found.items) + 1e-9
+    assert "all as claimed" in str(found)
+
+
+@pytest.mark.parametrize("bound", ["tie-aware", "nonconvex"])
+def test_bounds_that_are_not_convex_are_valued(bound):
+    ratings = drawn(1)
+    ranker = CofiRanker("nDCG@3", bound=bound, factors=3, strength=0.4).fit(ratings)
+    found = ranker.verify(ratings)
+    assert found.holds, str(found)
+    assert found.planes == 0
+    assert np.isnan(found.bound)
+
+
+def test_weights_are_part_of_it():
+    ratings, rng = drawn(2), np.random.default_rng(3)
+    by_rating, by_user = rng.uniform(0.5, 2.0, ratings.n_ratings), rng.uniform(0.5, 2.0, ratings.n_users)
+    for loss, weights in (("regression", {"sample_weight": by_rating}), ("ordinal", {"user_weight": by_user})):
+        ranker = CofiRanker(loss, factors=2, strength=0.4).fit(ratings, **weights)
+        assert ranker.verify(ratings, **weights), str(ranker.verify(ratings, **weights))
+        assert not ranker.verify(ratings)
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal", "nDCG@3"])
+def test_what_was_tampered_with_is_named(loss):
+    ratings = drawn(4)
+
+    def fitted():
+        return CofiRanker(loss, factors=2, strength=0.4).fit(ratings)
+
+    ranker, said = fitted(), fitted().certificate_
+    for name, message in (("users", "users' block"), ("items", "items' block"), ("bound", "the whole is bounded")):
+        ranker.certificate_ = replace(said, **{name: said.primal * (1 + 1e-3)})
+        assert any(message in one for one in ranker.verify(ratings).wrong)
+    ranker.certificate_ = replace(said, primal=said.primal * 0.99)
+    assert "J is" in ranker.verify(ratings).wrong[0]
+    ranker = fitted()
+    ranker.item_factors_ = ranker.item_factors_ * 1.1
+    assert "J is" in ranker.verify(ratings).wrong[0]
+    ranker = fitted()
+    ranker.dual_heights_ = ranker.dual_heights_ + 1e-3 * (ranker.dual_heights_ != 0)
+    assert any("above the loss" in one for one in ranker.verify(ratings).wrong)
+    ranker = fitted()
+    ranker.item_prior_ = ranker.item_prior_ + np.linspace(0, 1e-3, ratings.n_items)
+    assert any("pulled to other offsets" in one for one in ranker.verify(ratings).wrong)
+
+
+def test_other_ratings_and_losses_without_a_slow_way_are_refused():
+    ratings = drawn(5)
+    ranker = CofiRanker("ordinal", factors=2, strength=0.4).fit(ratings)
+    with pytest.raises(DataError, match="not the ratings of the fit"):
+        ranker.verify(drawn(6))
+    for spec, options in (("AP", {}), ("rescaled", {}), ("nDCG@3", {"bound": object()}), (3.5, {})):
+        with pytest.raises(OptionError, match="cannot be verified"):
+            slow_loss(spec, **options)
+
+
+@pytest.mark.parametrize("name", ["pairwise", "ordinal", "preferences", "squared"])
+def test_the_slow_way_is_the_loss_and_its_planes_lie_below_it(name):
+    rng = np.random.default_rng(7)
+    slow, ones = slow_loss(name), np.ones(7)
+    for _ in range(5):
+        y, f = rng.integers(1, 6, 7).astype(float), rng.normal(size=7)
+        y[:2] = 1.0, 5.0
+        here = loss_named(name)(y, np.array([0, 7])).at(f)
+        slope = here.placed - here.reference
+        assert slow.value(y, f, ones) == pytest.approx(here.value[0], rel=1e-12)
+        assert slow.highest(y, slope, ones) == pytest.approx(here.height[0], abs=1e-9)
+        assert slow.value(y, f, 2 * ones) == pytest.approx(2 * here.value[0], rel=1e-12)
+        assert slow.highest(y, 2 * slope, 2 * ones) == pytest.approx(2 * here.height[0], abs=1e-9)
+        if name != "squared":
+            assert slow.highest(y, slope + 10.0, ones) == -np.inf

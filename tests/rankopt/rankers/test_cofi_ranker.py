@@ -1,0 +1,253 @@
+"""`CofiRanker`: the same model for any names, conventions, files, checkpoints, and certificates that hold."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from problems.rated import few, tastes
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.model_selection import KFold, cross_val_score
+
+from rankopt.collaborative.bound_verification import verify_global_bound
+from rankopt.collaborative.global_bound import global_bound
+from rankopt.data.ratings.table import Ratings
+from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.rankers import CofiRanker, load_model
+
+FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
+QUICK = {"factors": 3, "strength": 0.5}
+
+
+def triplets(ratings):
+    return ratings.users[ratings.user_of()], ratings.items[ratings.columns], ratings.values
+
+
+@pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal"])
+def test_names_and_the_order_of_rows_play_no_part(loss):
+    ratings = tastes()
+    user, item, value = triplets(ratings)
+    draws = np.random.default_rng(1)
+    users, items = draws.permutation(1000)[:40], [f"film {i}" for i in draws.permutation(30)]
+    shuffled = draws.permutation(user.size)
+    other = Ratings.of(users[user][shuffled], [items[i] for i in item[shuffled]], value[shuffled])
+    one, two = (CofiRanker(loss, **QUICK).fit(some) for some in (ratings, other))
+    u, j = other.user_index(users), other.item_index(items)
+    np.testing.assert_allclose(two.user_factors_[u], one.user_factors_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(two.item_factors_[j], one.item_factors_, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(two.item_offsets_[j], one.item_offsets_, rtol=0, atol=1e-12)
+    assert two.certificate_.primal == pytest.approx(one.certificate_.primal, rel=1e-13)
+    pairs = np.column_stack([users[user], np.array(items, dtype=object)[item]])
+    np.testing.assert_allclose(two.predict(pairs), one.predict(np.column_stack([user, item])), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"loss": "regression"}, {"loss": "nDCG@5"}, {"loss": "preferences"}, {"loss": "regression", "by_counts": True}],
+)
+def test_the_certificate_holds(options):
+    ratings = tastes()
+    ranker = CofiRanker(**options, **QUICK).fit(ratings)
+    proved = ranker.certificate_
+    assert proved.kind == "global"
+    assert max(proved.users_gap, proved.items_gap) <= 1e-3
+    assert proved.bound <= min(proved.users, proved.items) <= proved.primal
+    assert np.all(np.diff(ranker.history_.primal) <= 1e-9 * ranker.history_.primal[:-1])
+    for seed in range(5):
+        other = CofiRanker(**options, **{**QUICK, "factors": 6}, start="random", random_state=seed, certify=False)
+        other.set_params(strength=0.5, lam=ranker.lam_).fit(ratings)
+        assert other.certificate_.primal >= proved.bound
+        assert other.certificate_.kind == "blocks"
+
+
+def test_the_bound_of_the_whole_is_verified_by_other_code():
+    ratings = tastes()
+    ranker = CofiRanker("nDCG@5", factors=3, lam=0.5).fit(ratings)
+    table = ratings.to_csr()
+    table.data = ranker.dual_slopes_
+    given = (table, float(ranker.dual_heights_.sum()), ranker.item_prior_, 0.5, 0.5, 10.0)
+    found = global_bound(*given)
+    assert verify_global_bound(found, *given).holds
+    assert found.value <= ranker.certificate_.bound <= ranker.certificate_.primal
+
+
+@pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
+def test_free_factors_close_the_whole(loss):
+    ratings = tastes()
+    narrow = CofiRanker(loss, factors=1, strength=0.3).fit(ratings)
+    free = CofiRanker(loss, factors="free", strength=0.3, tol=2e-3).fit(ratings)
+    assert free.item_factors_.shape[1] > 1
+    assert free.certificate_.relative_gap < 0.5 * narrow.certificate_.relative_gap
+
+
+def test_above_lam_max_no_factors_are_left():
+    ranker = CofiRanker(factors=4, strength=1.05, tol=1e-9, max_iter=2000).fit(tastes())
+    assert abs(ranker.user_factors_ @ ranker.item_factors_.T).max() < 1e-3
+    ranker = CofiRanker(factors=4, strength=0.9, tol=1e-9, max_iter=2000).fit(tastes())
+    assert abs(ranker.user_factors_ @ ranker.item_factors_.T).max() > 0.05
+
+
+def test_rows_frames_and_ratings_are_one():
+    ratings = tastes()
+    user, item, value = triplets(ratings)
+    rows = np.column_stack([user, item])
+    frame = pd.DataFrame({"userId": user, "movieId": item, "rating": value, "timestamp": 0})
+    models = [
+        CofiRanker(**QUICK).fit(ratings), CofiRanker(**QUICK).fit(rows, value), CofiRanker(**QUICK).fit(frame),
+        CofiRanker(**QUICK).fit(frame[["userId", "movieId"]], frame["rating"]),
+    ]  # fmt: skip
+    for model in models[1:]:
+        for name in FITTED:
+            np.testing.assert_array_equal(getattr(model, name), getattr(models[0], name))
+    np.testing.assert_array_equal(models[0].predict(rows), models[0].predict(frame))
+    assert models[0].score(rows, value) == models[0].score(ratings)
+
+
+def test_unknown_users_and_items_get_priors():
+    ranker = CofiRanker(**QUICK).fit(tastes())
+    found = ranker.predict([(0, 0), ("nobody", 0), (0, "nothing"), ("nobody", "nothing")])
+    assert np.isfinite(found).all()
+    assert found[1] == ranker.item_offsets_[0]
+    assert found[3] == ranker.unknown_
+    assert found[2] == ranker.unknown_ + ranker.user_offsets_[0]
+
+
+def test_weights_count_as_ratings_do():
+    """A regression with weights 2 at λ is one with weights 1 at λ/2 and μ/2."""
+    ratings = tastes()
+    options = {"factors": 3, "tol": 1e-9, "max_iter": 3000}
+    one = CofiRanker(lam=2.0, offset_strength=4.0, **options).fit(ratings, user_weight=np.full(40, 2.0))
+    two = CofiRanker(lam=1.0, offset_strength=2.0, **options).fit(ratings)
+    three = CofiRanker(lam=2.0, offset_strength=4.0, **options).fit(ratings, sample_weight=np.full(len(ratings), 2.0))
+    np.testing.assert_allclose(one.predict(ratings), two.predict(ratings), atol=1e-3)
+    np.testing.assert_allclose(three.predict(ratings), one.predict(ratings), atol=1e-12)
+    by_name = CofiRanker(lam=2.0, offset_strength=4.0, **options).fit(
+        ratings, user_weight=dict.fromkeys(range(40), 2.0)
+    )
+    np.testing.assert_array_equal(by_name.predict(ratings), one.predict(ratings))
+
+
+def test_the_strength_is_chosen_inside_the_training_ratings():
+    ratings = tastes(users=60, each=16)
+    ranker = CofiRanker(factors=3).fit(ratings)
+    assert ranker.chosen_.strength in ranker.chosen_.tried
+    assert ranker.strength_ == pytest.approx(ranker.chosen_.strength)
+    assert ranker.lam_ == pytest.approx(ranker.strength_ * ranker.lam_max_)
+    assert not hasattr(CofiRanker(**QUICK).fit(ratings), "chosen_")
+
+
+def test_the_best_round_on_other_ratings_is_kept():
+    ratings = tastes(users=60, each=20)
+    mask = np.arange(len(ratings)) % 4 > 0
+    train, other = ratings.keep(mask), ratings.keep(~mask)
+    ranker = CofiRanker(factors=6, strength=0.1, tol=1e-6, patience=2).fit(train, eval_set=other)
+    judged = ranker.history_.judged
+    assert ranker.eval_score_ == judged.max() == pytest.approx(ranker.score(other), abs=1e-12)
+    assert len(judged) - 1 - judged.argmax() <= 2
+    assert np.isnan(CofiRanker(**QUICK).fit(train).history_.judged).all()
+
+
+@pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
+def test_saved_and_loaded(loss, tmp_path):
+    ratings = few()
+    ranker = CofiRanker(loss, **QUICK).fit(ratings)
+    ranker.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict(ratings), ranker.predict(ratings))
+    assert str(loaded.certificate_) == str(ranker.certificate_)
+    assert loaded.get_params() == ranker.get_params()
+    loaded.item_factors_ = loaded.item_factors_[:-1]
+    with pytest.raises(ModelError, match="item_factors_"):
+        loaded.save(tmp_path / "other")
+
+
+@pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
+def test_a_run_that_died_goes_on_to_the_same_bits(loss, tmp_path):
+    from rankopt.persistence.checkpoint import Checkpoint
+
+    ratings, options = tastes(), {"factors": 4, "strength": 0.2, "tol": 1e-4}
+    whole = CofiRanker(loss, **options).fit(ratings)
+    assert whole.n_iter_ > 3
+    for dies in (1, 3):
+        folder = tmp_path / f"{dies}"
+
+        def die(step, now, last=dies):
+            if step.step == last:
+                raise ZeroDivisionError
+
+        kept = Checkpoint(folder, every=0)
+        with pytest.raises(ZeroDivisionError):
+            CofiRanker(loss, **options, checkpoint=kept, callbacks=[die]).fit(ratings)
+        steps = []
+        went_on = CofiRanker(
+            loss, **options, checkpoint=kept, callbacks=[lambda step, now, seen=steps: seen.append(step)]
+        )
+        went_on.fit(ratings)
+        assert steps[0].step > dies - 1
+        for name in FITTED:
+            assert getattr(went_on, name).tobytes() == getattr(whole, name).tobytes()
+        with pytest.raises(OptionError, match="strength differ"):
+            CofiRanker(loss, **{**options, "strength": 0.3}, checkpoint=kept).fit(ratings)
+
+
+def test_what_ends_a_fit():
+    ratings = tastes()
+    hard = {"factors": 4, "strength": 0.1, "tol": 1e-9}
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        assert CofiRanker(**hard, max_iter=2).fit(ratings).n_iter_ == 2
+    assert CofiRanker(**hard, callbacks=[lambda step, now: step.step == 3]).fit(ratings).n_iter_ == 3
+
+    def interrupt(step, now):
+        if step.step == 2:
+            raise KeyboardInterrupt
+
+    ranker = CofiRanker(**QUICK).fit(ratings)
+    before = dict(vars(ranker))
+    with pytest.raises(KeyboardInterrupt) as raised:
+        ranker.set_params(callbacks=[interrupt], tol=1e-9, strength=0.1).fit(few())
+    assert not isinstance(raised.value, Interrupted)
+    assert ranker.item_factors_ is before["item_factors_"]
+
+
+def test_conventions_of_scikit_learn():
+    ratings = tastes(users=60, each=20)
+    user, item, value = triplets(ratings)
+    ranker = CofiRanker("regression", **QUICK)
+    assert clone(ranker).get_params() == ranker.get_params()
+    with pytest.raises(NotFittedError):
+        ranker.predict([(0, 1)])
+    found = cross_val_score(ranker, np.column_stack([user, item]), value, cv=KFold(3, shuffle=True, random_state=0))
+    assert (found > 0.5).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"loss": "nonsense"}, "nonsense"), ({"factors": 0}, "factors"), ({"factors": "many"}, "factors"),
+        ({"strength": "much"}, "strength"), ({"strength": -1.0}, "strength"), ({"lam": 0.0}, "lam"),
+        ({"offset_strength": 0}, "offset_strength"), ({"popularity": -1}, "popularity"), ({"start": "there"}, "start"),
+        ({"patience": 0}, "patience"), ({"offsets": "yes"}, "offsets"), ({"max_iter": 0}, "max_iter"),
+        ({"loss": "smooth"}, "planes"), ({"loss": "nDCG@5", "bound": "tight"}, "tight"),
+    ],
+)  # fmt: skip
+def test_options_that_cannot_work(options, told):
+    with pytest.raises(OptionError, match=told):
+        CofiRanker(**options).fit(few())
+
+
+def test_data_that_cannot_be_used():
+    ratings = few()
+    with pytest.raises(DataError, match="y cannot be given"):
+        CofiRanker().fit(ratings, ratings.values)
+    with pytest.raises(DataError, match="target y is None"):
+        CofiRanker().fit([(1, 2)])
+    with pytest.raises(DataError, match="twice"):
+        CofiRanker().fit([(1, 2), (1, 2)], [3, 4])
+    with pytest.raises(DataError, match="give user_weight"):
+        CofiRanker("nDCG@5").fit(ratings, sample_weight=np.ones(len(ratings)))
+    with pytest.raises(DataError, match="no order to learn"):
+        CofiRanker("nDCG@5").fit([(1, 2), (2, 2)], [3, 4])
+    with pytest.raises(DataError, match="positive"):
+        CofiRanker().fit(ratings, user_weight=np.zeros(5))
+    ranker = CofiRanker(**QUICK).fit(ratings)
+    with pytest.raises(DataError, match="no user has two"):
+        ranker.score([(1, 2)], [3])

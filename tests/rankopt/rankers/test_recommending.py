@@ -1,0 +1,241 @@
+"""Lists are the best of all lists that may be shown; new users are the best for the items as they are."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from rankopt import Admissible
+from rankopt.data import Ratings, load_ratings_sample
+from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.rankers import CofiRanker, load_model
+
+GENRES = ("a", "b", "c")
+
+
+def some(seed, users=6, items=9, n=30):
+    random = np.random.default_rng(seed)
+    pairs = random.choice(users * items, n, replace=False)
+    genres = {i: tuple(g for g in GENRES if random.random() < 0.5) or None for i in range(items)}
+    return Ratings.of(
+        pairs // items, pairs % items, random.integers(1, 6, n), users=range(users), items=range(items),
+        attributes={"genre": genres, "new": {i: bool(i % 2) for i in range(items)}},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def films():
+    return load_ratings_sample()
+
+
+@pytest.fixture(scope="module")
+def ranker(films):
+    return CofiRanker(strength=0.4, factors=4).fit(films)
+
+
+def test_lists_are_those_of_the_scores_without_what_was_seen(films, ranker):
+    lists = ranker.recommend(k=7)
+    assert lists.users.tolist() == films.users.tolist()
+    seen = films.to_csr().toarray() > 0
+    for u, (user, items) in enumerate(lists):
+        free = films.items[~seen[u]]
+        scores = ranker.predict([(user, item) for item in free.tolist()])
+        assert items == free[np.argsort(-scores, kind="stable")][:7].tolist()
+    np.testing.assert_allclose(
+        lists.scores, ranker.predict(np.column_stack([np.repeat(lists.users, 7), lists.items])), rtol=1e-12
+    )
+    one = ranker.recommend([films.users.item(3)], k=7)
+    assert one[films.users.item(3)] == lists[films.users.item(3)]
+
+
+def test_what_counts_as_seen_and_what_may_be_listed_is_said(films, ranker):
+    user = films.users.item(0)
+    rated = films.items[films.columns[: films.bounds[1]]].tolist()
+    everything = ranker.recommend([user], k=1000, seen="keep")[user]
+    assert sorted(everything) == films.items.tolist()
+    rest = ranker.recommend([user], k=1000)[user]
+    assert rest == [item for item in everything if item not in rated]
+    other = Ratings.of([user, user], [everything[0], "no item"], [1, 1])
+    assert ranker.recommend([user], k=3, seen=other)[user] == everything[1:4]
+    assert ranker.recommend([user], k=5, among=everything[10:0:-1], seen="keep")[user] == everything[1:6]
+    counted = ranker.recommend([user], k=1000, seen="keep", popularity=1000.0)[user]
+    places = ranker.item_counts_[films.item_index(counted)]
+    assert (np.diff(places) <= 0).all()
+
+
+def test_unknown_users_and_items_have_priors(films, ranker):
+    lists = ranker.recommend(["nobody", 1], k=5, among=[*films.items.tolist(), "new film"], seen="keep")
+    by_offset = films.items[np.argsort(-ranker.item_offsets_, kind="stable")]
+    assert lists["nobody"] == by_offset[:5].tolist()
+    assert len(lists[1]) == 5
+    alone = ranker.recommend([1], among=["new film"])
+    assert alone[1] == ["new film"]
+    assert alone.scores == pytest.approx([ranker.unknown_ + ranker.user_offsets_[0]])
+    assert np.isfinite(lists.scores).all()
+
+
+RULES = {
+    "overlapping": Admissible(3).at_most(1, by="genre"),
+    "two each": Admissible(4).at_most(2, by="genre").at_least(1, documents="new"),
+    "exact": Admissible(3).exactly(1, documents="new").at_most(2, by="genre"),
+    "first": Admissible(3).at_most(1, by="genre", positions=range(2)).ban(documents={"genre": "c"}, positions=0),
+    "owed": Admissible(4).at_least({"a": 2, "b": 1}, by="genre").at_most(3, documents={"genre": "a"}),
+    "nested": Admissible(4).at_most(2, documents="new"),
+}
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_admissible_lists_are_the_best_of_all(rules):
+    """Against every order of the unseen items."""
+    admissible = RULES[rules]
+    checked = 0
+    for seed in range(8):
+        ratings = some(seed)
+        ranker = CofiRanker(strength=0.5, factors=2, max_iter=20).fit(ratings)
+        for user in range(4):
+            free = np.setdiff1d(np.arange(9), ratings.columns[ratings.bounds[user] : ratings.bounds[user + 1]])
+            if not 3 <= free.size <= 6:
+                continue
+            scores = ranker.predict([(user, item) for item in free.tolist()])
+            k = min(admissible.k, free.size)
+            weights = 1 / np.log2(np.arange(2, k + 2))
+            attributes = {name: values[free] for name, values in ratings.attributes.items()}
+            try:
+                allowed = admissible.on(attributes, free.size)
+            except Exception:
+                with pytest.raises(DataError, match=f"query {user} has no admissible ranking"):
+                    ranker.recommend([user], k, admissible=admissible)
+                continue
+            orders = [list(order) for order in permutations(range(free.size), k) if allowed.admits(order)]
+            best = max(weights @ scores[order] for order in orders)
+            found = ranker.recommend([user], k, admissible=admissible)
+            places = np.searchsorted(free, found[user])
+            assert allowed.admits(places)
+            assert weights @ scores[places] == pytest.approx(best, abs=1e-9)
+            checked += 1
+    assert checked > 3
+
+
+@pytest.mark.parametrize("first", [1, 2, 6])
+@pytest.mark.parametrize("more", [{}, {"at_least": 2}])
+def test_few_candidates_hold_the_best_list(films, ranker, first, more, monkeypatch):
+    """The reduction, and few of what it leaves with a proof for the rest, against all items in one program."""
+    from formulations import solve
+    from formulations.sets.constrained_ranking import ConstrainedRanking
+
+    monkeypatch.setattr("rankopt.collaborative.quotas.FIRST", first)
+    admissible = Admissible(6).at_most(2, by="genre").at_most(1, documents={"genre": "War"}, positions=range(4))
+    for count in more.values():
+        admissible = admissible.at_least(count, documents={"genre": "War"}, positions=range(5))
+    lists = ranker.recommend([1, 2, 3], k=6, admissible=admissible)
+    for user in (1, 2, 3):
+        seen = films.columns[films.bounds[user - 1] : films.bounds[user]]
+        free = np.setdiff1d(np.arange(films.n_items), seen)
+        scores = ranker.predict([(user, item) for item in films.items[free].tolist()])
+        weights = 1 / np.log2(np.arange(2, 8))
+        allowed = admissible.on({"genre": films.attributes["genre"][free]}, free.size)
+        best = solve(ConstrainedRanking(np.outer(weights, scores - scores.min()), allowed))
+        places = np.searchsorted(free, films.item_index(lists[user]))
+        assert allowed.admits(places)
+        assert weights @ (scores[places] - scores.min()) == pytest.approx(best.value, rel=1e-9)
+    assert lists.slowest[0] in (1, 2, 3)
+
+
+def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):
+    one = Admissible(12, short="cut").at_most(1, by="genre")
+    assert 3 <= len(ranker.recommend([1], k=12, admissible=one)[1]) <= 7
+    with pytest.raises(DataError, match="query 1 has no admissible ranking"):
+        ranker.recommend([1], k=12, admissible=Admissible(12).at_most(1, by="genre"))
+    with pytest.raises(DataError, match="'site', which is missing"):
+        ranker.recommend([1], admissible=Admissible(10).at_most(1, by="site"))
+
+
+@pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal"])
+def test_folded_users_are_the_best_for_the_items(films, loss):
+    train, new = films.only_users(slice(0, 200)), films.only_users(slice(200, 240), drop=True)
+    ranker = CofiRanker(loss, strength=0.3, factors=3, tol=1e-4, max_iter=30)
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ranker.fit(train)
+    model = ranker.fold_in(new)
+    assert model.proved.relative_gap <= 1e-3
+    assert model.proved.bound <= model.proved.value + 1e-9 * abs(model.proved.value)
+    assert np.isfinite(model.predict(new)).all()
+    known = ranker.fold_in(train)  # users of training, for the final items: as good as those of training
+    assert known.proved.relative_gap <= 1e-3
+    random = np.random.default_rng(0)
+    if loss == "regression":
+        mu, lam = ranker.offset_strength, ranker.lam_
+
+        def cost(users, offsets):
+            places = ranker._all_known().seen.item_index(new.items)[new.columns]
+            left = new.values - ranker.item_offsets_[places] - offsets[new.user_of()]
+            left -= np.einsum("ij,ij->i", users[new.user_of()], ranker.item_factors_[places])
+            return 0.5 * left @ left + 0.5 * lam * (users**2).sum() + 0.5 * mu * offsets @ offsets
+
+        best = cost(model.factors.users, model.factors.user_offsets)
+        assert best == pytest.approx(model.proved.value)
+        for _ in range(20):
+            moved = model.factors.users + 1e-3 * random.standard_normal(model.factors.users.shape)
+            assert cost(moved, model.factors.user_offsets + 1e-3 * random.standard_normal(40)) >= best
+
+
+def test_a_folded_model_recommends_without_what_was_told(films, ranker):
+    told = Ratings.of(["new"] * 4, [1, 2, 3, "a film nobody knows"], [5, 1, 4, 5])
+    model = ranker.fold_in(told)
+    items = model.recommend(k=1000)["new"]
+    assert sorted(items) == films.items[3:].tolist()
+    assert model.similar(5, 3) == ranker.similar(5, 3)
+    nothing = ranker.fold_in(Ratings.of(["x"], ["a film nobody knows"], [5]))
+    assert nothing.recommend(k=3)["x"] == ranker.recommend(["nobody"], k=3)["nobody"]
+    assert "1 users, 160 items, 4 factors" in repr(model)
+
+
+def test_similar_items_are_nearest_by_angle(films, ranker):
+    factors = ranker.item_factors_
+    found = ranker.similar(7, 5)
+    unit = factors / np.linalg.norm(factors, axis=1, keepdims=True)
+    cosine = unit @ unit[6]
+    order = [j for j in np.argsort(-cosine, kind="stable") if j != 6][:5]
+    assert [item for item, _ in found] == films.items[order].tolist()
+    np.testing.assert_allclose([value for _, value in found], cosine[order], rtol=1e-9)
+    with pytest.raises(DataError, match="item 'x' is like none"):
+        ranker.similar("x")
+
+
+def test_a_saved_ranker_recommends_as_before(tmp_path, films, ranker):
+    ranker.save(tmp_path / "films.model")
+    again = load_model(tmp_path / "films.model")
+    rules = Admissible(5).at_most(1, by="genre")
+    for options in ({}, {"admissible": rules}, {"popularity": 0.5}):
+        first, second = (one.recommend([1, 2, "x"], k=5, **options) for one in (ranker, again))
+        assert list(first) == list(second)
+    again.seen_items_ = again.seen_items_[:-1]
+    again._model_known = None
+    with pytest.raises(ModelError, match="do not fit together"):
+        again._check_loaded()
+
+
+def test_frames_of_lists(ranker):
+    pytest.importorskip("pandas")
+    frame = ranker.recommend([1, 2], k=2).to_frame()
+    assert frame["rank"].tolist() == [1, 2, 1, 2]
+    assert frame.columns.tolist() == ["user", "rank", "item", "score"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"users": "ann"}, "no sequence of users"),
+        ({"k": 0}, "k = 0 is no number of items"),
+        ({"seen": "some"}, "'leave out', 'keep', or Ratings"),
+        ({"popularity": float("nan")}, "popularity = nan"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(ranker, options, says):
+    with pytest.raises(OptionError, match=says):
+        ranker.recommend(**options)
+    with pytest.raises(DataError, match="among names no item"):
+        ranker.recommend([1], among=[])
