@@ -25,10 +25,13 @@ def best_offsets(problem: Problem) -> tuple[Floats, Floats]:
 
     rated, n = problem.rated, problem.rated.n_users
     weights = rated.weights if rated.weights.size else np.ones(rated.values.size)
-    left = weights * (rated.values - problem.prior[rated.columns])
+    left = problem.prior[rated.columns]
+    np.subtract(rated.values, left, out=left)
+    left *= weights
     has_users, has_items = bool(problem.of_user_offsets.size), bool(problem.of_offsets.size)
     of_users = rated.per_user(left) if has_users else np.zeros(n)
     right = np.append(of_users, rated.per_item(left) if has_items else np.zeros(rated.n_items))
+    del left
     diagonal = np.concatenate([
         rated.per_user(weights) + problem.of_user_offsets if has_users else np.ones(n),
         rated.per_item(weights) + problem.of_offsets if has_items else np.ones(rated.n_items),
@@ -38,7 +41,7 @@ def best_offsets(problem: Problem) -> tuple[Floats, Floats]:
         table = rated.table(weights)
 
         def times(x: Floats) -> Floats:
-            return diagonal * x + np.concatenate([table @ x[n:], table.T @ x[:n]])
+            return np.asarray(diagonal * x + np.concatenate([table @ x[n:], table.T @ x[:n]]))
 
         shape = (right.size, right.size)
         matrix = LinearOperator(shape, matvec=times, dtype=np.float64)

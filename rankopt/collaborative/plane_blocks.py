@@ -188,7 +188,7 @@ class PlaneBlocks:
     def _items_of(self, factors: Factors, slopes: Floats) -> Factors:
         """M = -ΨᵀU/λ, b = b⁰ - Ψᵀ1/μ."""
         problem, rated = self.problem, self.problem.rated
-        moved = pulled(rated.item_bounds, rated.item_users, slopes[rated.item_order], factors.users)
+        moved = pulled(rated.item_bounds, rated.item_users, slopes, factors.users, rated.item_order)
         items, offsets = -moved / problem.of_items[:, None], problem.prior.copy()
         if problem.of_offsets.size:
             offsets -= rated.per_item(slopes) / problem.of_offsets

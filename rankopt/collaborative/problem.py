@@ -108,7 +108,7 @@ def block_bounds(problem: Problem, factors: Factors, slopes: Floats, heights: Fl
     users -= 0.5 * float((np.einsum("ij,ij->i", moved, moved) / problem.of_users).sum())
     if problem.of_user_offsets.size:
         users -= 0.5 * float((per_user**2 / problem.of_user_offsets).sum())
-    moved = pulled(rated.item_bounds, rated.item_users, slopes[rated.item_order], factors.users)
+    moved = pulled(rated.item_bounds, rated.item_users, slopes, factors.users, rated.item_order)
     items = total + float(per_item @ problem.prior) + float(per_user @ factors.user_offsets)
     items += problem.users_penalty(factors)
     items -= 0.5 * float((np.einsum("ij,ij->i", moved, moved) / problem.of_items).sum())

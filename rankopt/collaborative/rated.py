@@ -1,9 +1,8 @@
 """Ratings as training sees them: users and items in an order of their content, so that names play no part.
 
 Sums round by their order, and a nonconvex problem turns the last bit into another point. So users and items are put in
-an order that the ratings alone decide: the colour of a user is made of the multiset of ratings and colours of the
-items, that of an item of the users' in turn, some rounds long (colour refinement). Equal colours are left to those whom
-the ratings hardly tell apart; where these could change places for nothing, either order is the same problem.
+an order that the ratings alone decide, that of their `colours`. Equal ones are left to those whom the ratings hardly
+tell apart; where these could change places for nothing, either order is the same problem.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.fingerprints import mixed
+from rankopt.collaborative.colours import colours
+from rankopt.collaborative.row_sums import column_sums, row_sums
 from rankopt.data.ratings.table import Ratings
 
 __all__ = ["Rated"]
@@ -22,10 +22,6 @@ __all__ = ["Rated"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
-Hashes = NDArray[np.uint64]
-
-ROUNDS = 4
-"""Rounds of refinement: on sparse ratings the fourth tells no more apart than the third."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +51,8 @@ class Rated:
     def of(cls, ratings: Ratings, weights: Floats | None = None) -> Rated:
         """Of all ratings, with weights (ratings,) in their order."""
         weights = np.zeros(0) if weights is None else weights
-        users, items = _canonical(ratings, weights)
+        found = colours(ratings.bounds, ratings.columns, ratings.values, weights, ratings.n_items)
+        users, items = (np.argsort(one, kind="stable") for one in found)
         return cls._arranged(ratings.bounds, ratings.columns, ratings.values, weights, users, items)
 
     @classmethod
@@ -68,18 +65,24 @@ class Rated:
         sizes = np.diff(bounds)[users]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         kind = np.int32 if values.size < np.iinfo(np.int32).max else np.int64
-        rows = np.arange(starts[-1], dtype=kind)
-        rows += np.repeat((bounds[users] - starts[:-1]).astype(kind), sizes)
         rank = np.empty(items.size, dtype=np.int32)
         rank[items] = np.arange(items.size, dtype=np.int32)
         shape = (users.size, items.size)
-        mixed_up = csr_array((rows, rank[columns[rows]], starts.astype(kind)), shape=shape)
-        table = mixed_up.tocsc().tocsr()  # two counting sorts: items rise inside a user
-        given = table.data
-        by_item = csr_array((np.arange(given.size, dtype=kind), table.indices, table.indptr), shape=shape).tocsc()
+        rows = np.arange(starts[-1], dtype=kind)
+        rows += np.repeat((bounds[users] - starts[:-1]).astype(kind), sizes)
+        seen = columns[rows]
+        np.take(rank, seen, out=seen)
+        by_item = csr_array((rows, seen, starts.astype(kind)), shape=shape, copy=False).tocsc()
+        del rows, seen
+        table = by_item.tocsr()  # two counting sorts: items rise inside a user
+        del by_item
+        given, columns = table.data, table.indices.astype(np.int32, copy=False)
+        table.data = np.arange(given.size, dtype=kind)
+        by_item = table.tocsc()
+        del table
         return cls(
             bounds=starts.astype(np.int64),
-            columns=table.indices.astype(np.int32, copy=False),
+            columns=columns,
             values=values[given],
             weights=weights[given] if weights.size else weights,
             item_bounds=by_item.indptr.astype(np.int64),
@@ -114,11 +117,11 @@ class Rated:
 
     def per_user(self, values: Floats) -> Floats:
         """(n,) the sum of one number a rating over the ratings of each user."""
-        return np.asarray(np.bincount(self.user_of(), values, self.n_users), dtype=np.float64)
+        return row_sums(self.bounds, values)
 
     def per_item(self, values: Floats) -> Floats:
         """(m,) the same of each item."""
-        return np.asarray(np.bincount(self.columns, values, self.n_items), dtype=np.float64)
+        return column_sums(self.columns, values, self.n_items)
 
     def table(self, values: Floats) -> Any:
         """A scipy CSR array (n, m) of one number a rating."""
@@ -142,24 +145,3 @@ class Rated:
             some, users=self.users[chosen], items=self.items, given=self.given[np.flatnonzero(rows)[some.given]],
             all_users=self.all_users, all_ratings=self.all_ratings,
         )  # fmt: skip
-
-
-def _canonical(ratings: Ratings, weights: Floats) -> tuple[Ints, Ints]:
-    """Users and items in the order of their colours."""
-    said = mixed((ratings.values + 0.0).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
-    if weights.size:
-        said += mixed(weights.view(np.uint64)) * np.uint64(0xD1342543DE82EF95)
-    item_bounds, order = ratings.by_item()
-    users_of = ratings.user_of()
-    of_users, of_items = np.zeros(ratings.n_users, np.uint64), np.zeros(ratings.n_items, np.uint64)
-    for _ in range(ROUNDS):
-        of_users = _summed(mixed(said + of_items[ratings.columns]), ratings.bounds)
-        of_items = _summed(mixed(said + of_users[users_of])[order], item_bounds)
-    return np.argsort(of_users, kind="stable"), np.argsort(of_items, kind="stable")
-
-
-def _summed(bits: Hashes, bounds: Ints) -> Hashes:
-    """The sum of the bits of each row, spread: whatever order they come in."""
-    total = np.zeros(bits.size + 1, np.uint64)
-    np.cumsum(bits, out=total[1:])
-    return mixed(total[bounds[1:]] - total[bounds[:-1]])

@@ -12,10 +12,15 @@ from rankopt.collaborative.best_offsets import best_offsets
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.normal_equations import solve_ridges
 from rankopt.collaborative.problem import Problem, Standing
+from rankopt.collaborative.row_sums import squared_loss
 
 __all__ = ["Regression"]
 
 Floats = NDArray[np.float64]
+
+
+AT_ONCE = 1 << 18
+"""Ratings that offsets are gathered for at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +67,8 @@ class Regression:
 
     def _users(self, factors: Factors) -> Factors:
         problem, rated = self.problem, self.problem.rated
-        left = rated.values - factors.offsets[rated.columns]
+        left = factors.offsets[rated.columns]
+        np.subtract(rated.values, left, out=left)
         found, offsets = solve_ridges(
             rated.bounds, rated.columns, left, rated.weights, factors.items, problem.of_users, problem.of_user_offsets
         )
@@ -71,8 +77,10 @@ class Regression:
     def _items(self, factors: Factors) -> Factors:
         problem, rated = self.problem, self.problem.rated
         left = rated.values[rated.item_order]
-        left -= factors.user_offsets[rated.item_users]
-        left -= np.repeat(problem.prior, np.diff(rated.item_bounds))
+        for begin in range(0, left.size, AT_ONCE):
+            part = slice(begin, begin + AT_ONCE)
+            left[part] -= factors.user_offsets[rated.item_users[part]]
+            left[part] -= problem.prior[rated.columns[rated.item_order[part]]]
         weights = rated.weights[rated.item_order] if rated.weights.size else rated.weights
         found, away = solve_ridges(
             rated.item_bounds, rated.item_users, left, weights, factors.users, problem.of_items, problem.of_offsets
@@ -84,12 +92,5 @@ class Regression:
         conjugate of the loss there."""
         rated = self.problem.rated
         slopes = factors.scores(rated.bounds, rated.columns)
-        slopes -= rated.values
-        square = slopes * slopes
-        if rated.weights.size:
-            square *= rated.weights
-            slopes *= rated.weights
-        loss = 0.5 * float(square.sum())
-        square *= -0.5
-        square -= slopes * rated.values
-        return Standing.at(self.problem, factors, loss, slopes, rated.per_user(square))
+        loss, heights = squared_loss(rated.bounds, rated.values, rated.weights, slopes)
+        return Standing.at(self.problem, factors, loss, slopes, heights)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.top_pairs import scaled, top_pairs
 
 __all__ = ["Start", "random_start", "start_of"]
@@ -20,11 +19,11 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class Start:
     """factors: U = P √s, M = Q √s for -Ψ ≈ P s Qᵀ, with the offsets that are best alone. lam_max: ‖Ψ‖₂, from which on
-    √(λ_U λ_M) leaves no factors. alone: the standing of the offsets alone."""
+    √(λ_U λ_M) leaves no factors. alone: the offsets alone."""
 
     factors: Factors
     lam_max: float
-    alone: Standing
+    alone: Factors
 
 
 def start_of(blocks: Any, count: int) -> Start:
@@ -38,7 +37,7 @@ def start_of(blocks: Any, count: int) -> Start:
     factors = Factors(
         np.ascontiguousarray(users), np.ascontiguousarray(items), alone.factors.offsets, alone.factors.user_offsets
     )
-    return Start(factors, float(size[0]), alone)
+    return Start(factors, float(size[0]), alone.factors)
 
 
 def random_start(start: Start, random_state: Any) -> Factors:

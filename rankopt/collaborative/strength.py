@@ -65,7 +65,7 @@ def chosen_strength(
     for strength in strengths:
         found = []
         for number, (blocks, start, left) in enumerate(parts):
-            lam, factors_now = strength * start.lam_max, start.alone.factors
+            lam, factors_now = strength * start.lam_max, start.alone
             if strength < 1.0 and lam > 0.0:
                 here = blocks.at_strength(lam, lam)
                 factors_now = warm[number] = alternated(here, settings, here.begun(warm[number])).best.factors

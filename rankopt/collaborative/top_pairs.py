@@ -20,11 +20,13 @@ SMALL = 256
 
 
 def scaled(table: Any, rows: Floats, columns: Floats) -> Any:
-    """A CSR table with row u divided by √rows[u], column j by √columns[j]."""
-    scaled_table = table.copy()
-    spread = np.repeat(1.0 / np.sqrt(rows), np.diff(table.indptr))
-    scaled_table.data = table.data * spread * (1.0 / np.sqrt(columns))[table.indices]
-    return scaled_table
+    """A CSR table with row u divided by √rows[u], column j by √columns[j]; itself where these are 1."""
+    if (rows == 1.0).all() and (columns == 1.0).all():
+        return table
+    found = table.copy()
+    found.data *= np.repeat(1.0 / np.sqrt(rows), np.diff(table.indptr))
+    found.data *= (1.0 / np.sqrt(columns))[table.indices]
+    return found
 
 
 def top_pairs(table: Any, count: int) -> tuple[Floats, Floats, Floats]:
@@ -40,10 +42,12 @@ def top_pairs(table: Any, count: int) -> tuple[Floats, Floats, Floats]:
     if min(n, m) <= max(SMALL, 3 * count):
         first, size, second = _whole(table, k)
     else:
-        from scipy.sparse.linalg import svds
+        from scipy.sparse.linalg import LinearOperator, svds
 
+        back = table.T  # shares its memory, which svds' own transpose does not
+        product = LinearOperator(table.shape, matvec=lambda x: table @ x, rmatvec=lambda x: back @ x, dtype=np.float64)
         start = np.random.default_rng(0).normal(size=min(n, m))  # of the canonical order: nobody's names matter
-        first, size, second = svds(table, k=k, v0=start, solver="arpack")
+        first, size, second = svds(product, k=k, v0=start, solver="arpack")
         order = np.argsort(-size, kind="stable")
         first, size, second = first[:, order], size[order], second[order].T
     sign = np.where(np.abs(first).max(axis=0) == first.max(axis=0), 1.0, -1.0)
