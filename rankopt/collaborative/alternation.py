@@ -72,6 +72,7 @@ def alternated(
 ) -> Alternated:
     """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended."""
     at = begun if isinstance(begun, Alternated) else _first(begun, judge)
+    del begun  # a standing is as large as the ratings, and its caller keeps none
     began = perf_counter() - at.spent
     interrupted = False
     while (stop := _over(at, settings, judge, interrupted)) is None:
