@@ -31,6 +31,7 @@ TABLES = {
         ("Losses at scores, and what they are made of", "rankopt.losses", "PARTS"),
         ("Methods", "rankopt.optimize", "METHODS"),
         ("Ascents on a measure", "rankopt.ascent", "PARTS"),
+        ("Collaborative ranking", "rankopt.collaborative", "PARTS"),
         ("What rankers say of themselves", "rankopt.explanations", "PARTS"),
         ("PyTorch", "rankopt.torch", "PARTS"),
         ("Engines", "rankopt.engines", "ENGINES"),

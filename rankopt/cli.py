@@ -16,6 +16,10 @@ COMMANDS = {
         "rankopt.commands.direct:direct",
         "Train by climbing the measure itself along exact lines; draw the lines.",
     ),
+    "cofi": (
+        "rankopt.commands.cofi:cofi",
+        "Learn from ratings: factors of users and items, judged beside item means and popularity.",
+    ),
     "store": ("rankopt.commands.store:store", "Store files of any size as a folder that is mapped into memory."),
     "resume": ("rankopt.commands.resume:resume", "Go on with a training that kept checkpoints."),
     "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),

@@ -1,5 +1,34 @@
 """Collaborative ranking: scores F[u, j] = b_j + ⟨U_u, M_j⟩ learned from what users said of items, with proofs.
 
 The users' block (all U_u for fixed M, b) and the items' (M and b for fixed U) are convex; they are solved in turn, each
-to a gap that is proved, from one dual state: a number a rating and a number a user [paper 5].
+to a gap that is proved, from one dual state: a number a rating and a number a user [paper 5]. The same state bounds the
+whole problem, for factors of every width.
 """
+
+from typing import Any
+
+from formulations.tables import member
+
+PARTS = {
+    "FactorCertificate": "rankopt.collaborative.certificate:FactorCertificate",
+    "Factors": "rankopt.collaborative.factors:Factors",
+    "GlobalBound": "rankopt.collaborative.global_bound:GlobalBound",
+    "SingularValue": "rankopt.collaborative.largest_singular_value:SingularValue",
+    "VerifiedBound": "rankopt.collaborative.bound_verification:VerifiedBound",
+    "VerifiedFactors": "rankopt.collaborative.verification:VerifiedFactors",
+    "drawn_masters": "rankopt.collaborative.masters_of_ratings:drawn_masters",
+    "of_squares": "rankopt.collaborative.global_bound:of_squares",
+    "verify_global_bound": "rankopt.collaborative.bound_verification:verify_global_bound",
+}
+"""What users may name, `name: "module:object"`, loaded on use; `global_bound` and `largest_singular_value` stand in files
+of their names."""
+
+__all__ = ["PARTS", *PARTS]
+
+
+def __getattr__(name: str) -> Any:
+    return member(__name__, name, PARTS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -27,17 +27,18 @@ Ints = NDArray[np.int64]
 @dataclass(frozen=True, eq=False)
 class Kinds:
     """kind (n,): which items the rules do not tell apart. replaces (kinds, kinds): [a, b] whether an item of kind a may
-    stand for any of kind b."""
+    stand for any of kind b. counted: of each rule, the column of each label and which items (n, labels) it counts."""
 
     kind: Ints
     replaces: NDArray[np.bool_]
+    counted: tuple[tuple[dict[Any, int], NDArray[np.bool_]], ...]
 
     @classmethod
     def of(cls, rules: tuple[Rule, ...], attributes: Mapping[str, NDArray[Any]], n: int) -> Kinds:
         """What the rules see of n items."""
         above, below, exact = (np.zeros((n, 0), dtype=bool) for _ in range(3))
-        for rule in rules:
-            counted = _counted(rule, attributes, n)
+        every = tuple(_counted(rule, attributes, n) for rule in rules)
+        for rule, (_, counted) in zip(rules, every, strict=True):
             if rule.word in ("at most", "ban"):
                 above = np.hstack([above, counted])
             elif rule.word == "at least":
@@ -49,7 +50,7 @@ class Kinds:
         a, b, c = (part.astype(np.float64) for part in np.split(table, width, axis=1))
         # [i, j]: how many limits from above i counts for and j does not, from below j does and i does not, differences.
         worse = a @ (1.0 - a).T + (1.0 - b) @ b.T + c @ (1.0 - c).T + (1.0 - c) @ c.T
-        return cls(kind.reshape(-1).astype(np.int64), worse == 0.0)
+        return cls(kind.reshape(-1).astype(np.int64), worse == 0.0, every)
 
     def needed(self, scores: Floats, items: Ints, k: int) -> Ints:
         """Of these items, whose scores (items.size,) stand beside them, those that a best list of k needs: their places
@@ -69,11 +70,11 @@ class Kinds:
         return np.array(kept, dtype=np.int64)
 
 
-def _counted(rule: Rule, attributes: Mapping[str, NDArray[Any]], n: int) -> NDArray[np.bool_]:
-    """(n, limits) which items each limit of a rule counts."""
+def _counted(rule: Rule, attributes: Mapping[str, NDArray[Any]], n: int) -> tuple[dict[Any, int], NDArray[np.bool_]]:
+    """The column of each label that a rule limits (None: it has no labels), and which items each limit counts."""
     among = rule.among(attributes, n)
     if rule.by is None:
-        return (np.ones(n, dtype=bool) if among is None else among)[:, None]
+        return {None: 0}, (np.ones(n, dtype=bool) if among is None else among)[:, None]
     limited = None if isinstance(rule.count, int) else dict(rule.count)
     labels = {
         label: members
@@ -83,4 +84,5 @@ def _counted(rule: Rule, attributes: Mapping[str, NDArray[Any]], n: int) -> NDAr
     table = np.zeros((n, len(labels)), dtype=bool)
     for column, members in enumerate(labels.values()):
         table[members, column] = True
-    return table if among is None else table & among[:, None]
+    columns = {label: column for column, label in enumerate(labels)}
+    return columns, table if among is None else table & among[:, None]

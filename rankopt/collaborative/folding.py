@@ -64,7 +64,7 @@ def folded(
     else:
         found, value, bound = _by_ridges(problem, items)
     users[rated.users], user_offsets[rated.users] = found.users, found.user_offsets
-    return Folded(users, user_offsets, value, bound, blocks.kind)
+    return Folded(users, user_offsets, value, bound, "blocks" if blocks.convex else "blocks of the majorant")
 
 
 def _by_ridges(problem: Problem, items: Factors) -> tuple[Factors, float, float]:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
+from formulations.forms.form import Solution, Status
 from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.prices import earned, pressing
 from formulations.solving.solve import solve
 from rankopt.collaborative.few_candidates import Kinds
 from rankopt.constraints.admissible import Admissible
@@ -20,6 +22,9 @@ __all__ = ["Quotas"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+FIRST = 6
+"""How many times k items, the best by score, are tried before all that may be needed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,12 +56,57 @@ class Quotas:
             if found.size == min(self.admissible.k, free.size) or (found.size and self.admissible.short == "cut"):
                 return found
         needed = free if self.kinds is None else free[self.kinds.needed(scores[free], free, self.admissible.k)]
+        first = needed[: FIRST * self.admissible.k]
+        if first.size < needed.size and self.kinds is not None and self._only_above:
+            proved = self._proved(first, needed[first.size :], scores, self.kinds)
+            if proved is not None:
+                return proved
+        return needed[self._solved(needed, scores[needed], user).order]
+
+    @property
+    def _only_above(self) -> bool:
+        return all(rule.word in ("at most", "ban") for rule in self.admissible.rules)
+
+    def _solved(self, items: Ints, scores: Floats, user: Any) -> Solution:
+        """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""
         try:
-            allowed = self.admissible.on({name: of[needed] for name, of in self.attributes.items()}, needed.size)
+            allowed = self.admissible.on({name: of[items] for name, of in self.attributes.items()}, items.size)
         except Infeasible as error:
             raise self.admissible.refusal(user, error) from error
-        own = scores[needed]
-        weights = 1.0 / np.log2(np.arange(2.0, allowed.positions + 2.0))
-        # A constant moves no order; near 0 the profits keep their digits.
-        order = solve(ConstrainedRanking(np.outer(weights, own - own.min()), allowed)).order
-        return np.asarray(needed[order])
+        return solve(ConstrainedRanking(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
+
+    def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: Kinds) -> Ints | None:
+        """The best list of the first items, if its prices prove that no other item belongs into it; else None."""
+        lowest = scores[others].min()
+        try:
+            allowed = self.admissible.on({name: of[first] for name, of in self.attributes.items()}, first.size)
+        except Infeasible:
+            return None
+        k = allowed.positions
+        if k < min(self.admissible.k, first.size):
+            return None
+        weights, stated = _weights(k), allowed.stated
+        problem = ConstrainedRanking(np.outer(weights, scores[first] - lowest), allowed)
+        found = solve(problem)
+        if found.status is not Status.OPTIMAL or found.y is None or found.y.ndim != 1:
+            return None
+        price, _ = pressing(stated, found.y)
+        room = earned(stated, problem.profit, price, np.empty(0))
+        offered = np.outer(weights, scores[others] - lowest)
+        row = stated.own_row.size
+        rules = [one for one in zip(self.admissible.rules, kinds.counted, strict=True) if one[0].word != "ban"]
+        counting = [constraint for constraint in allowed.constraints if constraint.forbids is None]
+        if len(rules) != len(counting):
+            return None
+        for (rule, (columns, counted)), constraint in zip(rules, counting, strict=True):
+            labels = (None,) if constraint.labels is None else constraint.labels
+            prices = np.zeros(counted.shape[1])
+            prices[[columns[label] for label in labels]] = price[row : row + len(labels)]
+            here = np.ones(k, dtype=bool) if rule.positions is None else np.isin(np.arange(k), rule.positions)
+            offered[here] -= counted[others] @ prices
+            row += len(labels)
+        return first[found.order] if (offered <= room[:, None] + found.problem.rounding).all() else None
+
+
+def _weights(k: int) -> Floats:
+    return np.asarray(1.0 / np.log2(np.arange(2.0, k + 2.0)))

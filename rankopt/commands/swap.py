@@ -28,6 +28,10 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 
 @click.command()
 @click.argument("data", required=False, type=click.Path(exists=True))
+@click.option(
+    "--ratings", is_flag=True,
+    help="DATA are ratings, as `rankopt cofi` reads them: replay the masters of users and of items.",
+)  # fmt: skip
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Queries on which learnt rankers are measured.")
 @click.option("--argmax", help="Solvers of the ranking, comma between them; 'all' that are installed, 'none'.")
 @click.option("--master", help="Solvers of the master program; likewise. module:attribute names one of your own.")
@@ -67,6 +71,7 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 @json_option
 def swap(
     data: str | None,
+    ratings: bool,
     test_file: str | None,
     argmax: str | None,
     master: str | None,
@@ -115,8 +120,16 @@ def swap(
         problem=time_limit or 10.0, tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)
     )
     usual = {method_spec(one): one for one in METHODS}
-    what: Any = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
-    features = None if data is None else what.n_features
+    what: Any
+    if ratings:
+        from rankopt.commands.swap_ratings import masters_at
+
+        if test_file is not None or argmax is not None or method is not None:
+            raise click.UsageError("--ratings replays masters only; leave --test, --argmax and --method out")
+        what, argmax, method = masters_at(data, options["problems"]), "none", "none"
+    else:
+        what = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
+    features = None if data is None or ratings else what.n_features
     ranker = LargeMarginRanker(measure, map=map_, bound=bound, lam=lam)
     inner = map_ == "positional" and isinstance(parse(measure), Positional)
     form = RankTwoAssignment if inner else PatternRanking

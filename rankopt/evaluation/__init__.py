@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.evaluation.rating_baselines import ItemMean as ItemMean
     from rankopt.evaluation.rating_baselines import Popularity as Popularity
     from rankopt.evaluation.rating_splits import Split as Split
+    from rankopt.evaluation.rating_splits import given_split as given_split
     from rankopt.evaluation.rating_splits import strong_split as strong_split
     from rankopt.evaluation.rating_splits import weak_split as weak_split
     from rankopt.evaluation.ratings import RatingsEvaluation as RatingsEvaluation
@@ -26,6 +27,7 @@ PARTS = {
     "compare": "rankopt.evaluation.comparison:compare",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
     "evaluate_ratings": "rankopt.evaluation.ratings:evaluate_ratings",
+    "given_split": "rankopt.evaluation.rating_splits:given_split",
     "strong_split": "rankopt.evaluation.rating_splits:strong_split",
     "weak_split": "rankopt.evaluation.rating_splits:weak_split",
 }

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, OptionError
 
-__all__ = ["Split", "strong_split", "weak_split"]
+__all__ = ["Split", "given_split", "strong_split", "weak_split"]
 
 TESTED = 10
 """Ratings that are left for the test of a user at least."""
@@ -89,6 +89,29 @@ def strong_split(ratings: Ratings, n: int = 10, users: int = 100, least: int = 5
         f"strong generalisation, n = {n}, the {users} users with the most ratings new, items of {least} ratings or "
         f"more, seed {seed}",
         left.keep(first & inside),
+    )
+
+
+def given_split(train: Ratings, test: Ratings) -> Split:
+    """Ratings that were held out by others, told over the users and items of both. DataError for a pair of both."""
+    users = list(dict.fromkeys([*train.users.tolist(), *test.users.tolist()]))
+    items = list(dict.fromkeys([*train.items.tolist(), *test.items.tolist()]))
+    first, second = (
+        Ratings.of(one.users[one.user_of()], one.items[one.columns], one.values, users=users, items=items)
+        for one in (train, test)
+    )
+    both = first.to_csr()
+    both.data = np.ones(first.n_ratings)
+    other = second.to_csr()
+    other.data = np.ones(second.n_ratings)
+    shared = both.multiply(other).tocoo()
+    if shared.nnz:
+        user, item = first.users.item(shared.row[0]), first.items.item(shared.col[0])
+        raise DataError(f"user {user!r} rates item {item!r} in training and in the test; keep one of the two.")
+    known = {name: dict(zip(train.items.tolist(), of.tolist(), strict=True)) for name, of in train.attributes.items()}
+    told = np.count_nonzero(np.diff(second.bounds))
+    return Split(
+        first.with_attributes(known) if known else first, second, f"given files, {told} users with test ratings"
     )
 
 

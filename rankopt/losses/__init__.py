@@ -24,8 +24,12 @@ if TYPE_CHECKING:
     from rankopt.losses.loss import LossAt as LossAt
     from rankopt.losses.margin import Bound
     from rankopt.losses.margin import MarginLoss as MarginLoss
+    from rankopt.losses.ordinal import OrdinalHinge as OrdinalHinge
+    from rankopt.losses.preferences import PreferenceHinge as PreferenceHinge
+    from rankopt.losses.preferences import Preferences as Preferences
     from rankopt.losses.rescaled import RescaledSlack as RescaledSlack
     from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
+    from rankopt.losses.squared import SquaredError as SquaredError
     from rankopt.measures.measure import Measure
 
 BOUNDS = {
@@ -55,6 +59,10 @@ PARTS = {
     "Map": "rankopt.losses.argmax:Map",
     "LossAt": "rankopt.losses.loss:LossAt",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
+    "OrdinalHinge": "rankopt.losses.ordinal:OrdinalHinge",
+    "PreferenceHinge": "rankopt.losses.preferences:PreferenceHinge",
+    "Preferences": "rankopt.losses.preferences:Preferences",
+    "SquaredError": "rankopt.losses.squared:SquaredError",
     "RescaledSlack": "rankopt.losses.rescaled:RescaledSlack",
     "PositionalArgmax": "rankopt.losses.argmax_positional:PositionalArgmax",
     "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",

@@ -30,9 +30,9 @@ def films() -> Ratings:
     chances = np.exp(fame - fame.max())
     odds = chances / chances.sum()
     user, film = [], []
-    for u, many in enumerate(np.maximum(12, random.geometric(1 / SEEN, USERS)).tolist()):
+    for one, many in enumerate(np.maximum(12, random.geometric(1 / SEEN, USERS)).tolist()):
         seen = random.choice(FILMS, min(many, FILMS // 2), replace=False, p=odds)
-        user += [u] * seen.size
+        user += [one] * seen.size
         film += seen.tolist()
     u, j = np.array(user), np.array(film)
     liking = (

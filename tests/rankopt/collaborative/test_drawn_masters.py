@@ -7,7 +7,7 @@ import pytest
 
 from formulations import ranking, solve
 from formulations.solvers import named
-from rankopt.collaborative.drawn_masters import drawn_masters
+from rankopt.collaborative.masters_of_ratings import drawn_masters
 from rankopt.collaborative.factors import Factors
 from rankopt.data import Ratings
 from rankopt.errors import DataError

@@ -1,0 +1,186 @@
+"""`rankopt cofi`: learn from ratings, judge by held-out ones beside the baselines, say what a quota costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankopt.commands.output import as_given, as_json, json_option, report_option, table, write_report
+from rankopt.commands.target import Target
+from rankopt.engines import ENGINES
+from rankopt.losses import BOUNDS
+
+if TYPE_CHECKING:
+    from rankopt.collaborative.quota_prices import QuotaPrice
+    from rankopt.evaluation.rating_splits import Split
+    from rankopt.evaluation.ratings import RatingsEvaluation
+    from rankopt.rankers import CofiRanker
+
+USERS = 25
+"""Users for whom the price of a quota is found, spread over all."""
+
+
+@click.command()
+@click.argument("train_file", metavar="TRAIN", required=False, type=click.Path(exists=True))
+@click.option("--test", "test_file", type=click.Path(exists=True), help="Ratings that are held out, for judgement.")
+@click.option(
+    "--hold-out", type=click.IntRange(1), metavar="N",
+    help="In place of --test: N ratings of every user to train, the others to test (weak generalisation).",
+)  # fmt: skip
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of --hold-out.")
+@click.option("--items", "items_file", type=click.Path(exists=True), help="Titles and genres: u.item, movies.dat.")
+@click.option("--model", type=Target(), help="Where the model is written.")
+@click.option("--loss", default="regression", show_default=True, help="regression, a measure, ordinal, preferences.")
+@click.option("--factors", type=click.IntRange(1), default=15, show_default=True, help="The width of the factors.")
+@click.option("--strength", default="auto", show_default=True, help="λ as a part of λ_max, or auto.")
+@click.option(
+    "--bound", type=click.Choice([*BOUNDS]), default="convex", show_default=True, help="Of a measure's regret."
+)
+@click.option("--measure", default="nDCG@10", show_default=True, help="The measure by which it is judged.")
+@click.option("--tol", default=1e-3, show_default=True, help="The gap of both blocks at which training ends.")
+@click.option("--max-iter", default=100, show_default=True, help="Rounds after which it ends anyway.")
+@click.option("--time-limit", type=float, help="Seconds after which it ends anyway.")
+@click.option("--quota", "by", default="genre", show_default=True, help="The attribute whose quota is priced.")
+@click.option("--engine", type=click.Choice([*ENGINES]), default="threads", show_default=True, help="Who computes.")
+@click.option("--jobs", "n_jobs", type=int, help="Threads or workers [one a core].")
+@report_option
+@json_option
+def cofi(
+    train_file: str | None,
+    test_file: str | None,
+    hold_out: int | None,
+    seed: int,
+    items_file: str | None,
+    model: str | None,
+    strength: str,
+    by: str,
+    measure: str,
+    report: str | None,
+    json_: bool,
+    **options: Any,
+) -> None:
+    """Learn from the ratings of the file TRAIN (u.data, ratings.dat, any CSV with a header; or a folder of MovieLens),
+    by default from a made-up sample.
+
+    With --test or --hold-out every number is printed beside item means and popularity, among the rated items and among
+    all, for methods that are good at the one are often bad at the other.
+    """
+    if test_file is not None and hold_out is not None:
+        raise click.UsageError("--test and --hold-out both name a test; give one of them")
+    from rankopt.data import load_ratings_sample, read_ratings
+    from rankopt.evaluation import given_split, weak_split
+    from rankopt.rankers import CofiRanker
+
+    ranker = CofiRanker(**options, strength=_strength(strength), measure=measure, verbose=int(not json_))
+    if train_file is None:
+        ratings = load_ratings_sample()
+        hold_out = 10 if hold_out is None and test_file is None else hold_out
+    else:
+        ratings = read_ratings(train_file, items=items_file)
+    split = None
+    if test_file is not None:
+        split = given_split(ratings, read_ratings(test_file))
+    elif hold_out is not None:
+        split = weak_split(ratings, hold_out, seed)
+    began = perf_counter()
+    ranker = _fitted(ranker, ratings if split is None else split.train)
+    seconds = perf_counter() - began
+    if model is not None:
+        ranker.save(model)
+    accuracy = [] if split is None else _accuracy(ranker, split, measure)
+    prices = _priced(ranker, by) if report is not None else []
+    _say(ranker, accuracy, seconds, model, json_)
+    if report is not None:
+        from rankopt.report.of_cofi import page_of_cofi
+
+        name = "A made-up sample" if train_file is None else Path(train_file).name
+        write_report(report, page_of_cofi(ranker, accuracy, prices, by, f"{name}: {ratings!r}", as_given()))
+
+
+def _strength(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _fitted(ranker: CofiRanker, ratings: Any) -> CofiRanker:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is printed says how it ended
+        return ranker.fit(ratings)
+
+
+def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str, list[RatingsEvaluation]]]:
+    """Ranker and baselines, among rated items and among all."""
+    from rankopt.evaluation import ItemMean, Popularity, evaluate_ratings
+
+    rows = [
+        (f"CofiRanker({ranker.loss})", ranker),
+        ("item mean, shrunk by 5", ItemMean().fit(split.train)),
+        ("the same by 10, + .1 log(1 + count)", ItemMean(10.0, 0.1).fit(split.train)),
+        ("popularity", Popularity().fit(split.train)),
+    ]
+    return [
+        (name, [evaluate_ratings(split, one, measure, candidates) for candidates in ("rated", "all")])
+        for name, one in rows
+    ]
+
+
+def _priced(ranker: CofiRanker, by: str) -> list[QuotaPrice]:
+    """The price of a quota, where items have labels of that name."""
+    from rankopt.collaborative.quota_prices import quota_prices
+
+    column = ranker.item_attributes_.get(by)
+    if column is None:
+        return []
+    labels = {
+        item: of if isinstance(of, tuple) else () if of is None else (of,)
+        for item, of in zip(ranker.items_.tolist(), list(column), strict=True)
+    }
+    users = ranker.users_.tolist()
+    return quota_prices(ranker, labels, by, users[:: max(1, len(users) // USERS)])
+
+
+def _say(
+    ranker: CofiRanker, accuracy: list[tuple[str, list[RatingsEvaluation]]], seconds: float, model: str | None,
+    json_: bool,
+) -> None:  # fmt: skip
+    proved = ranker.certificate_
+    if json_:
+        as_json(
+            {
+                "model": model, "users": len(ranker.users_), "items": len(ranker.items_), "strength": ranker.strength_,
+                "lam": ranker.lam_, "rounds": ranker.n_iter_, "seconds": seconds,
+                "certificate": {
+                    "kind": proved.kind, "objective": proved.primal, "users_gap": proved.users_gap,
+                    "items_gap": proved.items_gap, "gap": proved.relative_gap, "stop": str(proved.stop),
+                },
+                "accuracy": [
+                    {"ranker": name, "measure": repr(one.measure), "mean": one.mean, "deviation": one.deviation,
+                     "protocol": one.protocol}
+                    for name, found in accuracy for one in found
+                ],
+            }
+        )  # fmt: skip
+        return
+    table(
+        ["users", "items", "λ / λ_max", "rounds", "seconds", "users' gap", "items' gap"],
+        [
+            [
+                len(ranker.users_), len(ranker.items_), f"{ranker.strength_:.3g}", ranker.n_iter_, f"{seconds:.1f}",
+                f"{100 * proved.users_gap:.2g}%", f"{100 * proved.items_gap:.2g}%",
+            ]
+        ],
+    )  # fmt: skip
+    if accuracy:
+        click.echo()
+        rows = [[name, *(f"{one.mean:.4f} ± {one.deviation:.4f}" for one in found)] for name, found in accuracy]
+        table([repr(accuracy[0][1][0].measure), "rated items", "all items"], rows)
+        click.echo(f"\n{accuracy[0][1][0].protocol}\n{accuracy[0][1][1].protocol}")
+    if model is not None:
+        click.echo(f"\nwritten to {model}")
