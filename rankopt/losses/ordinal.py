@@ -10,6 +10,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.arrays import Shorts
 from formulations.threads import share_ranges
 from rankopt.errors import OptionError
 from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
@@ -75,7 +76,7 @@ class OrdinalHinge:
         return np.unique(self.relevance)
 
     @cached_property
-    def kinds(self) -> tuple[Ints, Ints]:
+    def kinds(self) -> tuple[Shorts, Shorts]:
         """(N,) the grade of each document as 0, 1, 2, ... within its query; and behind the offset of each query its
         grades, rising, as places in `grades`."""
         query, place = query_of_row(self.offsets), np.searchsorted(self.grades, self.relevance)
@@ -83,9 +84,9 @@ class OrdinalHinge:
         rises = np.append(True, (place[rows][1:] != place[rows][:-1]) | (query[1:] != query[:-1]))[: rows.size]
         count = np.cumsum(rises) - 1
         first = count[np.minimum(self.offsets[:-1], rows.size - 1)]
-        level = np.empty(rows.size, dtype=np.int64)
+        level = np.empty(rows.size, dtype=np.int32)
         level[rows] = count - first[query]
-        listed = np.zeros(rows.size, dtype=np.int64)
+        listed = np.zeros(rows.size, dtype=np.int32)
         listed[self.offsets[:-1][query] + level] = place
         return level, listed
 

@@ -4,7 +4,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+from formulations.arrays import Shorts
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.stable_sort import sort_falling
 
 __all__ = ["count_costs"]
@@ -15,13 +16,13 @@ Ints = NDArray[np.int64]
 
 @compiled(
     nb.void(
-        READ_FLOATS, READ_INTS, READ_INTS, READ_FLOATS, nb.int64, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS
+        READ_FLOATS, READ_SHORTS, READ_SHORTS, READ_FLOATS, nb.int64, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS
     )
 )  # fmt: skip
 def count_costs(
     scores: Floats,
-    level: Ints,
-    listed: Ints,
+    level: Shorts,
+    listed: Shorts,
     table: Floats,
     grades: int,
     offsets: Ints,

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from formulations.arrays import Shorts
 from formulations.threads import share_ranges
 from rankopt.errors import OptionError
 from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
@@ -112,14 +113,14 @@ class PreferenceHinge:
         return np.ascontiguousarray(found[place])
 
     @cached_property
-    def level(self) -> Ints:
+    def level(self) -> Shorts:
         """(N,) the grade of each document as 0, 1, 2, ... within its query."""
         query = query_of_row(self.offsets)
         rows = sorted_rows(query, -self.relevance)
         grade = self.relevance[rows]
         rises = np.append(True, (grade[1:] != grade[:-1]) | (query[1:] != query[:-1]))[: rows.size]
         count = np.cumsum(rises) - 1
-        level = np.empty(rows.size, dtype=np.int64)
+        level = np.empty(rows.size, dtype=np.int32)
         level[rows] = count - count[np.minimum(self.offsets[:-1], rows.size - 1)][query]
         return level
 

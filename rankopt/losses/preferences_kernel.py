@@ -4,7 +4,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.arrays import Shorts
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.stable_sort import sort_falling
 
 __all__ = ["sum_gains"]
@@ -35,9 +36,9 @@ def _apart(count: Ints, total: Floats, level: int, gain: float) -> float:
     return summed - found * gain
 
 
-@compiled(nb.void(READ_FLOATS, READ_INTS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS))
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS, FLOATS))
 def sum_gains(
-    scores: Floats, level: Ints, gain: Floats, offsets: Ints, first: int, last: int, above: Floats, below: Floats
+    scores: Floats, level: Shorts, gain: Floats, offsets: Ints, first: int, last: int, above: Floats, below: Floats
 ) -> None:
     """For document j of the queries first <= q < last, above[j] = Σ gain_i - gain_j over the documents i of its query
     with level_i > level_j and s_i - s_j < 1, below[j] = Σ gain_j - gain_i over those with level_i < level_j and
