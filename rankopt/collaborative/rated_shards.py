@@ -37,11 +37,26 @@ class Entries:
 
 
 @dataclass(frozen=True, eq=False)
+class Gathered:
+    """The same of ratings that lie in another order, of which no copy is kept: engines with files make one."""
+
+    values: Floats
+    order: NDArray[Any]
+
+    @property
+    def features(self) -> Floats:
+        return self.values[self.order, None]
+
+    def with_features(self, features: Any) -> Entries:
+        return Entries(features)
+
+
+@dataclass(frozen=True, eq=False)
 class RatedShard:
     """Rows first <= i < last of one side, "users" or "items", cut by bounds (last - first + 1,), with the columns of
     the other. loss: from ratings and bounds to a loss, of users. remembered: for the shard itself."""
 
-    scorer: Entries
+    scorer: Entries | Gathered
     side: str
     first: int
     last: int
@@ -74,30 +89,32 @@ def user_shards(
     rated: Rated, ratings: int, user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None = None
 ) -> tuple[RatedShard, ...]:
     """Whole users of at least so many ratings a shard, but the last."""
-    return tuple(
-        _shard("users", rated.bounds, rated.columns, rated.values, rated.weights, first, last, user_weights, loss)
-        for first, last in cut(rated.bounds, ratings)
-    )
+    found = []
+    for first, last in cut(rated.bounds, ratings):
+        scorer = Entries(rated.values[int(rated.bounds[first]) : int(rated.bounds[last]), None])
+        shard = _shard("users", scorer, rated.bounds, rated.columns, rated.weights, first, last)
+        found.append(replace(shard, user_weights=user_weights[first:last], loss=loss))
+    return tuple(found)
 
 
 def item_shards(rated: Rated, ratings: int) -> tuple[RatedShard, ...]:
     """Whole items of at least so many ratings a shard, but the last."""
-    values = rated.values[rated.item_order]
     weights = rated.weights[rated.item_order] if rated.weights.size else rated.weights
-    return tuple(
-        _shard("items", rated.item_bounds, rated.item_users, values, weights, first, last, np.zeros(0), None)
-        for first, last in cut(rated.item_bounds, ratings)
-    )
+    found = []
+    for first, last in cut(rated.item_bounds, ratings):
+        entries = slice(int(rated.item_bounds[first]), int(rated.item_bounds[last]))
+        scorer = Gathered(rated.values, rated.item_order[entries])
+        found.append(_shard("items", scorer, rated.item_bounds, rated.item_users, weights, first, last))
+    return tuple(found)
 
 
 def _shard(
-    side: str, bounds: Ints, columns: Shorts, values: Floats, weights: Floats, first: int, last: int,
-    user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None,
-) -> RatedShard:  # fmt: skip
+    side: str, scorer: Entries | Gathered, bounds: Ints, columns: Shorts, weights: Floats, first: int, last: int
+) -> RatedShard:
     entries = slice(int(bounds[first]), int(bounds[last]))
     return RatedShard(
-        Entries(values[entries, None]), side, first, last, bounds[first : last + 1] - bounds[first], columns[entries],
-        weights[entries] if weights.size else weights, user_weights[first:last], loss,
+        scorer, side, first, last, bounds[first : last + 1] - bounds[first], columns[entries],
+        weights[entries] if weights.size else weights, np.zeros(0),
     )  # fmt: skip
 
 

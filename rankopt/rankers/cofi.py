@@ -224,13 +224,15 @@ class CofiRanker(AllOrNothing, Recommending, VerifiedMixin, BaseEstimator):
                 residual = self.start == "residual"
                 return blocks.begun(start.factors if residual else random_start(start, self.random_state))
 
-            def go_on(from_here: Any, tol: float) -> Alternated:
+            def go_on(begin: Callable[[], Any], tol: float) -> Alternated:
                 finer = replace(settings, tol=min(tol, settings.tol))
-                return alternated(blocks, finer, from_here, (*self.callbacks, *progress), judge, keep)
+                return alternated(blocks, finer, begin, (*self.callbacks, *progress), judge, keep)
 
-            done = go_on(begun(), settings.tol)
+            done = go_on(begun, settings.tol)
             if isinstance(self.factors, str):
-                done = widened(blocks, done, lambda at, wider, tol: go_on(gone_on(at, wider), tol), settings.tol)
+                done = widened(
+                    blocks, done, lambda at, wider, tol: go_on(lambda: gone_on(at, wider), tol), settings.tol
+                )
             self._keep(ratings, blocks, penalties, done, evaluation is not None)
         self.lam_, self.lam_max_ = float(lam), start.lam_max
         self.strength_ = float(lam / start.lam_max) if start.lam_max else 1.0
