@@ -65,13 +65,14 @@ def gone_on(at: Alternated, start: Standing) -> Alternated:
 def alternated(
     blocks: Blocks,
     settings: Alternation,
-    begun: Alternated | Standing,
+    begin: Callable[[], Alternated | Standing],
     callbacks: Sequence[Callable[[AlternationStep, Standing], bool | None]] = (),
     judge: Callable[[Standing], float] | None = None,
     keep: Callable[[Alternated], None] | None = None,
 ) -> Alternated:
-    """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended."""
-    at = begun if isinstance(begun, Alternated) else _first(begun, judge)
+    """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended. begin: a
+    function to either, since a standing is as large as the ratings, and nobody else need keep it."""
+    at = _begun(begin(), judge)
     began = perf_counter() - at.spent
     interrupted = False
     while (stop := _over(at, settings, judge, interrupted)) is None:
@@ -97,7 +98,9 @@ def alternated(
     return at
 
 
-def _first(start: Standing, judge: Any) -> Alternated:
+def _begun(start: Alternated | Standing, judge: Any) -> Alternated:
+    if isinstance(start, Alternated):
+        return start
     judged = np.nan if judge is None else judge(start)
     return Alternated(start, judged, start, (_step(0, start, judged, 0.0),), None, 0.0)
 

@@ -27,6 +27,7 @@ def as_data(at: Alternated) -> dict[str, Any]:
         "judged": float(at.judged),
         "history": dict(vars(AlternationHistory.of(at.steps))),
         "spent": float(at.spent),
+        "begun": int(at.begun),
     }
 
 
@@ -38,7 +39,7 @@ def run_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Alternat
     steps = tuple(history[i] for i in range(len(history)))
     if not steps or not 0 <= spent < np.inf or steps[-1].primal != now.value:
         return None
-    return Alternated(best, float(run["judged"]), now, steps, None, spent)
+    return Alternated(best, float(run["judged"]), now, steps, None, spent, int(run["begun"]))
 
 
 def _plain(one: Standing) -> dict[str, Any]:

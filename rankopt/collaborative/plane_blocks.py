@@ -16,8 +16,8 @@ from rankopt.collaborative.held_planes import Held
 from rankopt.collaborative.item_ascent import ascend_users
 from rankopt.collaborative.problem import Problem, Standing
 from rankopt.collaborative.pull import pulled
-from rankopt.collaborative.user_masters import solved_users
-from rankopt.risk.sharding import cut
+from rankopt.collaborative.rated_shards import PlanesAt, RatedShard, UsersFor, user_shards
+from rankopt.engines.threads import Threads
 
 __all__ = ["PlaneBlocks"]
 
@@ -53,7 +53,8 @@ class PlaneBlocks:
     weights: Floats
     convex: bool = True
     positive: bool = True
-    known: dict[tuple[int, int], Any] = field(default_factory=dict, repr=False)
+    engine: Any = field(default_factory=Threads)
+    known: dict[int, tuple[RatedShard, ...]] = field(default_factory=dict, repr=False)
 
     def at_strength(self, lam_users: float, lam_items: float) -> PlaneBlocks:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
@@ -97,69 +98,45 @@ class PlaneBlocks:
         return 0.0
 
     @cached_property
-    def _chunks(self) -> list[tuple[int, int]]:
-        return cut(self.problem.rated.bounds, CHUNK)
+    def _shards(self) -> tuple[RatedShard, ...]:
+        key = id(self.problem.rated)
+        if key not in self.known:
+            self.known[key] = user_shards(self.problem.rated, CHUNK, self.weights, self.loss)
+        return self.known[key]
 
-    def _loss(self, first: int, last: int) -> Any:
-        rated = self.problem.rated
-        if (first, last) not in self.known:
-            bounds = rated.bounds[first : last + 1]
-            rows = slice(int(bounds[0]), int(bounds[-1]))
-            self.known[first, last] = self.loss(rated.values[rows], bounds - bounds[0])
-        return self.known[first, last]
-
-    def _found(self, scores: Floats, touch: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-        """Σ-terms v l_u (n,), and their planes, slopes (ratings,) and heights (n,), at scores (ratings,); of the
-        majorant that touches the loss at the scores `touch`."""
-        rated = self.problem.rated
-        lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(scores.size)
-        for first, last in self._chunks:
-            rows, users = slice(int(rated.bounds[first]), int(rated.bounds[last])), slice(first, last)
-            loss = self._loss(first, last)
-            loss = loss if touch is None or loss.convex else loss.majorant(touch[rows])
-            found, v = loss.at(scores[rows]), self.weights[users]
-            lost[users], heights[users] = v * found.value, v * found.height
-            spread = np.repeat(v, np.diff(rated.bounds[first : last + 1]))
-            slopes[rows] = spread * (found.placed - found.reference)
-        return lost, slopes, heights
+    def _found(self, factors: Factors, touch: Factors | None = None) -> tuple[Floats, Floats, Floats]:
+        """v_u l_u (n,) and their planes, slopes (ratings,) and heights (n,), at these factors; of the majorant that
+        touches the loss at the factors `touch`."""
+        known = None if touch is None or self.convex else (touch.users, touch.items, touch.offsets)
+        question = PlanesAt(factors.users, factors.items, factors.offsets, known)
+        lost, heights, slopes = zip(*self.engine.map(question, self._shards), strict=True)
+        return np.concatenate(lost), np.concatenate(slopes), np.concatenate(heights)
 
     def at(self, factors: Factors) -> Standing:
         """The standing of factors as they are."""
-        rated = self.problem.rated
-        lost, slopes, heights = self._found(factors.scores(rated.bounds, rated.columns))
+        lost, slopes, heights = self._found(factors)
         return Standing.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
     def _users(self, now: Standing, precision: float) -> Standing:
         """U of least J for the items as they are, to this part of J."""
         problem, rated, factors = self.problem, self.problem.rated, now.factors
-        users, slopes, heights = factors.users.copy(), now.slopes.copy(), now.heights.copy()
-        tolerance, total = np.full(rated.n_users, precision * abs(now.value) / max(rated.n_users, 1)), 0.0
-        scores = factors.scores(rated.bounds, rated.columns)
-        for first, last in self._chunks:
-            bounds = rated.bounds[first : last + 1]
-            rows, own = slice(int(bounds[0]), int(bounds[-1])), slice(first, last)
-            loss = self._loss(first, last)
-            if not loss.convex:
-                loss = loss.majorant(scores[rows])
-                found, v = loss.at(scores[rows]), self.weights[own]
-                slopes[rows] = np.repeat(v, np.diff(bounds)) * (found.placed - found.reference)
-                heights[own] = v * found.height
-            users[own], slopes[rows], heights[own], lost = solved_users(
-                loss, self.weights[own], bounds - bounds[0], rated.columns[rows], factors.items, factors.offsets,
-                problem.of_users[own], slopes[rows], heights[own], users[own], tolerance[own],
-            )  # fmt: skip
-            total += float(lost.sum())
+        tolerance = precision * abs(now.value) / max(rated.n_users, 1)
+        question = UsersFor(
+            factors.users, factors.items, factors.offsets, problem.of_users, tolerance, rated.bounds, now.slopes,
+            now.heights, self.convex,
+        )  # fmt: skip
+        users, slopes, heights, lost = map(np.concatenate, zip(*self.engine.map(question, self._shards), strict=True))
         found = replace(factors, users=users)
         if not self.convex:  # the majorant's loss is not J's
-            total = float(self._found(found.scores(rated.bounds, rated.columns))[0].sum())
-        return Standing.at(problem, found, total, slopes, heights)
+            lost = self._found(found)[0]
+        return Standing.at(problem, found, float(lost.sum()), slopes, heights)
 
     def _items(self, now: Standing, precision: float) -> Standing:
         """M and b of least J for the users as they are, to this part of J."""
         problem, rated, users = self.problem, self.problem.rated, now.factors.users
         slopes, heights, touch = now.slopes, now.heights, None
         if not self.convex:
-            touch = now.factors.scores(rated.bounds, rated.columns)
+            touch = now.factors
             _, slopes, heights = self._found(touch, touch)
         room = int(np.clip(BYTES // (8 * max(rated.values.size, 1)), *ROOM))
         held = Held.none(rated.n_users, rated.values.size, room)
@@ -169,11 +146,12 @@ class PlaneBlocks:
         ascend_users(*given, slopes, heights, tolerance, at.items, at.offsets)
         best, best_value = now.factors, now.value
         for _ in range(PASSES):
-            scores = at.scores(rated.bounds, rated.columns)
-            lost, fresh, height = self._found(scores, touch)
+            lost, fresh, height = self._found(at, touch)
             value = float(lost.sum()) + problem.users_penalty(at) + problem.items_penalty(at)
             slopes, heights = held.mixed(rated.bounds)
-            gap = float((lost - heights - rated.per_user(slopes * scores)).sum())
+            scores = at.scores(rated.bounds, rated.columns)
+            scores *= slopes
+            gap = float((lost - heights - rated.per_user(scores)).sum())
             if value < best_value:
                 best, best_value = replace(at, items=at.items.copy(), offsets=at.offsets.copy()), value
             if best_value - (value - gap) <= precision * abs(best_value):
@@ -182,7 +160,7 @@ class PlaneBlocks:
             for _ in range(SWEEPS):
                 ascend_users(*given, None, None, tolerance, at.items, at.offsets)
         slopes, heights = held.mixed(rated.bounds)
-        lost, _, _ = self._found(best.scores(rated.bounds, rated.columns))
+        lost, _, _ = self._found(best)
         return Standing.at(problem, best, float(lost.sum()), slopes, heights)
 
     def _items_of(self, factors: Factors, slopes: Floats) -> Factors:

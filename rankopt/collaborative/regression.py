@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.best_offsets import best_offsets
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.normal_equations import solve_ridges
 from rankopt.collaborative.problem import Problem, Standing
+from rankopt.collaborative.rated_shards import RatedShard, RidgesFor, item_shards, user_shards
 from rankopt.collaborative.row_sums import squared_loss
+from rankopt.engines.threads import Threads
+from rankopt.risk.sharding import SHARD_ROWS
 
 __all__ = ["Regression"]
 
 Floats = NDArray[np.float64]
-
-
-AT_ONCE = 1 << 18
-"""Ratings that offsets are gathered for at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +27,8 @@ class Regression:
     """Ridge after ridge: users for fixed items, items for fixed users."""
 
     problem: Problem
+    engine: Any = field(default_factory=Threads)
+    known: dict[int, tuple[RatedShard, ...]] = field(default_factory=dict, repr=False)
 
     convex: ClassVar[bool] = True
     proves_whole: ClassVar[bool] = True
@@ -66,26 +67,31 @@ class Regression:
         return self.at(replace(self.problem.without_factors(), offsets=items, user_offsets=users))
 
     def _users(self, factors: Factors) -> Factors:
-        problem, rated = self.problem, self.problem.rated
-        left = factors.offsets[rated.columns]
-        np.subtract(rated.values, left, out=left)
-        found, offsets = solve_ridges(
-            rated.bounds, rated.columns, left, rated.weights, factors.items, problem.of_users, problem.of_user_offsets
-        )
+        problem, none = self.problem, np.zeros(0)
+        question = RidgesFor("users", factors.items, factors.offsets, none, problem.of_users, problem.of_user_offsets)
+        found, offsets = self._answers(question)
         return replace(factors, users=found, user_offsets=offsets)
 
     def _items(self, factors: Factors) -> Factors:
-        problem, rated = self.problem, self.problem.rated
-        left = rated.values[rated.item_order]
-        for begin in range(0, left.size, AT_ONCE):
-            part = slice(begin, begin + AT_ONCE)
-            left[part] -= factors.user_offsets[rated.item_users[part]]
-            left[part] -= problem.prior[rated.columns[rated.item_order[part]]]
-        weights = rated.weights[rated.item_order] if rated.weights.size else rated.weights
-        found, away = solve_ridges(
-            rated.item_bounds, rated.item_users, left, weights, factors.users, problem.of_items, problem.of_offsets
+        problem = self.problem
+        question = RidgesFor(
+            "items", factors.users, factors.user_offsets, problem.prior, problem.of_items, problem.of_offsets
         )
+        found, away = self._answers(question)
         return replace(factors, items=found, offsets=problem.prior + away)
+
+    def _answers(self, question: RidgesFor) -> tuple[Floats, Floats]:
+        told = [one for one in self.engine.map(question, self._shards) if one is not None]
+        return np.concatenate([one[0] for one in told]), np.concatenate([one[1] for one in told])
+
+    @cached_property
+    def _shards(self) -> tuple[RatedShard, ...]:
+        """Of users and of items, at once: an engine keeps one set of shards."""
+        rated, key = self.problem.rated, id(self.problem.rated)
+        if key not in self.known:
+            none = np.zeros(rated.n_users)
+            self.known[key] = (*user_shards(rated, SHARD_ROWS, none), *item_shards(rated, SHARD_ROWS))
+        return self.known[key]
 
     def at(self, factors: Factors) -> Standing:
         """The standing of factors as they are. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the

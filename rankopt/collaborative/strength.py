@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ def chosen_strength(
             lam, factors_now = strength * start.lam_max, start.alone
             if strength < 1.0 and lam > 0.0:
                 here = blocks.at_strength(lam, lam)
-                factors_now = warm[number] = alternated(here, settings, here.begun(warm[number])).best.factors
+                factors_now = warm[number] = alternated(here, settings, partial(here.begun, warm[number])).best.factors
             found.append(measure(*_scored(left, blocks.problem, factors_now)))
         values.append(np.concatenate(found) if found else np.zeros(0))
         if _hopeless(values):

@@ -15,6 +15,7 @@ from rankopt.collaborative.problem import Problem
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.regression import Regression
 from rankopt.data.arrangement import Arrangement
+from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import LOSSES, bound_named, loss_named
 from rankopt.losses.argmax_positional import orderable
@@ -85,11 +86,11 @@ class UserLoss:
     def blocks(self, problem: Problem, engine: Any) -> Any:
         """The two blocks of the problem."""
         if self.sees_levels:
-            return Regression(problem)
+            return Regression(problem, engine or Threads())
         rated = problem.rated
         weights = rated.weights[rated.bounds[:-1]] if rated.weights.size else np.ones(rated.n_users)
         convex = self.regret is None or self.regret.bound.convex
-        return PlaneBlocks(problem, self._loss, weights, convex, self.ours)
+        return PlaneBlocks(problem, self._loss, weights, convex, self.ours, engine or Threads())
 
     def _loss(self, values: Floats, bounds: Ints) -> Any:
         if self.factory is not None:

@@ -208,27 +208,31 @@ class CofiRanker(AllOrNothing, Recommending, VerifiedMixin, BaseEstimator):
             blocks = blocks.at_strength(lam, lam)
             judge = None if evaluation is None else self._judge(ratings, rated, blocks, evaluation)
             settings = Alternation(float(self.tol), int(self.max_iter), self.time_limit, int(self.patience))
-            begun: Any = None
             keep = None
             if kept is not None:
-                params = {k: v for k, v in self.get_params(deep=False).items() if k not in self._of_the_run}
-                of_run = identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
-                begun = kept.found(of_run, lambda run: run_of(run, blocks, width if width == self.factors else None))
 
                 def keep(at: Alternated) -> None:
                     kept.write(lambda: as_data(at), at.stop is not None)
 
-            if begun is None:
-                at = start.factors if self.start == "residual" else random_start(start, self.random_state)
-                begun = blocks.begun(at)
+            def begun() -> Any:
+                params = {k: v for k, v in self.get_params(deep=False).items() if k not in self._of_the_run}
+                of_run = identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
+                fixed = None if isinstance(self.factors, str) else width
+                found = None if kept is None else kept.found(of_run, lambda run: run_of(run, blocks, fixed))
+                if found is not None:
+                    return found
+                residual = self.start == "residual"
+                return blocks.begun(start.factors if residual else random_start(start, self.random_state))
 
-            def go_on(from_here: Any, tol: float) -> Alternated:
+            def go_on(begin: Callable[[], Any], tol: float) -> Alternated:
                 finer = replace(settings, tol=min(tol, settings.tol))
-                return alternated(blocks, finer, from_here, (*self.callbacks, *progress), judge, keep)
+                return alternated(blocks, finer, begin, (*self.callbacks, *progress), judge, keep)
 
             done = go_on(begun, settings.tol)
             if isinstance(self.factors, str):
-                done = widened(blocks, done, lambda at, wider, tol: go_on(gone_on(at, wider), tol), settings.tol)
+                done = widened(
+                    blocks, done, lambda at, wider, tol: go_on(lambda: gone_on(at, wider), tol), settings.tol
+                )
             self._keep(ratings, blocks, penalties, done, evaluation is not None)
         self.lam_, self.lam_max_ = float(lam), start.lam_max
         self.strength_ = float(lam / start.lam_max) if start.lam_max else 1.0

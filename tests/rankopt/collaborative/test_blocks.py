@@ -14,6 +14,7 @@ from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.user_loss import UserLoss
+from rankopt.engines.serial import Serial
 
 LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]
 
@@ -22,7 +23,7 @@ def made(loss, ratings, by_counts=False, bound="convex"):
     known = UserLoss.named(loss, bound, "shifted(0.25)")
     rated = known.seen(Rated.of(ratings))
     penalties = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None, by_counts)
-    return known.blocks(penalties.problem(rated), None).at_strength(0.7, 0.4)
+    return known.blocks(penalties.problem(rated), Serial()).at_strength(0.7, 0.4)
 
 
 def drawn(blocks, d=2, seed=0):

@@ -251,3 +251,17 @@ def test_data_that_cannot_be_used():
     ranker = CofiRanker(**QUICK).fit(ratings)
     with pytest.raises(DataError, match="no user has two"):
         ranker.score([(1, 2)], [3])
+
+
+@pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
+def test_all_engines_agree_bit_for_bit(loss, monkeypatch):
+    from rankopt.collaborative import plane_blocks, regression
+
+    monkeypatch.setattr(plane_blocks, "CHUNK", 100)  # five shards
+    monkeypatch.setattr(regression, "SHARD_ROWS", 100)
+    ratings = tastes()
+    found = {}
+    for engine, n_jobs in (("serial", None), ("threads", 3), ("processes", 2)):
+        ranker = CofiRanker(loss, **QUICK, max_iter=3, tol=1e-2, engine=engine, n_jobs=n_jobs).fit(ratings)
+        found[engine] = [getattr(ranker, name).tobytes() for name in FITTED]
+    assert found["serial"] == found["threads"] == found["processes"]
