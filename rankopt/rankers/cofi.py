@@ -199,7 +199,7 @@ class CofiRanker(AllOrNothing, Recommending, VerifiedMixin, BaseEstimator):
             rated = loss.seen(Rated.of(ratings, weights))
 
             def build(some: Rated) -> Any:
-                return loss.blocks(penalties.problem(some), engine)
+                return loss.blocks(penalties.problem(loss.seen(some)), engine)
 
             blocks = build(rated)
             width = FIRST if isinstance(self.factors, str) else int(self.factors)
