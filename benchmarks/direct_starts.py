@@ -114,7 +114,9 @@ def picture(file: Path, to: Path) -> None:
         axes.plot(train, test, ".", color="C0", alpha=0.6, label="from a random start")
         axes.plot(*drawn["mean"].mean(axis=0), "D", color="C0", markeredgecolor="black", label="mean of those ends")
         for marker, label in zip("^sP", KNOWN, strict=True):
-            axes.plot(*found[name, label]["mean"].mean(axis=0), marker, color="black", linestyle="", label=label)
+            if (name, label) in found:
+                axes.plot(*found[name, label]["mean"].mean(axis=0), marker, color="black", linestyle="", label=label)
+        axes.locator_params(axis="x", nbins=5)
         axes.set(title=name, xlabel=f"{MEASURE}, training", ylabel=f"{MEASURE}, test")
     panels[0, 0].legend(frameon=False, fontsize="small")
     figure.savefig(to, dpi=110)
