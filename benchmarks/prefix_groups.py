@@ -27,12 +27,21 @@ from typing import Any
 import numpy as np
 
 from formulations import Infeasible, RankingSet, confirm, ranking_set, solve
+from formulations.argmax.prefix_groups import prefix_argmax
+from formulations.bridges.prefixes import sequences_of
 from formulations.integrality.prefix_groups import prefix_proof
+from formulations.integrality.prefix_rows import PrefixRows
 from formulations.integrality.statement import stated
+from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
 from formulations.solving.set_batch import SetBatch, solve_sets
 from formulations.testing.prefix_sets import drawn
 
 WAY = "exact via prefix groups"
+
+
+def partly(rows: PrefixRows) -> bool:
+    """Whether some limit is on fewer than all positions."""
+    return bool(rows.singles) or bool(((rows.lower_row >= 0) | (rows.upper_row >= 0))[:, :-1].any())
 
 
 def whole(first: int, count: int) -> None:
@@ -44,9 +53,14 @@ def whole(first: int, count: int) -> None:
             problem = ranking_set(profit, admissible)
         except Infeasible:
             continue
-        ours = solve(problem)
-        if ours.solver != WAY:  # limits on all positions only, or a cap of one
+        network = PrefixNetwork.of(problem.admissible.stated)
+        if isinstance(network, str) or not partly(network.rows):
             continue
+        if not falls_in_groups(profit, network.rows.group):  # groups that no row names are one, and its gains differ
+            continue
+        form, back = sequences_of(problem, network)
+        group, passing = prefix_argmax(form)
+        ours = problem.solution(*back(group, passing.ravel()))
         relaxed = solve(problem.linear_program(), "highs").value
         best = solve(problem.linear_program(integer=True), "highs").value
         off = max(abs(ours.value - best), abs(relaxed - best), ours.gap) / max(1.0, problem.scale)
