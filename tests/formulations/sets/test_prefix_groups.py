@@ -58,12 +58,14 @@ def test_no_ranking_and_no_point_of_the_relaxation_beats_the_flow():
         assert solution.status is Status.OPTIMAL, seed
         assert solution.bound >= best - problem.rounding, seed
         certify(problem, solution)
-        certify(problem, solution, exact=True)
+        exact = certify(problem, solution, exact=True)
+        assert exact.value <= exact.bound
         relaxed = solve(problem.linear_program(), "highs")
         assert relaxed.value == pytest.approx(best, abs=1e-7), seed
         proof = prefix_proof(stated(problem))
         if proof is not None:  # of the very numbers: rounded products may miss rank one by a digit
             proved += 1
+            assert exact.gap == 0, seed
             assert confirm(problem, proof) == "prefix groups"
     assert min(seen.values()) >= 4
     assert proved > 0.7 * sum(seen.values())
