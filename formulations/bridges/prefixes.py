@@ -15,7 +15,7 @@ from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
 
-__all__ = ["as_flow", "by_groups", "why_by_groups", "why_not_by_groups"]
+__all__ = ["as_flow", "by_groups", "sequences_of", "why_by_groups", "why_not_by_groups"]
 
 
 def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:
@@ -23,8 +23,13 @@ def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:
     network = PrefixNetwork.of(problem.admissible.stated)
     if isinstance(network, str):
         raise Declined(f"its rows are not limits on prefixes over disjoint groups: {network}")
-    if network.rows.only_totals:
-        raise Declined("its limits are on all positions: a matching or a flow, whatever the profits")
+    if network.rows.whole_anyhow:
+        raise Declined("its limits are on one position or on all: a matching or a flow, whatever the profits")
+    return sequences_of(problem, network)
+
+
+def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[PrefixGroupRanking, Back]:
+    """The sequences of groups of such a set, and the way back."""
     profit, k, n = problem.profit, problem.positions, problem.documents
     if not falls_in_groups(profit, network.rows.group):
         raise Declined("its rows limit prefixes over disjoint groups, but its profits are not of rank one inside these")
@@ -53,7 +58,7 @@ def why_by_groups(problem: ConstrainedRanking) -> str:
 def why_not_by_groups(problem: ConstrainedRanking) -> str:
     """Why the relaxation of limits on prefixes is but a bound here; "" for other sets, or where it is more."""
     network = PrefixNetwork.of(problem.admissible.stated)
-    if isinstance(network, str) or network.rows.only_totals or falls_in_groups(problem.profit, network.rows.group):
+    if isinstance(network, str) or network.rows.whole_anyhow or falls_in_groups(problem.profit, network.rows.group):
         return ""
     return (
         "limits on prefixes, and profits that are not of rank one inside the groups (scores and gains, the decay being "

@@ -9,19 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
+from formulations.certificates.rational_groups import limited
 from formulations.certificates.rational_orders import assigned, routed
 from formulations.certificates.rational_programs import Evidence, Rational, fractions
 from formulations.errors import Refuted
 from formulations.sets.collapse import Collapse
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.laminar_flow import LaminarNetwork
+from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
 from formulations.sets.prices import covers, open_cells, pressing
 
 __all__ = ["constrained"]
 
 
 def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
-    """A collapsed or routed set is proved with prices recovered in whole numbers; any other by the prices given."""
+    """A collapsed or routed set, or one of limits on prefixes, is proved with prices recovered in whole numbers; any
+    other by the prices given."""
     order = np.asarray(x, dtype=np.int64)
     worth = problem.profit[np.arange(problem.positions), order].tolist()
     value = sum(map(Fraction, worth), Fraction(0))
@@ -35,6 +38,10 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
         bounds.append(assigned(narrow, collapse.rows_of(order), None).bound)
     elif network is not None:
         bounds.append(-routed(network.flow(problem.profit), network.whole_flow(order), None).bound)
+    elif off == 0:
+        prefixes = PrefixNetwork.of(stated)
+        if not isinstance(prefixes, str) and falls_in_groups(problem.profit, prefixes.rows.group):
+            bounds.append(limited(problem.profit, prefixes.rows, order))
     return Evidence(off, value, min(bounds))
 
 

@@ -13,7 +13,7 @@ from formulations.arrays import Bools, Floats, Ints, finite, frozen, whole
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.form import EPSILON, Form
 from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.outward import above, below
+from formulations.forms.outward import above, added, below
 from formulations.forms.prefix_group_prices import settle_prices
 from formulations.notation.names import Block
 from formulations.notation.program import Program
@@ -83,7 +83,7 @@ class PrefixGroupRanking(Form):
 
     @property
     def rounding(self) -> float:
-        return 16.0 * EPSILON * self.scale * (self.positions + self.groups)
+        return 16.0 * EPSILON * self.scale * self.positions * (self.positions + self.groups)
 
     @property
     def extent(self) -> str:
@@ -128,6 +128,19 @@ class PrefixGroupRanking(Form):
         return float(max(off, int(self.banned[chosen, np.arange(self.positions)].any())))
 
     def bound(self, y: Floats) -> float:
+        price, most, _, used = self._priced_out(y)
+        k = self.positions
+        terms, digits = added(self.worth.T[used], -price[self._group][used])
+        lost = (k + 1.0) * EPSILON * float(np.abs(price).sum(axis=1).max())
+        return above(most, np.full(k, lost), terms, digits)
+
+    def near_bound(self, y: Floats) -> float:
+        _, most, gain, used = self._priced_out(y)
+        return float(most.sum() + gain[used].sum())
+
+    def _priced_out(self, y: Floats) -> tuple[Floats, Floats, Floats, Bools]:
+        """The prices (groups, k), the most that each position costs, what each unit earns above its price (R, k), and
+        which units are taken at these prices."""
         k = self.positions
         if np.shape(y) != (self.groups * k,):
             raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.groups} groups × {k} positions")
@@ -135,9 +148,7 @@ class PrefixGroupRanking(Form):
         most = np.where(self.banned, -np.inf, np.cumsum(price[:, ::-1], axis=1)[:, ::-1]).max(axis=0)
         gain = self.worth.T - price[self._group]
         low, high = self.lower[self._group], self.upper[self._group]
-        used = (self._rank < low) | ((self._rank < high) & (gain > 0.0))
-        size = np.abs(most).sum() + np.abs(price).sum() * k + np.abs(gain).sum()
-        return above(float(most.sum() + gain[used].sum()), (gain.size + 2.0 * k) * EPSILON * float(size))
+        return price, most, gain, (self._rank < low) | ((self._rank < high) & (gain > 0.0))
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
         if self.violation(x) > 0.0:

@@ -47,10 +47,9 @@ class PrefixRows:
         return int(self.lower.shape[0])
 
     @property
-    def only_totals(self) -> bool:
-        """Whether all limits are on all k positions."""
-        others = (self.lower_row[:, :-1] >= 0) | (self.upper_row[:, :-1] >= 0)
-        return not (others.any() or self.singles)
+    def whole_anyhow(self) -> bool:
+        """Whether all limits are on one position or on all: then the rows are two laminar families."""
+        return not ((self.lower_row[:, 1:-1] >= 0) | (self.upper_row[:, 1:-1] >= 0)).any()
 
     @classmethod
     def of(cls, matrix: csr_array, low: Floats, high: Floats, k: int) -> PrefixRows | str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ class ConstrainedRanking(Form):
     def documents(self) -> int:
         return self.admissible.documents
 
-    @property
+    @cached_property
     def scale(self) -> float:
         """The largest profit in magnitude."""
         return float(np.abs(self.profit).max())

@@ -213,7 +213,7 @@ def _answered(
             violation = restated.violation(x)
         if not np.isfinite(violation):
             raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
-        y = y if proven(restated, y) is not None else None
+        y = y if proven(restated, y, outward=False) is not None else None
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)

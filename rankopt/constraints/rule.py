@@ -50,6 +50,8 @@ class Rule:
                 raise OptionError(f"{what} = {getattr(self, what)!r} is no name; give a string")
         object.__setattr__(self, "documents", _chosen(self.documents))
         object.__setattr__(self, "then", _chosen(self.then))
+        if not isinstance(self.entire, bool):
+            raise OptionError(f"entire = {self.entire!r} is neither True nor False")
         if (self.word == "if then") != (self.then is not None) or (self.then is not None and self.documents is None):
             raise OptionError("if_then needs two choices of documents: if one of the first stands, one of the second")
         object.__setattr__(self, "count", _counts(self.count, self.by))

@@ -34,7 +34,7 @@ WAY = "exact via prefix groups"
 def problems(seeds):
     """Those of the drawn problems that have a ranking and limits on proper prefixes."""
     for seed in seeds:
-        kind, profit, admissible = drawn(seed)
+        kind, profit, admissible = drawn(seed, most=6)
         try:
             yield seed, kind, ranking_set(profit, admissible)
         except Infeasible:
@@ -48,7 +48,7 @@ def best_of(problem):
 
 def test_no_ranking_and_no_point_of_the_relaxation_beats_the_flow():
     seen, proved = dict.fromkeys(EXTENSIONS, 0), 0
-    for seed, kind, problem in problems(range(150)):
+    for seed, kind, problem in problems(range(220)):
         solution = solve(problem)
         if solution.solver != WAY:  # limits on all positions only
             continue
@@ -58,14 +58,16 @@ def test_no_ranking_and_no_point_of_the_relaxation_beats_the_flow():
         assert solution.status is Status.OPTIMAL, seed
         assert solution.bound >= best - problem.rounding, seed
         certify(problem, solution)
-        certify(problem, solution, exact=True)
+        exact = certify(problem, solution, exact=True)
+        assert exact.value <= exact.bound
         relaxed = solve(problem.linear_program(), "highs")
         assert relaxed.value == pytest.approx(best, abs=1e-7), seed
         proof = prefix_proof(stated(problem))
         if proof is not None:  # of the very numbers: rounded products may miss rank one by a digit
             proved += 1
+            assert exact.gap == 0, seed
             assert confirm(problem, proof) == "prefix groups"
-    assert min(seen.values()) >= 5
+    assert min(seen.values()) >= 4
     assert proved > 0.7 * sum(seen.values())
 
 
