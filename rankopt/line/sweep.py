@@ -29,7 +29,7 @@ TURNS = 4
 """Parts of its work that a thread takes, at least: it is even then, though queries are not."""
 
 LEAST, MOST = 1 << 9, 1 << 15
-"""Rows of whole queries, about, that are a part: fewer cost more to hand out, and the events of more much new memory."""
+"""Rows of whole queries, about, that are a part: fewer cost more to hand out, the events of more much new room."""
 
 KEPT, KEEP = threading.local(), 1 << 21
 """Room for events that a thread keeps, and how much it keeps at most."""
