@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
+from rankopt.line.first_order import FEW, dealt
 
 __all__ = ["ROUNDING", "by_falling_score", "groups_of", "width"]
 
@@ -28,12 +29,14 @@ def by_falling_score(scores: Floats, offsets: Ints, first: int, last: int, order
     """order[offsets[q] : offsets[q + 1]] are the documents of query q, counted from its first, by falling score."""
     for q in range(first, last):
         low, high = offsets[q], offsets[q + 1]
-        own = order[low:high]
+        own, given, spare = order[low:high], np.empty(high - low, np.int64), np.empty(high - low, np.int64)
+        falls = np.empty(high - low)
         for j in range(high - low):
-            own[j] = j
-        key = np.empty(high - low)
-        key[:] = scores[low:high]
-        sort_falling(own, key, np.empty(high - low, np.int64))
+            own[j], given[j], falls[j] = j, j, -scores[low + j]
+        if high - low <= FEW or not dealt(falls, given, own, spare):
+            for j in range(high - low):
+                own[j], falls[j] = j, scores[low + j]
+            sort_falling(own, falls, spare)
 
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, INTS))

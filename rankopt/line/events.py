@@ -8,9 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.threads import share
+
 __all__ = ["Events", "joined"]
 
 Floats = NDArray[np.float64]
+
+MANY = 1 << 15
+"""Events from which threads put them together: memory that is new takes longer than to hand out the work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,9 +37,16 @@ def joined(parts: Sequence[Events]) -> Events:
     """The events of all parts, in their order."""
     if len(parts) == 1:
         return parts[0]
-    return Events(
-        sum(part.start for part in parts),
-        np.concatenate([part.times for part in parts]),
-        np.concatenate([part.steps for part in parts]),
-        np.concatenate([part.widths for part in parts]),
-    )
+    ends = np.cumsum([part.times.size for part in parts])
+    told = Events(sum(part.start for part in parts), *(np.empty(int(ends[-1])) for _ in range(3)))
+
+    def fill(number: int) -> None:
+        part, rows = parts[number], slice(int(ends[number]) - parts[number].times.size, int(ends[number]))
+        told.times[rows], told.steps[rows], told.widths[rows] = part.times, part.steps, part.widths
+
+    if told.times.size > MANY:
+        share(len(parts), fill)
+    else:
+        for number in range(len(parts)):
+            fill(number)
+    return told

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
 
-__all__ = ["first_order"]
+__all__ = ["FEW", "dealt", "first_order"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,7 +29,7 @@ def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, ord
 
     by_score: the documents by falling score. key, order, spare: room for as many.
     """
-    if by_score.size <= FEW or not _dealt(slopes, by_score, order, spare):
+    if by_score.size <= FEW or not dealt(slopes, by_score, order, spare):
         for j in range(by_score.size):
             order[j] = by_score[j]
             key[j] = -slopes[j]
@@ -37,12 +37,12 @@ def first_order(scores: Floats, slopes: Floats, by_score: Ints, key: Floats, ord
 
 
 @compiled(nb.boolean(READ_FLOATS, READ_INTS, INTS, INTS))
-def _dealt(slopes: Floats, by_score: Ints, order: Ints, spare: Ints) -> bool:
-    """Whether slopes crowd so little that `order` is what it should be."""
-    n = by_score.size
-    least, largest, least_odd, largest_odd = slopes[0], slopes[0], slopes[n - 1], slopes[n - 1]
+def dealt(values: Floats, given: Ints, order: Ints, spare: Ints) -> bool:
+    """Put some in order of rising values, equal ones as they are given; False if values crowd too much for that."""
+    n = given.size
+    least, largest, least_odd, largest_odd = values[0], values[0], values[n - 1], values[n - 1]
     for i in range(n // 2):
-        x, y = slopes[2 * i], slopes[2 * i + 1]
+        x, y = values[2 * i], values[2 * i + 1]
         least, largest = min(least, x), max(largest, x)
         least_odd, largest_odd = min(least_odd, y), max(largest_odd, y)
     least, largest = min(least, least_odd), max(largest, largest_odd)
@@ -52,8 +52,8 @@ def _dealt(slopes: Floats, by_score: Ints, order: Ints, spare: Ints) -> bool:
     counts = np.zeros(2 << digit, np.int64)
     first, second = counts[: 1 << digit], counts[1 << digit :]
     for i in range(n):
-        j = by_score[i]
-        part = (slopes[j] - least) * scale
+        j = given[i]
+        part = (values[j] - least) * scale
         part = part if part > 0.0 else 0.0  # no number either
         number = np.int64(part if part < top else top)
         first[number & mask] += 1
@@ -77,7 +77,7 @@ def _dealt(slopes: Floats, by_score: Ints, order: Ints, spare: Ints) -> bool:
     for i in range(1, n):
         x = order[i]
         place = i
-        while place > 0 and slopes[order[place - 1]] > slopes[x] and left > 0:
+        while place > 0 and values[order[place - 1]] > values[x] and left > 0:
             order[place] = order[place - 1]
             place -= 1
             left -= 1

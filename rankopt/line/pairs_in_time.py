@@ -23,16 +23,19 @@ HALF, LOW = 16, (1 << 16) - 1
 DIGIT = 11
 """Bits of one digit, at most."""
 
+FEW = 32
+"""Pairs that are inserted as they come."""
+
 ASKED = 25
-"""Pairs that are asked for the middle |t|."""
+"""Pairs that are asked for the middle |t|, at most."""
 
 
-@compiled(nb.float64(READ_FLOATS, READ_FLOATS, nb.int64))
-def _middle(s: Floats, a: Floats, walkers: int) -> float:
+@compiled(nb.float64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
+def _middle(s: Floats, a: Floats, walkers: int, asked: int) -> float:
     """The middle |t| of some pairs of a walker and another line, of those where it is a number and not 0; else 1."""
-    lines, sizes, known = s.size, np.empty(ASKED), 0
-    for i in range(ASKED):
-        x, y = i * walkers // ASKED, (i * 7919 + 1) % lines
+    lines, sizes, known = s.size, np.empty(asked), 0
+    for i in range(asked):
+        x, y = i * walkers // asked, (i * 7919 + 1) % lines
         if a[x] == a[y]:
             continue
         size = abs((s[x] - s[y]) / (a[y] - a[x]))
@@ -72,7 +75,8 @@ def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, 
     digit = 4
     while digit < DIGIT and 1 << digit < most:
         digit += 1
-    middle, top = _middle(s, a, walkers), float((1 << (2 * digit)) - 1)
+    middle = _middle(s, a, walkers, min(ASKED, most // 16)) if most > FEW else 1.0
+    top = float((1 << (2 * digit)) - 1)
     after = walkers
     for x in range(walkers):
         begin = x + 1
@@ -88,11 +92,20 @@ def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, 
                 found = words[pairs : pairs + high - low]
                 _deal(s[low:high], a[low:high], s[x], a[x], middle, top, x << HALF | low, found)
                 pairs += high - low
+    if pairs > FEW:
+        _collect(words[:pairs], spare, counts, digit)
+    _insert_all(s, a, words[:pairs], spare, times[:pairs])
+    return pairs
+
+
+@compiled(nb.void(INTS, INTS, INTS, nb.int64))
+def _collect(words: Ints, spare: Ints, counts: Ints, digit: int) -> None:
+    """Put in order of their numbers, of two digits of so many bits."""
     mask = (1 << digit) - 1
     first, second = counts[: mask + 1], counts[mask + 1 : 2 * mask + 2]
     first[:] = 0
     second[:] = 0
-    for e in range(pairs):
+    for e in range(words.size):
         number = words[e] >> (2 * HALF)
         first[number & mask] += 1
         second[number >> digit & mask] += 1
@@ -100,24 +113,22 @@ def pairs_in_time(s: Floats, a: Floats, walkers: int, words: Ints, spare: Ints, 
     for k in range(mask + 1):
         one, first[k] = one + first[k], one
         two, second[k] = two + second[k], two
-    for e in range(pairs):
+    for e in range(words.size):
         word = words[e]
         k = word >> (2 * HALF) & mask
         spare[first[k]] = word
         first[k] += 1
-    for e in range(pairs):
+    for e in range(words.size):
         word = spare[e]
         k = word >> (2 * HALF + digit) & mask
         words[second[k]] = word
         second[k] += 1
-    _insert_all(s, a, words[:pairs], spare, times[:pairs])
-    return pairs
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, INTS, INTS, FLOATS))
 def _insert_all(s: Floats, a: Floats, words: Ints, spare: Ints, times: Floats) -> None:
     """The times of pairs that are nearly in their order, and both put in order."""
-    left = 4 * words.size
+    left = 4 * words.size + FEW * FEW
     for e in range(words.size):
         word = words[e]
         x, y = word >> HALF & LOW, word & LOW

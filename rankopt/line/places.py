@@ -75,7 +75,11 @@ def sweep_places(
         first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n])
         groups = groups_of(s, a, now, begins)
         start = 0.0
-        for g in range(groups):
+        if groups == n:
+            for p in range(n):
+                mean[p] = b[now[p]]
+                start += mean[p] * worth[p]
+        for g in range(groups if groups < n else 0):
             total, share = 0.0, 0.0
             for p in range(begins[g], begins[g + 1]):
                 total += b[now[p]]
@@ -116,14 +120,13 @@ def sweep_places(
             i, r = p, p + 1 if p < tau - 1 else joining
             behind = worth[p + 1] if p < tau - 1 else worth[n - 1]
             step = weight * (worth[p] - behind) * (line_b[r] - line_b[i])
-            if step != 0.0:
-                if at == -np.inf:
-                    starts[q] += step
-                else:
-                    if found < room:
-                        times[found], steps[found] = at, step
-                        widths[found] = width(at, line_s[i], line_a[i], line_s[r], line_a[r])
-                    found += 1
+            if at == -np.inf:
+                starts[q] += step
+            else:
+                if found < room:
+                    times[found], steps[found] = at, step
+                    widths[found] = width(at, line_s[i], line_a[i], line_s[r], line_a[r])
+                found += step != 0.0  # else the next one is written over it
             left_s, left_a, left_b = line_s[i], line_a[i], line_b[i]
             line_s[i], line_a[i], line_b[i] = line_s[r], line_a[r], line_b[r]
             if p < tau - 1:
@@ -134,12 +137,12 @@ def sweep_places(
                     r -= 1
             line_s[r], line_a[r], line_b[r] = left_s, left_a, left_b
             if p > 0:
-                ahead[p - 1] = np.inf
-                if line_a[p] > line_a[p - 1]:
-                    ahead[p - 1] = (line_s[p - 1] - line_s[p]) / (line_a[p] - line_a[p - 1])
+                rise = line_a[p] - line_a[p - 1]
+                t = np.divide(line_s[p - 1] - line_s[p], rise)  # no branch: who is steeper nobody can guess
+                ahead[p - 1] = t if rise > 0.0 else np.inf
             if p + 2 < tau:
-                ahead[p + 1] = np.inf
-                if line_a[p + 2] > line_a[p + 1]:
-                    ahead[p + 1] = (line_s[p + 1] - line_s[p + 2]) / (line_a[p + 2] - line_a[p + 1])
+                rise = line_a[p + 2] - line_a[p + 1]
+                t = np.divide(line_s[p + 1] - line_s[p + 2], rise)
+                ahead[p + 1] = t if rise > 0.0 else np.inf
             stale = p + 2 >= tau
     return found

@@ -25,8 +25,11 @@ __all__ = ["Sweep"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-PART = 1 << 12
-"""Rows of whole queries, about, that one thread takes at a time."""
+TURNS = 4
+"""Parts of its work that a thread takes, at least: it is even then, though queries are not."""
+
+LEAST, MOST = 1 << 9, 1 << 15
+"""Rows of whole queries, about, that are a part: fewer cost more to hand out, the events of more much new room."""
 
 KEPT, KEEP = threading.local(), 1 << 21
 """Room for events that a thread keeps, and how much it keeps at most."""
@@ -90,7 +93,8 @@ class Sweep:
         from rankopt.line.crossing import by_falling_score
 
         order, scores = np.empty(scores.size, np.int64), np.ascontiguousarray(scores, np.float64)
-        share(len(self._ranges), lambda part: by_falling_score(scores, self.offsets, *self._ranges[part], order))
+        ranges = self._ranges(1)
+        share(len(ranges), lambda part: by_falling_score(scores, self.offsets, *ranges[part], order))
         return order
 
     def events(self, scores: Floats, slopes: Floats, order: Ints | None = None) -> list[Events]:
@@ -100,39 +104,41 @@ class Sweep:
         if order is None:
             given = (self.relevance, self.weights, self.offsets)
             return [sweep_crossings(self.measure, scores, line, *given) for line in slopes]
-        lines = len(slopes)
-        ranges = self._ranges if lines < threads() else [(0, self.offsets.size - 1)]  # a line is one job, or several
-        found: list[Events] = [Events(0.0, *np.zeros((3, 0)))] * (lines * len(ranges))
-        starts = np.zeros((lines, self.offsets.size - 1))
+        lines, ways = len(slopes), self._ways
+        ranges = self._ranges(lines * len(ways))
+        found: list[Events] = [Events(0.0, *np.zeros((3, 0)))] * (lines * len(ways) * len(ranges))
+        starts = np.zeros((lines, len(ways), self.offsets.size - 1))
 
         def sweep(task: int) -> None:
-            line, part = divmod(task, len(ranges))
-            told = [self._told(way, scores, slopes[line], order, *ranges[part], starts[line]) for way in self._ways]
-            found[task] = joined(told)
+            job, part = divmod(task, len(ranges))
+            line, way = divmod(job, len(ways))
+            found[task] = self._told(ways[way], scores, slopes[line], order, *ranges[part], starts[line, way])
 
         share(len(found), sweep)
-        parts = [found[line * len(ranges) : (line + 1) * len(ranges)] for line in range(lines)]
-        return [replace(joined(told), start=float(own.sum())) for told, own in zip(parts, starts, strict=True)]
+        starts += np.array([way.constant for way in ways])
+        own, each = starts.sum(axis=1), len(ways) * len(ranges)
+        parts = [found[line * each : (line + 1) * each] for line in range(lines)]
+        return [replace(joined(told), start=float(own[line].sum())) for line, told in enumerate(parts)]
 
     def _told(
         self, way: Way, scores: Floats, slopes: Floats, order: Ints, first: int, last: int, starts: Floats
     ) -> Events:
-        """The events of some queries in one way; adds their values at -∞ to starts (m,)."""
-        told, begun = _room(4 * int(self.offsets[last] - self.offsets[first])), np.zeros(starts.size)
-        given = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, begun)
+        """The events of some queries in one way; writes their values at -∞ into starts (m,)."""
+        told = _room(4 * int(self.offsets[last] - self.offsets[first]))
+        given = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, starts)
         count = way.kernel(*given, *told)
         if count > told[0].size:
             told = _room(count + count // 4)
             way.kernel(*given, *told)
-        starts[first:last] += begun[first:last] + way.constant[first:last]
         return Events(0.0, *(array[:count].copy() for array in told))
 
-    @cached_property
-    def _ranges(self) -> list[tuple[int, int]]:
-        """Whole queries, cut by the data alone."""
-        marks = np.append(np.arange(0, self.offsets[-1], PART), self.offsets[-1])
-        cuts = np.unique(np.searchsorted(self.offsets, marks)).tolist()
-        return list(pairwise(cuts))
+    def _ranges(self, jobs: int) -> list[tuple[int, int]]:
+        """Whole queries in turn, in so many parts that every thread has some turns at all of these jobs. What is said
+        of a query depends on it alone, so parts change no bit."""
+        rows, wanted = int(self.offsets[-1]), -(-TURNS * threads() // max(jobs, 1)) if threads() > 1 else 1
+        part = min(MOST, max(LEAST, -(-rows // wanted)))
+        marks = np.append(np.arange(0, rows, part), rows)
+        return list(pairwise(np.unique(np.searchsorted(self.offsets, marks)).tolist()))
 
     @cached_property
     def _ways(self) -> tuple[Way, ...]:

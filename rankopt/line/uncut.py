@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+from rankopt.line.pairs_in_time import LOW
 from rankopt.line.swaps import sweep_swaps
 from rankopt.line.walks import CASCADE, DISCOUNT, PRECISION, sweep_walks
 from rankopt.measures.segments import totals
@@ -18,8 +19,11 @@ __all__ = ["CASCADE", "DISCOUNT", "PRECISION", "counting", "sweep_uncut"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-PAIRS = 1 << 17
+PAIRS = 1 << 20
 """Pairs of a query that are held at once, at most."""
+
+BITS = 63
+"""One number counts all that stand above, and those of each kind."""
 
 
 def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Floats, Ints]:
@@ -28,11 +32,12 @@ def counting(gain: Floats, kinds: Floats, offsets: Ints) -> tuple[Ints, int, Flo
     gain: (N,), 0 of what does not walk. kinds: (N,) chances p of the documents that are told apart, 0 of the others.
     """
     lengths, walkers = np.diff(offsets), totals((gain != 0).astype(np.float64), offsets)
-    swapped = walkers * (lengths - walkers) + walkers * (walkers - 1) / 2 <= PAIRS
-    bits = int(lengths[swapped].max(initial=1)).bit_length()
     chances = np.unique(kinds[kinds != 0])
-    if (chances.size + 1) * bits > 63:  # of too many kinds to be counted in one number
-        swapped, bits, chances = np.zeros(lengths.size, dtype=bool), 1, chances[:1]
+    needed = np.array([int(length).bit_length() for length in lengths], dtype=np.int64)
+    swapped = walkers * (lengths - walkers) + walkers * (walkers - 1) / 2 <= PAIRS
+    swapped &= (lengths <= LOW) & ((chances.size + 1) * needed <= BITS)
+    bits = int(needed[swapped].max(initial=1))
+    chances = chances if swapped.any() else chances[:1]
     unit = np.ones(gain.size, np.int64)
     for number, chance in enumerate(chances, 1):
         unit[kinds == chance] += 1 << number * bits

@@ -22,6 +22,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from formulations.threads import at_most, share
 from rankopt.data.arrangement import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.engines import engine_named
@@ -132,10 +133,15 @@ class LineSearch:
             raise OptionError(f"window = {window!r} cannot be; give the part of the scores' deviation, such as 0.2")
         start = self._vector("w", w)
         chosen = list(range(self.features)) if directions is None else list(directions)
-        return [
-            self._stand(start, direction, events, reach, point)
-            for direction, (events, reach) in zip(chosen, self._lines(start, chosen, window), strict=True)
-        ]
+        lines = self._lines(start, chosen, window)
+        found: list[LinePoint] = [None] * len(chosen)  # type: ignore[list-item]
+
+        def stand(number: int) -> None:
+            found[number] = self._stand(start, chosen[number], *lines[number], point)
+
+        with at_most(getattr(self.engine, "workers", 1) if point != "plackett-luce" else 1):  # which asks the engine
+            share(len(chosen), stand)
+        return found
 
     def steps(self, w: ArrayLike, direction: int | ArrayLike) -> Steps:
         """All of t -> M(w + t v): its open intervals and their values."""

@@ -30,3 +30,6 @@ def test_documents_stand_as_a_stable_sort_has_them(kind, n):
     if kind == "crowded":
         slopes = np.exp(30 * slopes)
     np.testing.assert_array_equal(ordered(scores, slopes), np.lexsort((np.arange(n), -scores, slopes)))
+    by_score = np.empty(n, np.int64)
+    by_falling_score(slopes, np.array([0, n]), 0, 1, by_score)
+    np.testing.assert_array_equal(by_score, np.argsort(-slopes, kind="stable"))

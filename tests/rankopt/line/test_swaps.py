@@ -28,7 +28,7 @@ def test_swaps_say_what_walks_say(name, kind, monkeypatch):
     for size in (2, 30, 90):
         offsets, lines = np.array([0, size, size + 7]), drawn_lines(rng, kind, size + 7)
         relevance = rng.choice(5, size + 7, p=[0.5, 0.3, 0.1, 0.05, 0.05]).astype(float)
-        swaps, walks = (swept(parse(name), relevance, offsets, lines, monkeypatch, pairs) for pairs in (1 << 17, 0))
+        swaps, walks = (swept(parse(name), relevance, offsets, lines, monkeypatch, pairs) for pairs in (1 << 20, 0))
         for t in (Steps.of(walks).middles, Steps.of(swaps).middles):
             told = Steps.of(swaps).at(t)
             known = ~np.isnan(told) & ~np.isnan(Steps.of(walks).at(t))
@@ -64,10 +64,26 @@ def test_gains_of_too_many_kinds_walk():
     assert check_lines(parse("ERR"), grades, np.array([0, 40]), *drawn_lines(rng, "random", 40), np.ones(1)) > 500
 
 
+def test_what_one_number_cannot_count_walks():
+    """Queries of more documents than half a word numbers, and of more kinds than its bits count."""
+    lengths = np.array([70_000, 5_000, 4_000, 3])
+    offsets = np.append(0, np.cumsum(lengths))
+    grades = np.zeros(offsets[-1])
+    grades[offsets[:-1]], grades[1:4] = 1.0, (2.0, 3.0, 4.0)
+    for name, expected in (("AP", [0, 1, 1, 1]), ("ERR", [0, 0, 1, 1])):
+        sweep = Sweep(parse(name), grades, offsets, np.ones(4))
+        assert sweep._ways[0].behind[-2].tolist() == expected
+        lines = drawn_lines(np.random.default_rng(0), "random", grades.size)
+        (events,) = sweep.events(lines[0], lines[1][None])
+        steps = Steps.of(events)
+        for t in (-0.5, 0.5):
+            np.testing.assert_allclose(steps.at(np.array([t])), sweep.value(lines[0] + t * lines[1]), rtol=1e-9)
+
+
 def test_a_document_that_nobody_passes(monkeypatch):
     """p = (2^60 - 1) / 2^60 is 1 in floats."""
     rng = np.random.default_rng(7)
-    for pairs in (1 << 17, 0):
+    for pairs in (1 << 20, 0):
         monkeypatch.setattr(uncut_module, "PAIRS", pairs)
         grades = rng.choice([0.0, 57.0, 58.0, 60.0], 30)
         for kind in ("random", "whole", "zeros"):
