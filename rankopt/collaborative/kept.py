@@ -56,6 +56,8 @@ def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> Stan
         "users": (n, factors), "items": (m, factors), "offsets": (m,), "user_offsets": (n,),
         "slopes": (rated.values.size,), "heights": (n,),
     }  # fmt: skip
+    if not kept["slopes"].size:  # the factors determine them
+        shapes["slopes"] = shapes["heights"] = (0,)
     for name, shape in shapes.items():
         array = (kept["factors"] if name in ARRAYS else kept)[name]
         if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != shape:

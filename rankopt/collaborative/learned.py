@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import Problem, Standing
 
-__all__ = ["Learned", "from_caller", "to_caller"]
+__all__ = ["Learned", "factors_to_caller", "to_caller"]
 
 Floats = NDArray[np.float64]
 
@@ -27,34 +27,30 @@ class Learned:
 
 
 def to_caller(problem: Problem, now: Standing) -> Learned:
-    """Users that the loss cannot see, and that `Rated` left out, have the factors 0."""
-    rated, factors = problem.rated, now.factors
-
-    def placed(values: Floats, places: NDArray[Any], size: int) -> Floats:
-        found = np.zeros((size, *values.shape[1:]))
-        found[places] = values
-        return found
-
-    n, m = rated.all_users, rated.n_items
-    told = Factors(
-        placed(factors.users, rated.users, n),
-        placed(factors.items, rated.items, m),
-        placed(factors.offsets, rated.items, m),
-        placed(factors.user_offsets, rated.users, n),
-    )
+    """Of a standing with its dual state."""
+    rated = problem.rated
 
     def dual(slopes: Floats, heights: Floats) -> tuple[Floats, Floats]:
-        return placed(slopes, rated.given, rated.all_ratings), placed(heights, rated.users, n)
+        return _placed(slopes, rated.given, rated.all_ratings), _placed(heights, rated.users, rated.all_users)
 
     users = dual(now.slopes, now.heights)
     items = users if now.of_items is None else dual(*now.of_items)
-    return Learned(told, placed(problem.prior, rated.items, m), (users, items))
+    prior = _placed(problem.prior, rated.items, rated.n_items)
+    return Learned(factors_to_caller(problem, now.factors), prior, (users, items))
 
 
-def from_caller(problem: Problem, factors: Factors) -> Factors:
-    """Factors in the caller's order as training has them."""
+def factors_to_caller(problem: Problem, factors: Factors) -> Factors:
+    """Users that the loss cannot see, and that `Rated` left out, have the factors 0."""
     rated = problem.rated
     return Factors(
-        factors.users[rated.users], factors.items[rated.items], factors.offsets[rated.items],
-        factors.user_offsets[rated.users],
-    )  # fmt: skip
+        _placed(factors.users, rated.users, rated.all_users),
+        _placed(factors.items, rated.items, rated.n_items),
+        _placed(factors.offsets, rated.items, rated.n_items),
+        _placed(factors.user_offsets, rated.users, rated.all_users),
+    )
+
+
+def _placed(values: Floats, places: NDArray[Any], size: int) -> Floats:
+    found = np.zeros((size, *values.shape[1:]))
+    found[places] = values
+    return found

@@ -64,6 +64,10 @@ class PlaneBlocks:
         now = self._users(self.at(factors), FIRST)
         return self.at(balanced(self.problem, now.factors))
 
+    def whole(self, now: Standing) -> Standing:
+        """The standing with its dual state, which it has."""
+        return now
+
     def value(self, factors: Factors) -> float:
         """J."""
         return self.at(factors).value

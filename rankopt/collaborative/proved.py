@@ -31,6 +31,7 @@ def certificate_of(blocks: Any, now: Standing, stop: Stop, whole: bool = True) -
 
 def whole_bound(blocks: Any, now: Standing) -> GlobalBound:
     """The best bound that the dual states of a standing give."""
+    now = blocks.whole(now)
     states = [(now.slopes, now.heights)] if now.of_items is None else [(now.slopes, now.heights), now.of_items]
     return max((_bound(blocks, *state) for state in states), key=lambda found: found.value)
 

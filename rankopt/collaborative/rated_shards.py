@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,10 @@ class Entries:
 
     features: Any
 
+    def read(self) -> Floats:
+        """(n,)"""
+        return np.asarray(self.features[:, 0])
+
     def with_features(self, features: Any) -> Entries:
         return replace(self, features=features)
 
@@ -43,9 +48,13 @@ class Gathered:
     values: Floats
     order: NDArray[Any]
 
-    @property
+    @cached_property
     def features(self) -> Floats:
-        return self.values[self.order, None]
+        return self.read()[:, None]
+
+    def read(self) -> Floats:
+        """(n,) of the moment."""
+        return np.asarray(self.values[self.order])
 
     def with_features(self, features: Any) -> Entries:
         return Entries(features)
@@ -69,7 +78,7 @@ class RatedShard:
 
     @property
     def values(self) -> Floats:
-        return np.asarray(self.scorer.features[:, 0])
+        return self.scorer.read()
 
     @property
     def rows(self) -> slice:

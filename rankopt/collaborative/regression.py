@@ -37,8 +37,12 @@ class Regression:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
 
     def begun(self, factors: Factors) -> Standing:
-        """The standing of given factors."""
-        return self.at(factors)
+        """The standing of given factors, bare."""
+        return _bare(self.at(factors))
+
+    def whole(self, now: Standing) -> Standing:
+        """The standing with its dual state, the residuals, which take as much room as the ratings."""
+        return now if now.slopes.size else self.at(now.factors)
 
     def value(self, factors: Factors) -> float:
         """J."""
@@ -58,8 +62,8 @@ class Regression:
         return float((slopes * slopes / weights).sum() if weights.size else (slopes * slopes).sum())
 
     def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
-        """Where it stands, of which all is known; and after both blocks, whatever the precision."""
-        return now, self.at(self._items(self._users(now.factors)))
+        """Where it stands, of which all is known; and after both blocks, whatever the precision, bare."""
+        return now, _bare(self.at(self._items(self._users(now.factors))))
 
     def offsets_only(self) -> Standing:
         """The best model without factors."""
@@ -100,3 +104,8 @@ class Regression:
         slopes = factors.scores(rated.bounds, rated.columns)
         loss, heights = squared_loss(rated.bounds, rated.values, rated.weights, slopes)
         return Standing.at(self.problem, factors, loss, slopes, heights)
+
+
+def _bare(now: Standing) -> Standing:
+    """Without the dual state, which the factors determine."""
+    return replace(now, slopes=np.zeros(0), heights=np.zeros(0))

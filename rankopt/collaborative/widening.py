@@ -63,7 +63,7 @@ def _with_pairs(blocks: Any, now: Standing, most: int) -> Factors | None:
     those there are: smaller ones would not have grown before the blocks count as closed."""
     problem, factors = blocks.problem, balanced(blocks.problem, now.factors)
     d = factors.dimensions
-    table = scaled(problem.rated.table(now.slopes), problem.of_users, problem.of_items)
+    table = scaled(problem.rated.table(blocks.whole(now).slopes), problem.of_users, problem.of_items)
     left, size, right = top_pairs(table, min(d, most - d))
     fresh = size > 1.0
     if not fresh.any():
