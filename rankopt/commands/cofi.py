@@ -34,7 +34,7 @@ USERS = 25
 @click.option("--items", "items_file", type=click.Path(exists=True), help="Titles and genres: u.item, movies.dat.")
 @click.option("--model", type=Target(), help="Where the model is written.")
 @click.option("--loss", default="regression", show_default=True, help="regression, a measure, ordinal, preferences.")
-@click.option("--factors", type=click.IntRange(1), default=15, show_default=True, help="The width of the factors.")
+@click.option("--factors", default="15", show_default=True, help="The width of the factors, or free.")
 @click.option("--strength", default="auto", show_default=True, help="λ as a part of λ_max, or auto.")
 @click.option(
     "--bound", type=click.Choice([*BOUNDS]), default="convex", show_default=True, help="Of a measure's regret."
@@ -74,7 +74,8 @@ def cofi(
     from rankopt.evaluation import given_split, weak_split
     from rankopt.rankers import CofiRanker
 
-    ranker = CofiRanker(**options, strength=_strength(strength), measure=measure, verbose=int(not json_))
+    options["factors"] = _number(options["factors"], int)
+    ranker = CofiRanker(**options, strength=_number(strength, float), measure=measure, verbose=int(not json_))
     if train_file is None:
         ratings = load_ratings_sample()
         hold_out = 10 if hold_out is None and test_file is None else hold_out
@@ -100,9 +101,10 @@ def cofi(
         write_report(report, page_of_cofi(ranker, accuracy, prices, by, f"{name}: {ratings!r}", as_given()))
 
 
-def _strength(text: str) -> float | str:
+def _number(text: str, kind: type[int] | type[float]) -> float | str:
+    """A number where the text is one; a word is judged by the ranker."""
     try:
-        return float(text)
+        return kind(text)
     except ValueError:
         return text
 
@@ -122,7 +124,7 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
     rows = [
         (f"CofiRanker({ranker.loss})", ranker),
         ("item mean, shrunk by 5", ItemMean().fit(split.train)),
-        ("the same by 10, + .1 log(1 + count)", ItemMean(10.0, 0.1).fit(split.train)),
+        ("item mean, by 10, + .1 log(1 + count)", ItemMean(10.0, 0.1).fit(split.train)),
         ("popularity", Popularity().fit(split.train)),
     ]
     return [
@@ -169,11 +171,12 @@ def _say(
         )  # fmt: skip
         return
     table(
-        ["users", "items", "λ / λ_max", "rounds", "seconds", "users' gap", "items' gap"],
+        ["users", "items", "factors", "λ / λ_max", "rounds", "seconds", "users' gap", "items' gap", "gap of the whole"],
         [
             [
-                len(ranker.users_), len(ranker.items_), f"{ranker.strength_:.3g}", ranker.n_iter_, f"{seconds:.1f}",
-                f"{100 * proved.users_gap:.2g}%", f"{100 * proved.items_gap:.2g}%",
+                len(ranker.users_), len(ranker.items_), ranker.model_.dimensions, f"{ranker.strength_:.3g}",
+                ranker.n_iter_, f"{seconds:.1f}", f"{100 * proved.users_gap:.2g}%", f"{100 * proved.items_gap:.2g}%",
+                f"{100 * proved.relative_gap:.2g}%" if proved.kind == "global" else "not known",
             ]
         ],
     )  # fmt: skip

@@ -21,9 +21,13 @@ __all__ = ["page_of_cofi"]
 LEAD = (
     "Scores are an offset of the item plus a product of two short vectors. For fixed items each user is a convex "
     "problem, for fixed users all items are one: both are solved in turn, and the bounds below say how far each is "
-    "from its own best. They are no bounds of the whole, which is not convex; where one is proved, the certificate says "
+    "from its own best. They are no bounds of the whole, which is not convex; where that has one, the certificate says "
     "so."
 )
+
+
+ROUNDING = 1e-12
+"""Gaps that are nothing but rounding are not drawn."""
 
 
 def page_of_cofi(
@@ -76,6 +80,9 @@ def _objective(ranker: Any) -> Drawing:
             axes.plot(history.step, column, label=label, **line_style(place))
         late = history.primal[len(history) // 4 :]
         low = min(np.min(history.users[-1:]), np.min(history.items[-1:]), late.min())
+        if np.isfinite(ranker.certificate_.bound):
+            low = min(low, ranker.certificate_.bound)
+            axes.axhline(ranker.certificate_.bound, label="bound of the whole", **line_style(3))
         margin = 0.1 * (late.max() - low) or 0.01 * abs(low) or 0.01
         axes.set_ylim(low - margin, late.max() + margin)
         axes.set_xlabel("rounds")
@@ -90,7 +97,7 @@ def _gaps(ranker: Any) -> Drawing:
     with drawing as axes:
         for place, (label, bound) in enumerate((("users", history.users), ("items", history.items))):
             gap = (history.primal - bound) / np.maximum(np.abs(history.primal), 1e-300)
-            axes.plot(history.step, np.where(gap > 0, gap, np.nan), label=label, **line_style(place))
+            axes.plot(history.step, np.where(gap > ROUNDING, gap, np.nan), label=label, **line_style(place))
         if any(np.isfinite(np.asarray(line.get_ydata())).any() for line in axes.get_lines()):
             by_tens(axes, "y")
         axes.set_xlabel("rounds")
@@ -118,7 +125,12 @@ def _price(prices: Sequence[QuotaPrice], by: str) -> Drawing:
     with drawing as axes:
         axes.plot([one.labels for one in prices], [one.score for one in prices], marker="o", **line_style(0))
         for one in prices:
-            axes.annotate("free" if one.limit is None else str(one.limit), (one.labels, one.score))
+            axes.annotate(
+                "free" if one.limit is None else str(one.limit),
+                (one.labels, one.score),
+                (5, 5),
+                textcoords="offset points",
+            )
         axes.set_xlabel(f"different {by}s in a list")
         axes.set_ylabel("weighted score")
     return drawing
