@@ -90,7 +90,7 @@ class Alternating:
             rated = loss.seen(Rated.of(ratings, weights))
 
             def build(some: Rated) -> Any:
-                return loss.blocks(penalties.problem(some), engine)
+                return loss.blocks(penalties.problem(loss.seen(some)), engine)  # a part of a user may tell nothing
 
             blocks = build(rated)
             width = FIRST if isinstance(self.factors, str) else int(self.factors)
