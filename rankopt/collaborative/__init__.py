@@ -20,8 +20,8 @@ PARTS = {
     "of_squares": "rankopt.collaborative.global_bound:of_squares",
     "verify_global_bound": "rankopt.collaborative.bound_verification:verify_global_bound",
 }
-"""What users may name, `name: "module:object"`, loaded on use; `global_bound` and `largest_singular_value` stand in files
-of their names."""
+"""What users may name, `name: "module:object"`, loaded on use; `global_bound` and `largest_singular_value` stand in
+files of their names."""
 
 __all__ = ["PARTS", *PARTS]
 

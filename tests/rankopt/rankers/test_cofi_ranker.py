@@ -265,3 +265,10 @@ def test_all_engines_agree_bit_for_bit(loss, monkeypatch):
         ranker = CofiRanker(loss, **QUICK, max_iter=3, tol=1e-2, engine=engine, n_jobs=n_jobs).fit(ratings)
         found[engine] = [getattr(ranker, name).tobytes() for name in FITTED]
     assert found["serial"] == found["threads"] == found["processes"]
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # three rounds are enough here
+def test_users_whose_fold_tells_nothing_are_left_out_of_it():
+    """With three ratings a user, some part of four fifths of them is all equal."""
+    ranker = CofiRanker("nDCG@5", factors=2, max_iter=3, tol=1e-2).fit(tastes(users=60, each=3))
+    assert ranker.chosen_.strength in ranker.chosen_.tried
