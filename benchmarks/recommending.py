@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from rankopt import Admissible
-from rankopt.collaborative import quotas, recommendation
+from rankopt.collaborative.lists import quotas, recommendation
 from rankopt.data import read_ratings
 from rankopt.rankers import CofiRanker
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.collaborative.bounds.global_bound import GlobalBound, global_bound
 from rankopt.collaborative.certificate import FactorCertificate
-from rankopt.collaborative.global_bound import GlobalBound, global_bound
 from rankopt.collaborative.problem import Standing
 from rankopt.optimize.certificate import Stop
 

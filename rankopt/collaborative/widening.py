@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rankopt.collaborative.alternation import Alternated
-from rankopt.collaborative.balance import balanced
+from rankopt.collaborative.blocks.balance import balanced
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.proved import whole_bound

@@ -14,7 +14,7 @@ from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS
 
 if TYPE_CHECKING:
-    from rankopt.collaborative.quota_prices import QuotaPrice
+    from rankopt.collaborative.lists.quota_prices import QuotaPrice
     from rankopt.evaluation.rating_splits import Split
     from rankopt.evaluation.ratings import RatingsEvaluation
     from rankopt.rankers import CofiRanker
@@ -135,7 +135,7 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
 
 def _priced(ranker: CofiRanker, by: str) -> list[QuotaPrice]:
     """The price of a quota, where items have labels of that name."""
-    from rankopt.collaborative.quota_prices import quota_prices
+    from rankopt.collaborative.lists.quota_prices import quota_prices
 
     column = ranker.item_attributes_.get(by)
     if column is None:

@@ -115,7 +115,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         decay: Any = "shifted(0.25)",
         measure: Any = "nDCG@10",
         start: str = "residual",
-        tol: float = 1e-3,
+        tol: float = 1e-4,
         certify: bool = True,
         max_iter: int = 100,
         time_limit: float | None = None,

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.threads import at_most
+from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.history import AlternationHistory
-from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines import ended, engine_named
 from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.measures.notation import parse

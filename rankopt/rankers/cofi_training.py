@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.collaborative.alternation import Alternated, Alternation, alternated, gone_on
+from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.history import AlternationHistory
 from rankopt.collaborative.kept import as_data, run_of
 from rankopt.collaborative.learned import factors_to_caller, to_caller
@@ -25,7 +26,6 @@ from rankopt.collaborative.proved import certificate_of
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.start import Start, random_start, start_of
 from rankopt.collaborative.strength import Chosen, chosen_strength
-from rankopt.collaborative.user_loss import UserLoss
 from rankopt.collaborative.widening import FIRST, widened
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, Interrupted

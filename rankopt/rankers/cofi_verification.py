@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rankopt.collaborative.bounds.loss_verification import slow_loss
+from rankopt.collaborative.bounds.verification import Claim, VerifiedFactors, verify_factors
 from rankopt.collaborative.certificate import FactorCertificate
-from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.reading import read_ratings_and_weights
-from rankopt.collaborative.verification import Claim, VerifiedFactors, verify_factors
 from rankopt.errors import DataError
 
 __all__ = ["VerifiedMixin"]

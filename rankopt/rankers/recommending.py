@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.folding import folded
-from rankopt.collaborative.known import KnownModel
+from rankopt.collaborative.lists.folding import folded
+from rankopt.collaborative.lists.known import KnownModel
+from rankopt.collaborative.lists.recommendation import Recommendations
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.reading import read_ratings_and_weights
-from rankopt.collaborative.recommendation import Recommendations
-from rankopt.collaborative.user_loss import UserLoss
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, ModelError

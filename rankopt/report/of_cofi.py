@@ -13,7 +13,7 @@ from rankopt.report.page import page, section
 from rankopt.report.tables import Shown, brief, table
 
 if TYPE_CHECKING:
-    from rankopt.collaborative.quota_prices import QuotaPrice
+    from rankopt.collaborative.lists.quota_prices import QuotaPrice
     from rankopt.evaluation.ratings import RatingsEvaluation
 
 __all__ = ["page_of_cofi"]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from problems.rated import few, tastes
 
+from rankopt.collaborative.blocks.mixture import mix
+from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.mixture import mix
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines.serial import Serial
 
 LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]
@@ -162,7 +162,7 @@ def test_the_best_mixture_of_planes():
 
 def test_the_items_block_is_given_planes_and_no_ratings(monkeypatch):
     """The paper's remark on privacy: what users send for the items is Σ r_uj U_u, r of planes, and heights."""
-    from rankopt.collaborative import plane_blocks
+    from rankopt.collaborative.blocks import plane_blocks
 
     told = []
     real = plane_blocks.ascend_users

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankopt.collaborative.loss_verification import slow_loss
+from rankopt.collaborative.bounds.loss_verification import slow_loss
 from rankopt.data import Ratings
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import loss_named

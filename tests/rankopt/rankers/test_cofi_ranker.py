@@ -8,8 +8,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import KFold, cross_val_score
 
-from rankopt.collaborative.bound_verification import verify_global_bound
-from rankopt.collaborative.global_bound import global_bound
+from rankopt.collaborative.bounds.bound_verification import verify_global_bound
+from rankopt.collaborative.bounds.global_bound import global_bound
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, Interrupted, ModelError, OptionError
 from rankopt.rankers import CofiRanker, load_model
@@ -255,7 +255,7 @@ def test_data_that_cannot_be_used():
 
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_all_engines_agree_bit_for_bit(loss, monkeypatch):
-    from rankopt.collaborative import plane_blocks, regression
+    from rankopt.collaborative.blocks import plane_blocks, regression
 
     monkeypatch.setattr(plane_blocks, "CHUNK", 100)  # five shards
     monkeypatch.setattr(regression, "SHARD_ROWS", 100)

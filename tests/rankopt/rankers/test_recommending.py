@@ -123,7 +123,7 @@ def test_few_candidates_hold_the_best_list(films, ranker, first, more, monkeypat
     from formulations import solve
     from formulations.sets.constrained_ranking import ConstrainedRanking
 
-    monkeypatch.setattr("rankopt.collaborative.quotas.FIRST", first)
+    monkeypatch.setattr("rankopt.collaborative.lists.quotas.FIRST", first)
     admissible = Admissible(6).at_most(2, by="genre").at_most(1, documents={"genre": "War"}, positions=range(4))
     for count in more.values():
         admissible = admissible.at_least(count, documents={"genre": "War"}, positions=range(5))

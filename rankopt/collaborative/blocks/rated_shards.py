@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.collaborative.blocks.user_masters import solved_users
 from rankopt.collaborative.factors import pair_scores
 from rankopt.collaborative.normal_equations import solve_ridges
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.user_masters import solved_users
 from rankopt.risk.sharding import cut
 
 __all__ = ["PlanesAt", "RatedShard", "RidgesFor", "UsersFor", "item_shards", "user_shards"]

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.collaborative.blocks.plane_blocks import CHUNK, PlaneBlocks
+from rankopt.collaborative.blocks.user_loss import UserLoss
+from rankopt.collaborative.blocks.user_masters import solved_users
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.normal_equations import solve_ridges
-from rankopt.collaborative.plane_blocks import CHUNK, PlaneBlocks
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import Problem, block_bounds
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.user_loss import UserLoss
-from rankopt.collaborative.user_masters import solved_users
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
 from rankopt.risk.sharding import cut

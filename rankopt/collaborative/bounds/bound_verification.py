@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from rankopt.collaborative.global_bound import GlobalBound
+from rankopt.collaborative.bounds.global_bound import GlobalBound
 
 __all__ = ["VerifiedBound", "proven_bound", "verify_global_bound"]
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from rankopt.collaborative.recommendation import Recommendations
+from rankopt.collaborative.lists.recommendation import Recommendations
 from rankopt.constraints.admissible import Admissible
 from rankopt.errors import DataError
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.folding import Folded
+from rankopt.collaborative.lists.folding import Folded
+from rankopt.collaborative.lists.recommendation import Recommendations, recommended
+from rankopt.collaborative.lists.similarity import similar_items
 from rankopt.collaborative.prediction import scores_of_pairs
 from rankopt.collaborative.reading import pairs_of
-from rankopt.collaborative.recommendation import Recommendations, recommended
-from rankopt.collaborative.similarity import similar_items
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.table import Ratings
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.quotas import Quotas
+from rankopt.collaborative.lists.quotas import Quotas
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.table import Ratings
 from rankopt.data.ratings.universe import distinct_ids

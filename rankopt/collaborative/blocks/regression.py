@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.best_offsets import best_offsets
+from rankopt.collaborative.blocks.best_offsets import best_offsets
+from rankopt.collaborative.blocks.rated_shards import RatedShard, RidgesFor, item_shards, user_shards
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import Problem, Standing
-from rankopt.collaborative.rated_shards import RatedShard, RidgesFor, item_shards, user_shards
 from rankopt.collaborative.row_sums import squared_loss
 from rankopt.engines.threads import Threads
 from rankopt.risk.sharding import SHARD_ROWS

@@ -14,7 +14,7 @@ from formulations.forms.form import Solution, Status
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.prices import earned, pressing
 from formulations.solving.solve import solve
-from rankopt.collaborative.few_candidates import Kinds
+from rankopt.collaborative.lists.few_candidates import Kinds
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.greedy import Caps
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.balance import balanced
+from rankopt.collaborative.blocks.balance import balanced
+from rankopt.collaborative.blocks.held_planes import Held
+from rankopt.collaborative.blocks.item_ascent import ascend_users
+from rankopt.collaborative.blocks.rated_shards import PlanesAt, RatedShard, UsersFor, user_shards
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.held_planes import Held
-from rankopt.collaborative.item_ascent import ascend_users
 from rankopt.collaborative.problem import Problem, Standing
 from rankopt.collaborative.pull import pulled
-from rankopt.collaborative.rated_shards import PlanesAt, RatedShard, UsersFor, user_shards
 from rankopt.engines.threads import Threads
 
 __all__ = ["PlaneBlocks"]

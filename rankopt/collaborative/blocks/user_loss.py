@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.solvers import named
-from rankopt.collaborative.plane_blocks import PlaneBlocks
+from rankopt.collaborative.blocks.plane_blocks import PlaneBlocks
+from rankopt.collaborative.blocks.regression import Regression
 from rankopt.collaborative.problem import Problem
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.regression import Regression
 from rankopt.data.arrangement import Arrangement
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from formulations.active_set.cholesky import inner
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
-from rankopt.collaborative.held_planes import CUBE, Held, free_slot
-from rankopt.collaborative.mixture import mix
+from rankopt.collaborative.blocks.held_planes import CUBE, Held, free_slot
+from rankopt.collaborative.blocks.mixture import mix
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
 __all__ = ["ascend_users"]

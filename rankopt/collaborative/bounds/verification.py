@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from rankopt.collaborative.bound_verification import proven_bound
+from rankopt.collaborative.bounds.bound_verification import proven_bound
+from rankopt.collaborative.bounds.loss_verification import SlowLoss
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.loss_verification import SlowLoss
 from rankopt.data.ratings.table import Ratings
 
 __all__ = ["Claim", "VerifiedFactors", "verify_factors"]

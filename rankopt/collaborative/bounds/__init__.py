@@ -1,0 +1,1 @@
+"""Bounds of the whole problem, proved and checked again: singular values, planes and gaps recomputed."""
