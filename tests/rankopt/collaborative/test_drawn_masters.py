@@ -7,8 +7,8 @@ import pytest
 
 from formulations import ranking, solve
 from formulations.solvers import named
-from rankopt.collaborative.masters_of_ratings import drawn_masters
 from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.masters_of_ratings import drawn_masters
 from rankopt.data import Ratings
 from rankopt.errors import DataError
 from rankopt.experiments import SolverSwap
