@@ -53,7 +53,7 @@ def chosen_strength(
     """build: from ratings to blocks. measure: of ratings left out and their scores, one number a user, NaN for none.
 
     Few ratings tell near strengths apart by luck only. So of all that lie below the best by less than one standard
-    error of the difference over users the middle one is taken."""
+    error of the difference over users the middle one is taken, the larger of two."""
     fold = folds_of(rated, folds)
     parts = []
     for number in range(folds):
@@ -106,7 +106,7 @@ def _middle(values: Floats, strengths: tuple[float, ...]) -> Chosen:
     behind = told[int(np.argmax(reached))] - told
     error = behind.std(axis=1) / np.sqrt(told.shape[1])
     near = np.flatnonzero(behind.mean(axis=1) <= error)
-    return Chosen(strengths[int(near[near.size // 2])], strengths, tuple(reached.tolist()))
+    return Chosen(strengths[int(near[(near.size - 1) // 2])], strengths, tuple(reached.tolist()))
 
 
 def folds_of(rated: Rated, folds: int) -> NDArray[np.int64]:

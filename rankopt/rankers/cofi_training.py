@@ -40,6 +40,9 @@ __all__ = ["Alternating"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+RIDGE_TOL, PLANE_TOL = 1e-4, 1e-3
+"""tol=None, of blocks in closed form, which lie near each other after few rounds, and of blocks by planes."""
+
 TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10
 """How far a model of strength="auto" is trained: its measure settles before its gaps do."""
 
@@ -98,7 +101,7 @@ class Alternating:
             lam, chosen = self._lam(rated, build, start, width)
             blocks = blocks.at_strength(lam, lam)
             judge = None if evaluation is None else self._judge(ratings, rated, blocks, evaluation)
-            settings = Alternation(float(self.tol), int(self.max_iter), self.time_limit, int(self.patience))
+            settings = Alternation(self._tol(loss), int(self.max_iter), self.time_limit, int(self.patience))
             keep = None
             if kept is not None:
 
@@ -133,6 +136,12 @@ class Alternating:
             self.chosen_ = chosen
         self._tell(done.stop)
 
+    def _tol(self, loss: UserLoss) -> float:
+        """The gap of both blocks that is asked for."""
+        if self.tol is not None:
+            return float(self.tol)
+        return RIDGE_TOL if loss.sees_levels else PLANE_TOL
+
     def _penalties(self, loss: UserLoss) -> Penalties:
         own = float(self.offset_strength)
         return Penalties(
@@ -153,7 +162,7 @@ class Alternating:
         def measure(left: Rated, scores: Floats) -> Floats:
             return rated_only(left.bounds, left.values, scores, self.measure)
 
-        settings = Alternation(max(float(self.tol), TRIAL_TOL), min(int(self.max_iter), TRIAL_ROUNDS))
+        settings = Alternation(max(float(self.tol or 0.0), TRIAL_TOL), min(int(self.max_iter), TRIAL_ROUNDS))
         chosen = chosen_strength(rated, build, width, measure, settings)
         return chosen.strength * (start.lam_max or 1.0), chosen
 

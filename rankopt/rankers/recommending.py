@@ -36,7 +36,7 @@ class Recommending:
     item_counts_: NDArray[np.int64]
     unknown_: float
     lam_: float
-    tol: float
+    _tol: Any
     loss: Any
     bound: Any
     decay: Any
@@ -94,7 +94,7 @@ class Recommending:
         table = self._on_own_items(ratings)
         loss = UserLoss.named(self.loss, self.bound, self.decay)
         with workers_of(self.engine, self.n_jobs):
-            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, float(self.tol))
+            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, self._tol(loss))
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
         return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved)
 
