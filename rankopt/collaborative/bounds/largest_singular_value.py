@@ -26,8 +26,8 @@ What underflow loses is less than 2⁻⁹⁶⁰. With n = 1,682 the surplus is 1
 
 Where the smaller side is wider than that, the bounds of `norm_bounds` are all that is proved.
 
->>> largest_singular_value(csr_array(np.array([[3.0, 0.0], [0.0, 4.0], [0.0, 3.0]])))
-SingularValue(5.000000000 proved by cholesky, estimate 5.000000000)
+>>> largest_singular_value(csr_array(np.array([[3.0, 4.0], [4.0, -3.0]])))
+SingularValue(5 proved by cholesky, estimate 5)
 """
 
 from __future__ import annotations
