@@ -11,6 +11,7 @@ import click
 from rankopt.commands.output import as_given, as_json, json_option, report_option, table, write_report
 from rankopt.commands.target import Target
 from rankopt.engines import ENGINES
+from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ USERS = 25
 @click.option("--tol", type=float, help="The gap of both blocks at which training ends [1e-4 or 1e-3].")
 @click.option("--max-iter", default=100, show_default=True, help="Rounds after which it ends anyway.")
 @click.option("--time-limit", type=float, help="Seconds after which it ends anyway.")
-@click.option("--quota", "by", default="genre", show_default=True, help="The attribute whose quota is priced.")
+@click.option("--quota", "by", help="The attribute of items whose quota is priced [genre].")
 @click.option("--engine", type=click.Choice([*ENGINES]), default="threads", show_default=True, help="Who computes.")
 @click.option("--jobs", "n_jobs", type=int, help="Threads or workers [one a core].")
 @report_option
@@ -56,7 +57,7 @@ def cofi(
     items_file: str | None,
     model: str | None,
     strength: str,
-    by: str,
+    by: str | None,
     measure: str,
     report: str | None,
     json_: bool,
@@ -81,6 +82,10 @@ def cofi(
         hold_out = 10 if hold_out is None and test_file is None else hold_out
     else:
         ratings = read_ratings(train_file, items=items_file)
+    if by is not None and by not in ratings.attributes:
+        known = ", ".join(ratings.attributes) or "none; name a file of them by --items"
+        raise OptionError(f"--quota cannot be {by!r}, for the attributes of the items are {known}")
+    by = "genre" if by is None else by
     split = None
     if test_file is not None:
         split = given_split(ratings, read_ratings(test_file))

@@ -25,6 +25,7 @@ GOOD = {
     "evaluate": ["t.txt", "--model", "m"],
     "explain": ["m", "t.txt"],
     "verify": ["s.toml"],
+    "cofi": ["r.csv", "--hold-out", "2", "--model", "new", "--strength", "0.7", "--factors", "2", "--max-iter", "3"],
     "swap": ["t.txt", "--argmax", "exact", "--master", "none", "--method", "none", "--no-live", "--output", "new"],
     "demo": [],
     "warm": [],
@@ -43,6 +44,7 @@ FINE = {
     ("train", "--jobs", "-1"), ("resume", "--jobs", "-1"),  # all cores
     ("direct", "--jobs", "-1"), ("direct", "--tol", "0"), ("direct", "--lam", "0"), ("direct", "--random", "0"),
     ("direct", "--seed", "0"), ("train", "--tol", "0"), ("verify", "--seed", "0"),
+    ("cofi", "--seed", "0"), ("cofi", "--jobs", "-1"), ("cofi", "--tol", "0"),
     ("swap", "--argmax", ""), ("swap", "--master", ""), ("swap", "--method", ""),  # of no solver
 }  # fmt: skip
 """What looks bad and is not."""
@@ -95,6 +97,8 @@ def prepared(tmp_path_factory):
     rows = [f"{1 + i // 4},d{i},{'ab'[i % 2]}\n" for i in range(12)]
     (folder / "a.csv").write_text("qid,docid,site\n" + "".join(rows), encoding="utf-8")
     (folder / "s.toml").write_text("documents = 4\npositions = 2\n", encoding="utf-8")
+    rated = [f"{u},{i},{1 + (u * i + u + i) % 5}\n" for u in range(6) for i in range(13) if (u + i) % 7]
+    (folder / "r.csv").write_text("user,item,rating\n" + "".join(rated), encoding="utf-8")
     (folder / "empty").write_bytes(b"")
     (folder / "garbage").write_bytes(rng.integers(0, 256, 400, dtype=np.uint8).tobytes())
     (folder / "folder").mkdir()
@@ -172,7 +176,7 @@ def test_several_at_once_are_refused_too(command, folder, capfd):
 @pytest.mark.parametrize("command", GOOD)
 def test_what_is_unknown_or_missing_is_wrong_usage(command, capfd):
     check_refused([command, *GOOD[command], "--no-such-option"], capfd)
-    if GOOD[command][:1] and not GOOD[command][0].startswith("-") and command != "swap":
+    if GOOD[command][:1] and not GOOD[command][0].startswith("-") and command not in ("swap", "cofi"):
         check_refused([command], capfd)
 
 

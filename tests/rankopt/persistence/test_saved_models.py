@@ -4,6 +4,7 @@ import io
 import subprocess
 import sys
 import zipfile
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
@@ -22,8 +23,8 @@ def same(one, other):
     """Whether two parameters or fitted attributes are equal, arrays by their entries and types."""
     if isinstance(one, np.ndarray):
         return isinstance(other, np.ndarray) and one.dtype == other.dtype and np.array_equal(one, other)
-    if hasattr(one, "__dataclass_fields__") and type(one) is type(other):
-        return all(same(getattr(one, name), getattr(other, name)) for name in one.__dataclass_fields__)
+    if is_dataclass(one) and type(one) is type(other):
+        return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one))
     return type(one) is type(other) and one == other
 
 
