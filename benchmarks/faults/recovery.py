@@ -26,9 +26,16 @@ import numpy as np
 from sklearn.base import clone
 
 from rankopt.constraints import Admissible
-from rankopt.data import Queries
+from rankopt.data import Queries, Ratings
 from rankopt.optimize import METHODS
-from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
+from rankopt.rankers import (
+    Checkpoint,
+    CofiRanker,
+    DirectRanker,
+    LargeMarginRanker,
+    MatchingRanker,
+    PairwiseRanker,
+)
 
 RNG = np.random.default_rng(0)
 FEATURES = np.round(RNG.normal(size=(120, 4)), 1)
@@ -39,6 +46,8 @@ QUERIES = Queries.from_arrays(
     qid=np.repeat(np.arange(12), 10),
     attributes={"site": np.arange(120) % 4},
 )
+USER, ITEM = np.nonzero(RNG.random((40, 30)) < 0.4)
+RATINGS = Ratings.of(USER, ITEM, np.clip(np.round(3 + RNG.normal(size=USER.size)), 1, 5))
 RANKERS = (
     *(LargeMarginRanker("nDCG@5", bound=bound, lam=0.01) for bound in ("convex", "tie-aware", "nonconvex")),
     *(LargeMarginRanker("nDCG@5", bound="convex", lam=0.1, tol=1e-2, method=method) for method in METHODS),
@@ -46,6 +55,8 @@ RANKERS = (
     LargeMarginRanker("nDCG@5", lam=1e-3, max_iter=15),
     PairwiseRanker(lam=0.01),
     MatchingRanker(bound="tie-aware", lam=0.05),
+    DirectRanker("nDCG@5", start="zeros", restarts=2, random_state=0),
+    *(CofiRanker(loss, factors=3, strength=0.3, tol=1e-7) for loss in ("regression", "ordinal", "nDCG@5")),
 )
 """What is trained."""
 
@@ -56,7 +67,14 @@ LIMIT = 120
 def result(ranker):
     """All that a fit found but the seconds that it took, as bytes."""
     history = {name: column.tobytes() for name, column in vars(ranker.history_).items() if "seconds" not in name}
-    return pickle.dumps((ranker.coef_.tobytes(), sorted(asdict(ranker.certificate_).items()), sorted(history.items())))
+    learned = ("coef_",) if hasattr(ranker, "coef_") else ("user_factors_", "item_factors_", "item_offsets_")
+    arrays = [getattr(ranker, name).tobytes() for name in learned]
+    return pickle.dumps((arrays, sorted(asdict(ranker.certificate_).items()), sorted(history.items())))
+
+
+def fitted(ranker):
+    """Fitted on ratings, or on queries."""
+    return ranker.fit(RATINGS if isinstance(ranker, CofiRanker) else QUERIES)
 
 
 def trained(ranker, folder):
@@ -66,7 +84,7 @@ def trained(ranker, folder):
         return child
     try:
         own = clone(ranker).set_params(checkpoint=Checkpoint(folder / "kept", every=0))
-        found = result(own.fit(QUERIES))
+        found = result(fitted(own))
         (folder / "part").write_bytes(found)
         os.replace(folder / "part", folder / "result")
         os._exit(0)
@@ -121,7 +139,7 @@ def main():
         chosen = int(rng.integers(len(RANKERS)))
         ranker = clone(RANKERS[chosen]).set_params(engine="serial")  # a fork has no threads of its parent's
         if chosen not in known:
-            whole, folder = result(clone(ranker).fit(QUERIES)), Path(tempfile.mkdtemp(prefix="rankopt-faults-"))
+            whole, folder = result(fitted(clone(ranker))), Path(tempfile.mkdtemp(prefix="rankopt-faults-"))
             began = time.monotonic()
             ended(trained(ranker, folder), LIMIT)
             known[chosen] = whole, time.monotonic() - began
