@@ -82,9 +82,13 @@ def check_learned(ranker: Any) -> None:
         slopes = getattr(ranker, name, None)
         if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_counts_.sum()),):
             raise ModelError(f"{name} is missing or holds not one number a rating.")
+        if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
+            raise ModelError(f"{name} holds what is no finite number.")
     for name in ("unknown_", "lam_", "lam_max_", "strength_"):
         if not np.isfinite(number(getattr(ranker, name, None))):
             raise ModelError(f"{name} is missing or no number.")
+    if ranker.lam_ < 0 or ranker.lam_max_ < 0 or ranker.strength_ < 0:
+        raise ModelError("lam_, lam_max_ and strength_ cannot be negative.")
     if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
         raise ModelError("certificate_ is missing or is no certificate of factors.")
     if not isinstance(getattr(ranker, "history_", None), AlternationHistory):

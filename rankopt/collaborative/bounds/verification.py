@@ -82,8 +82,12 @@ def verify_factors(
     claim: Claim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None, planes: int = 50, seed: int = 0
 ) -> VerifiedFactors:
     """Whether a model is as good as it says. ratings, weights: those it was trained on. planes: of how many users,
-    drawn with this seed, the planes are checked; users of more than 60 ratings are left out there."""
+    drawn with this seed, the planes are checked; users of more than 60 ratings are left out there, and where there are
+    no others nothing holds."""
     weight = np.ones(ratings.n_ratings) if weights is None else weights
+    broken = _not_finite(claim)
+    if broken:
+        return VerifiedFactors(np.nan, -np.inf, -np.inf, np.nan, 0, np.nan, broken)
     lists = [slice(*ratings.bounds[u : u + 2].tolist()) for u in range(ratings.n_users)]
     seen = np.array([rows.stop > rows.start and loss.told(ratings.values[rows]) for rows in lists], dtype=bool)
     factors, said, wrong = claim.factors, claim.certificate, []
@@ -111,6 +115,8 @@ def verify_factors(
                 wrong.append(f"the {name} plane of user {ratings.users[u]!r} stands {above:.3g} above the loss")
                 break
         checked = max(checked, int(drawn.size))
+        if not able.size and seen.any():
+            wrong.append(f"no plane of the {name} dual state could be checked: all lists are longer than {LONGEST}")
     bounds = [_blocks(claim, ratings, *dual) for dual in claim.duals]
     users, items = bounds[0][0], max(both[1] for both in bounds)
     for name, found, told in (("users'", users, said.users), ("items'", items, said.items)):
@@ -122,6 +128,18 @@ def verify_factors(
         if said.bound > whole + ALLOWED * scale:
             wrong.append(f"the whole is bounded by {whole:.8g}, not {said.bound:.8g}")
     return VerifiedFactors(primal, users, items, whole, checked, worst, tuple(wrong))
+
+
+def _not_finite(claim: Claim) -> tuple[str, ...]:
+    """Which parts of a claim hold what is no number: no comparison would find them."""
+    factors, both = claim.factors, dict(zip(("users'", "items'"), claim.duals, strict=True))
+    parts = {
+        "user factors": factors.users, "item factors": factors.items, "item offsets": factors.offsets,
+        "user offsets": factors.user_offsets, "priors": claim.prior,
+        **{f"slopes of the {name} dual state": slopes for name, (slopes, _) in both.items()},
+        **{f"heights of the {name} dual state": heights for name, (_, heights) in both.items()},
+    }  # fmt: skip
+    return tuple(f"{name} are not all finite" for name, array in parts.items() if not np.isfinite(array).all())
 
 
 def _scores(factors: Factors, ratings: Ratings) -> Floats:

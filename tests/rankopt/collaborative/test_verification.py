@@ -114,3 +114,23 @@ def test_the_slow_way_is_the_loss_and_its_planes_lie_below_it(name):
         assert slow.highest(y, 2 * slope, 2 * ones) == pytest.approx(2 * here.height[0], abs=1e-9)
         if name != "squared":
             assert slow.highest(y, slope + 10.0, ones) == -np.inf
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal"])
+@pytest.mark.parametrize("certify", [True, False])
+def test_what_is_no_number_is_never_as_claimed(loss, certify):
+    """Every comparison with NaN is false: a model of them would pass whatever asks for a difference."""
+    ratings = drawn()
+    names = ("user_factors_", "item_factors_", "item_offsets_", "item_prior_", "dual_slopes_", "dual_heights_")
+    for name in (*names, "item_dual_slopes_", "item_dual_heights_"):
+        ranker = CofiRanker(loss, factors=3, strength=0.5, certify=certify).fit(ratings)
+        setattr(ranker, name, getattr(ranker, name) * np.nan)
+        found = ranker.verify(ratings)
+        assert not found
+        assert "not all finite" in str(found)
+
+
+def test_lists_too_long_for_the_slow_way_are_not_called_checked():
+    rng = np.random.default_rng(0)
+    ratings = Ratings.of(np.repeat(range(8), 70), np.tile(range(70), 8), rng.integers(1, 6, 560).astype(float))
+    assert "could be checked" in str(CofiRanker("ordinal", factors=1, strength=0.3).fit(ratings).verify(ratings))
