@@ -62,10 +62,13 @@ class Certificate:
     violation: Fraction | float
     maximises: bool
     exact: bool
+    rounding: float = 0.0
 
     @property
     def gap(self) -> Fraction | float:
-        return self.bound - self.value if self.maximises else self.value - self.bound
+        """Distance from value to bound; negative only by more than rounding, where a row is broken within tolerance."""
+        apart = self.bound - self.value if self.maximises else self.value - self.bound
+        return 0.0 if not self.exact and -self.rounding <= apart < 0.0 else apart
 
 
 def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> Certificate:
@@ -101,7 +104,7 @@ def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> 
         found = _exact_evidence(problem, solution)
         unproven = type(problem) in ENDLESS and np.isinf(float(found.bound))
         _check(solution, found, slack, sign, unproven)
-    return Certificate(found.value, found.bound, found.violation, problem.maximises, exact)
+    return Certificate(found.value, found.bound, found.violation, problem.maximises, exact, slack)
 
 
 def _check_record(solution: Any) -> None:

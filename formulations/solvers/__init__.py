@@ -1,7 +1,7 @@
 """The solvers as a table: name → class, loaded on use. The only place where a solver's name is parsed.
 
 >>> named("highs")
-Highs(time_limit=None, threads=None, method='choose')
+Highs(time_limit=None, threads=None, method='choose', log=False, options={})
 >>> named("cvxpy:CLARABEL").spec
 'cvxpy:CLARABEL'
 """
@@ -17,6 +17,7 @@ from typing import Any
 from formulations.bridges import crossings
 from formulations.errors import UnknownSolver
 from formulations.forms.form import Form
+from formulations.solvers.back_ends import elsewhere
 from formulations.solvers.solver import Solver, suits
 
 __all__ = ["SOLVERS", "accepting", "automatic", "installed_version", "named", "specs"]
@@ -55,8 +56,9 @@ def named(spec: str) -> Solver:
     """The solver of this name with default options; "package:variant" chooses a solver inside a package."""
     name, _, variant = spec.partition(":")
     if name not in SOLVERS:
-        near = get_close_matches(name, SOLVERS, n=1)
-        hint = f"did you mean {near[0]!r}? " if near else ""
+        near = get_close_matches(name.lower(), SOLVERS, n=1)
+        back_end = elsewhere(name)
+        hint = f"did you mean {near[0]!r}? " if near else f"{back_end} " if back_end else ""
         raise UnknownSolver(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
     kind = _load(SOLVERS[name])
     if variant and not hasattr(kind, "variant"):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,20 +27,23 @@ class CpSat:
     rounded to whole numbers. It has no dual prices: the bound is that of the relaxation, recovered by us, and what the
     search claims is told in `details["told_bound"]`.
 
-    time_limit: seconds; a feasible point found by then is returned. workers: threads of the search; 1 is reproducible.
+    time_limit: seconds; a feasible point found by then is returned. threads: of the search; 1 is reproducible.
+    log: whether it prints its search. options: further fields of its `SatParameters`, by their names.
     """
 
     time_limit: float | None = None
-    workers: int = 1
+    threads: int = 1
     seed: int = 0
+    log: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram,)
     package: ClassVar[str] = "ortools"
     spec: ClassVar[str] = "cp_sat"
 
     def __post_init__(self) -> None:
-        if self.workers < 1:
-            raise UnknownSolver(f"'cp_sat' needs 1 worker or more, and was given {self.workers}")
+        if self.threads < 1:
+            raise UnknownSolver(f"'cp_sat' needs 1 thread or more, and was given {self.threads}")
 
     def declines(self, problem: Form) -> str | None:
         if not isinstance(problem, LinearProgram):
@@ -73,9 +77,15 @@ class CpSat:
         goal = cp_model.LinearExpr.weighted_sum(x, [int(cost) for cost in costs.values])
         (model.maximize if problem.maximises else model.minimize)(goal)
         solver = cp_model.CpSolver()
-        solver.parameters.num_workers, solver.parameters.random_seed = self.workers, self.seed
+        solver.parameters.num_workers, solver.parameters.random_seed = self.threads, self.seed
+        solver.parameters.log_search_progress = self.log
         if self.time_limit is not None:
             solver.parameters.max_time_in_seconds = float(self.time_limit)
+        for name, value in self.options.items():
+            try:
+                setattr(solver.parameters, name, value)
+            except (AttributeError, TypeError, ValueError) as error:
+                raise UnknownSolver(f"'cp_sat' refuses {name} = {value!r}: {error}") from error
         status = solver.solve(model)
         if status == cp_model.INFEASIBLE:
             raise Infeasible("'cp_sat' proved that no point satisfies the constraints")

@@ -18,6 +18,7 @@ from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.linear_program import LinearProgram, row_sides
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.scaling import row_units, unit
+from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
 from formulations.solvers.highs_presolve import presolve
 from formulations.solvers.solver import Answer
 
@@ -29,6 +30,9 @@ TIME_LIMIT = {
     "SCS": "time_limit_secs",
 }
 """How each back end calls its time limit in seconds; the others have none."""
+
+THREADS = {"CLARABEL": "max_threads", "COPT": "Threads", "GUROBI": "Threads", "HIGHS": "threads", "XPRESS": "threads"}
+"""How each back end calls its number of threads; the others run on one, or choose themselves."""
 
 TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -58,13 +62,15 @@ Prices = Callable[[], Floats]
 class Cvxpy:
     """A cvxpy back end by its cvxpy name; "" leaves the choice to cvxpy.
 
-    tolerance: for back ends that have one (None leaves them theirs). time_limit: seconds, likewise. options: go to the
-    back end as they are.
+    tolerance: for back ends that have one (None leaves them theirs). time_limit: seconds, likewise. threads: likewise.
+    log: whether cvxpy and the back end print what they do. options: go to the back end as they are.
     """
 
     backend: str = ""
     tolerance: float | None = 1e-9
     time_limit: float | None = None
+    threads: int | None = None
+    log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     package: ClassVar[str] = "cvxpy"
@@ -72,6 +78,8 @@ class Cvxpy:
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.takes_time_limit:
             raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
+        if self.threads is not None and not self.takes_threads:
+            raise UnknownSolver(f"{self.spec!r} has no choice of threads; {', '.join(THREADS)} have one")
         wrong = set(self.options) - CLOSED.get(self.backend, set(self.options))
         if wrong:
             known = ", ".join(sorted(CLOSED[self.backend]))
@@ -79,18 +87,14 @@ class Cvxpy:
 
     @classmethod
     def variant(cls, backend: str) -> Cvxpy:
-        known = cls.variants()
-        if backend.upper() not in known:
-            raise UnknownSolver(f"cvxpy has no installed solver {backend!r}; installed are {', '.join(known)}")
-        return cls(backend.upper())
+        name = backend.upper()
+        if name not in cls.variants() and (name in CVXPY or name not in _known_to_cvxpy()):
+            raise UnknownSolver(missing("cvxpy", CVXPY, backend))
+        return cls(name)
 
     @classmethod
     def variants(cls) -> tuple[str, ...]:
-        import cvxpy
-
-        with warnings.catch_warnings():  # back ends warn of themselves when they load
-            warnings.simplefilter("ignore")
-            return tuple(sorted(cvxpy.installed_solvers()))
+        return present(CVXPY)
 
     @property
     def spec(self) -> str:
@@ -101,21 +105,19 @@ class Cvxpy:
         return self.backend in TIME_LIMIT
 
     @property
+    def takes_threads(self) -> bool:
+        return self.backend in THREADS
+
+    @property
     def accepts(self) -> tuple[type[Form], ...]:
         """Linear programs, and quadratic ones where the back end has quadratic objectives or second-order cones."""
-        from cvxpy.constraints import SOC
-        from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
-
-        known = getattr(SOLVER_MAP_CONIC.get(self.backend), "SUPPORTED_CONSTRAINTS", ())
-        if not self.backend or self.backend in SOLVER_MAP_QP or SOC in known:
+        if not self.backend or told(self.backend).quadratic:
             return (LinearProgram, GroupedSimplexQP, QuadraticProgram, CvxpyProblem)
         return (LinearProgram, CvxpyProblem)
 
     def declines(self, problem: Form) -> str | None:
-        from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC
-
         whole = isinstance(problem, LinearProgram) and problem.integer is not None
-        if whole and self.backend and not getattr(SOLVER_MAP_CONIC.get(self.backend), "MIP_CAPABLE", False):
+        if whole and self.backend and not told(self.backend).whole:
             return "it has integers; use 'highs' or 'cvxpy:HIGHS'"
         return None
 
@@ -146,12 +148,14 @@ class Cvxpy:
             options.update(dict.fromkeys(TOLERANCES.get(self.backend, ()), self.tolerance))
         if self.time_limit is not None:
             options[TIME_LIMIT[self.backend]] = self.time_limit
+        if self.threads is not None:
+            options[THREADS[self.backend]] = self.threads
         options.update(self.options)
         try:
             with warnings.catch_warnings():  # what cvxpy warns of stands in the status
                 warnings.simplefilter("ignore")
                 options.update(self._presolve(statement))
-                statement.solve(solver=self.backend or None, warm_start=warm, **options)
+                statement.solve(solver=self.backend or None, warm_start=warm, verbose=self.log, **options)
         except UnknownSolver:
             raise
         except (cvxpy.error.SolverError, ArithmeticError, ValueError, TypeError, AttributeError) as error:
@@ -183,6 +187,27 @@ class Cvxpy:
                 "points optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
             )
         return needed
+
+
+def _known_to_cvxpy() -> tuple[str, ...]:
+    """The installed back ends, as cvxpy finds them by loading each."""
+    import cvxpy
+
+    with warnings.catch_warnings():  # back ends warn of themselves when they load
+        warnings.simplefilter("ignore")
+        return tuple(cvxpy.installed_solvers())
+
+
+def told(backend: str) -> BackEnd:
+    """What this back end takes: by our table, by cvxpy's own for those that it does not list."""
+    if backend in CVXPY:
+        return CVXPY[backend]
+    from cvxpy.constraints import SOC
+    from cvxpy.reductions.solvers.defines import SOLVER_MAP_CONIC, SOLVER_MAP_QP
+
+    cones = SOLVER_MAP_CONIC.get(backend)
+    quadratic = backend in SOLVER_MAP_QP or SOC in getattr(cones, "SUPPORTED_CONSTRAINTS", ())
+    return BackEnd("", "", quadratic, bool(getattr(cones, "MIP_CAPABLE", False)))
 
 
 def _counted(statement: Any) -> dict[str, Any]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -29,7 +30,8 @@ class Highs:
     """HiGHS through highspy. Costs are scaled by a power of two, and so are rows with entries that it would drop.
 
     time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default.
-    method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not.
+    method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not. log: whether HiGHS prints
+    its log. options: further ones by HiGHS's own names, such as {"presolve": "off"}.
 
     The dual of a program with integers is that of its relaxation: a bound that can be recomputed, which the bound of a
     search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are solved
@@ -39,6 +41,8 @@ class Highs:
     time_limit: float | None = None
     threads: int | None = None
     method: Literal["choose", "simplex", "ipm", "pdlp"] = "choose"
+    log: bool = False
+    options: Mapping[str, Any] = field(default_factory=dict)
 
     accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram,)
     package: ClassVar[str] = "highspy"
@@ -90,7 +94,8 @@ class _Run:
             highspy.Highs.resetGlobalScheduler(True)
         self.highs = highspy.Highs()
         self.scale, self.row_scale = unit(problem.objective), row_units(problem.matrix)
-        self._set(output_flag=False, solver=options.method)
+        self._set(output_flag=options.log, solver=options.method)
+        self._set(**options.options)
         if options.time_limit is not None:
             self._set(time_limit=float(options.time_limit))
         if options.threads is not None:
@@ -108,7 +113,13 @@ class _Run:
         if problem.integer is not None and not relaxed:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
-            self._set(**presolve(int(problem.integer.sum()), problem.integer.size))
+            needed = presolve(int(problem.integer.sum()), problem.integer.size)
+            if any(options.options.get(name, value) != value for name, value in needed.items()):
+                raise UnknownSolver(
+                    "'highs' cannot presolve a program with whole and real variables because HiGHS then calls points "
+                    "optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
+                )
+            self._set(**needed)
         self._check(self.highs.passModel(program), "passModel")
 
     def _set(self, **options: Any) -> None:

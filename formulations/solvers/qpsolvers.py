@@ -16,6 +16,7 @@ from formulations.forms.form import Form, Solution
 from formulations.forms.linear_program import row_sides
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.scaling import unit
+from formulations.solvers.back_ends import QPSOLVERS, missing, present
 from formulations.solvers.solver import Answer
 
 __all__ = ["QpSolvers"]
@@ -44,12 +45,14 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 class QpSolvers:
     """A back end by its name in `qpsolvers.available_solvers`; the objective is scaled to order one by a power of two.
 
-    time_limit: seconds, for back ends that have one. options: go to the back end as they are.
+    time_limit: seconds, for back ends that have one. log: whether the back end prints what it does. options: go to the
+    back end as they are.
     """
 
     backend: str = "clarabel"
     tolerance: float | None = 1e-9
     time_limit: float | None = None
+    log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     accepts: ClassVar[tuple[type[Form], ...]] = (QuadraticProgram,)
@@ -58,22 +61,20 @@ class QpSolvers:
     def __post_init__(self) -> None:
         if self.time_limit is not None and not self.takes_time_limit:
             raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
-        wrong = set(self.options) - _known_options(self.backend, set(self.options))
+        asked = set(self.options)
+        wrong = asked - _known_options(self.backend, asked) if asked else asked
         if wrong:
             raise UnknownSolver(f"{self.spec!r} has no option {', '.join(sorted(wrong))}")
 
     @classmethod
     def variant(cls, backend: str) -> QpSolvers:
-        known = cls.variants()
-        if backend not in known:
-            raise UnknownSolver(f"qpsolvers has no installed solver {backend!r}; installed are {', '.join(known)}")
+        if backend not in cls.variants() and (backend in QPSOLVERS or backend not in _known_to_qpsolvers()):
+            raise UnknownSolver(missing("qpsolvers", QPSOLVERS, backend))
         return cls(backend)
 
     @classmethod
     def variants(cls) -> tuple[str, ...]:
-        import qpsolvers
-
-        return tuple(sorted(qpsolvers.available_solvers))
+        return present(QPSOLVERS)
 
     @property
     def spec(self) -> str:
@@ -106,7 +107,9 @@ class QpSolvers:
         try:
             with warnings.catch_warnings():  # what back ends warn of stands in the status
                 warnings.simplefilter("ignore")
-                answer = qpsolvers.solve_problem(_posed(problem, scale, self._dense(problem)), self.backend, **options)
+                answer = qpsolvers.solve_problem(
+                    _posed(problem, scale, self._dense(problem)), self.backend, verbose=self.log, **options
+                )
         except (TypeError, AttributeError, ValueError) as error:
             if self.options and any(name in str(error) for name in self.options):
                 raise UnknownSolver(f"{self.spec!r} refuses the options {dict(self.options)}: {error}") from error
@@ -122,6 +125,13 @@ class QpSolvers:
         x = np.asarray(answer.x, dtype=np.float64)
         prices = None if answer.z is None else np.concatenate([_prices(problem, answer) * scale, x])
         return Answer(x, prices, told)
+
+
+def _known_to_qpsolvers() -> tuple[str, ...]:
+    """The installed back ends, as qpsolvers finds them by loading each."""
+    import qpsolvers
+
+    return tuple(qpsolvers.available_solvers)
 
 
 def _posed(problem: QuadraticProgram, scale: float, dense: bool) -> Any:

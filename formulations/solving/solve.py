@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from formulations.errors import (
     NoAnswer,
     SolverFailed,
     Unbounded,
+    UnknownSolver,
     Unsupported,
 )
 from formulations.forms.cvxpy_problem import as_form
@@ -30,6 +30,7 @@ from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.pattern_argmax.pattern_bound import with_searched_bound
 from formulations.solvers import automatic, installed_version, named
 from formulations.solvers.solver import Answer, Solver
+from formulations.solving.asking import Asked
 from formulations.solving.hull import search
 
 __all__ = ["solve"]
@@ -48,6 +49,9 @@ def solve(
     precision: float | None = None,
     outward: bool = True,
     time_limit: float | None = None,
+    threads: int | None = None,
+    log: bool = False,
+    options: Mapping[str, Any] | None = None,
 ) -> Solution:
     """The solution of `problem`, its value and bound recomputed from the data.
 
@@ -61,32 +65,40 @@ def solve(
             Value and bound are proven whatever it is.
         outward: whether value and bound are rounded outward, so that the optimum lies between them, or left as double
             precision leaves them, which loops that add margins of their own may take.
-        time_limit: seconds, for solvers that take a limit, each of those that "auto" tries; a shorter one of their own
-            stays. Others take as long as they take.
+        time_limit: seconds; a shorter one of the solver's own stays. "auto" gives it to each that it tries and that
+            takes one; others take as long as they take.
+        threads: of the solver, likewise.
+        log: whether the solver's package prints what it does, likewise.
+        options: go to the solver's package as they are, by its own names: {"presolve": "off"} for "highs". For a solver
+            that is named.
 
     Raises:
+        UnknownSolver: there is no such solver, or it does not have what is asked of it.
         Unsupported: no chain of bridges leads to what the solver accepts.
         Infeasible, Unbounded: as the solver found and says.
         SolverFailed: the solver gave up, or what it returned is no point of the problem. A point that breaks
             constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = as_form(problem)
-    if isinstance(problem, RescaledRanking):
-        return _vertices(problem, solver, precision, time_limit, outward)
+    asked = Asked(precision, time_limit, threads, log or None, options or None)
     if isinstance(solver, str) and solver == "auto":
-        return _cheapest(problem, start, precision, time_limit, outward)
-    chosen = _aimed(named(solver) if isinstance(solver, str) else solver, precision, time_limit)
+        if options:
+            raise UnknownSolver(f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver")
+        if isinstance(problem, RescaledRanking):
+            return _vertices(problem, lambda one: _cheapest(one, None, asked, outward))
+        return _cheapest(problem, start, asked, outward)
+    chosen = asked.of(named(solver) if isinstance(solver, str) else solver, strict=True)
+    if isinstance(problem, RescaledRanking):
+        return _vertices(problem, lambda one: _solve(one, chosen, None, outward))
     return _solve(problem, chosen, start, outward)
 
 
-def _vertices(
-    problem: RescaledRanking, solver: Solver | str, precision: float | None, time_limit: float | None, outward: bool
-) -> Solution:
+def _vertices(problem: RescaledRanking, solved: Callable[[Form], Solution]) -> Solution:
     """The best vertex of the hull of loss and margin: the solver finds each (see `hull`)."""
     began, asked = perf_counter(), list[Solution]()
 
     def ask(rankings: RankTwoBatch) -> tuple[Ints, Floats]:
-        asked.append(solve(rankings[0], solver, precision=precision, outward=outward, time_limit=time_limit))
+        asked.append(solved(rankings[0]))
         order = asked[-1].order
         left = np.setdiff1d(np.arange(problem.documents), order, assume_unique=True)
         return np.concatenate([order, left]), np.array([asked[-1].bound])
@@ -97,29 +109,15 @@ def _vertices(
     return found.told_by(solver=f"{spec} via {via}", version=asked[-1].version, seconds=perf_counter() - began)
 
 
-def _aimed(solver: Solver, precision: float | None, time_limit: float | None) -> Solver:
-    """The solver with this tolerance and this limit of time, where it has such."""
-    aimed: Any = solver
-    options = {option.name for option in fields(aimed) if option.init} if is_dataclass(aimed) else set()
-    if precision is not None and "tolerance" in options:
-        aimed = replace(aimed, tolerance=precision)
-    if time_limit is not None and "time_limit" in options and getattr(aimed, "takes_time_limit", True):
-        own = np.inf if aimed.time_limit is None else aimed.time_limit
-        aimed = replace(aimed, time_limit=min(time_limit, own))
-    return cast("Solver", aimed)
-
-
-def _cheapest(
-    problem: Form, start: Solution | None, precision: float | None, time_limit: float | None, outward: bool
-) -> Solution:
+def _cheapest(problem: Form, start: Solution | None, asked: Asked, outward: bool) -> Solution:
     """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
-    enough = LOOSE if precision is None else max(LOOSE, 4.0 * precision)
+    enough = LOOSE if asked.precision is None else max(LOOSE, 4.0 * asked.precision)
     failures: list[str] = []
     refusals: list[str] = []
     loose: list[Solution] = []
     for spec in automatic(problem):
         try:
-            solution = _solve(problem, _aimed(named(spec), precision, time_limit), start, outward)
+            solution = _solve(problem, asked.of(named(spec), strict=False), start, outward)
         except Unsupported as error:
             refusals.append(f"{spec}: {error}")
             continue

@@ -18,6 +18,7 @@ from formulations.problems.margin_dual import margin_dual
 from formulations.solvers import named, solves
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
+from formulations.solving.asking import takes
 from formulations.solving.solve import solve
 from rankopt.errors import MasterFailed
 from rankopt.optimize.planes import PlaneSet
@@ -154,11 +155,13 @@ class Objective:
         self, program: GroupedSimplexQP, start: Solution | None, precision: float | None, seconds: float
     ) -> Solution:
         """The solution of a master program, as double precision leaves it."""
-        limits: dict[str, Any] = {"precision": precision, "time_limit": seconds, "outward": False}
-        solution = solve(program, self._solver(program), start, **limits)
+        wanted: dict[str, Any] = {"precision": precision, "outward": False}
+        chosen = self._solver(program)
+        limits: dict[str, Any] = {"time_limit": seconds} if takes(chosen, "time_limit") else {}
+        solution = solve(program, chosen, start, **limits, **wanted)
         enough = max(LOST, 4.0 * (precision or 0.0)) * solution.value
         loose = self.master == "auto" and self.small and solution.gap > enough
-        return solve(program, "auto", start, **limits) if loose else solution
+        return solve(program, "auto", start, time_limit=seconds, **wanted) if loose else solution
 
     def _solver(self, program: GroupedSimplexQP) -> Solver | str:
         """The solver of the master; ours without compiled code where the data and the master are small."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from formulations.forms.linear_program import LinearProgram
 from formulations.problems.sparse_margin_dual import sparse_margin_dual
 from formulations.solvers import solves
 from formulations.solvers.solver import Solver
+from formulations.solving.asking import takes
 from formulations.solving.solve import solve
 from rankopt.errors import MasterFailed, OptionError
 from rankopt.optimize.objective import LONGEST, ROUNDING, SHORTEST, MasterAnswer, Objective
@@ -96,7 +97,8 @@ class SparseObjective(Objective):
         )
         start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
         try:
-            solution = solve(program, self.master, start, precision=precision, outward=False, time_limit=seconds)
+            limits: dict[str, Any] = {"time_limit": seconds} if takes(self.master, "time_limit") else {}
+            solution = solve(program, self.master, start, precision=precision, outward=False, **limits)
         except (SolverFailed, Infeasible, Unbounded) as error:
             raise MasterFailed(f"the master program was not solved: {error}; use master='auto', or another") from error
         if not solution.dual:

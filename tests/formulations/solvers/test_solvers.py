@@ -71,7 +71,7 @@ def test_every_file_of_solvers_is_in_the_table():
         "pattern_solution",
     }
     named_for = {place.split(":")[0].rpartition(".")[2] for place in SOLVERS.values()}
-    assert files == named_for | {"cvxpy_margin_dual", "daqp", "highs_presolve"}
+    assert files == named_for | {"back_ends", "cvxpy_margin_dual", "daqp", "highs_presolve"}
     assert set(SOLVERS) - named_for == {"block_ascent"}
 
 
@@ -313,6 +313,9 @@ def test_a_forced_solver_is_never_replaced():
         ("cvxpy:NOTHING", "no installed solver"),
         ("qpsolvers:nothing", "no installed solver"),
         ("ortools:walk", "one variant"),
+        ("clarabel", "did you mean 'cvxpy:CLARABEL'"),
+        ("HIGHS", "did you mean 'highs'"),
+        ("cvxpy:CLARABLE", "did you mean 'CLARABEL'"),
     ],
 )
 def test_unknown_names_are_refused(spec, error):

@@ -69,8 +69,14 @@ def test_a_limit_is_handed_over_and_a_shorter_one_stays():
         solver = Timed(time_limit=own)
         solve(two_planes(), solver, time_limit=asked)
         assert solver.given == [expected]
+
+
+def test_a_solver_without_a_limit_says_so_and_a_master_may_be_one():
+    with pytest.raises(UnknownSolver, match="no limit of time; leave out time_limit"):
+        solve(two_planes(), Untimed(), time_limit=3.0)
     untimed = Untimed()
-    solve(two_planes(), untimed, time_limit=3.0)
+    planes = PlaneSet.empty(1, 1).plus(np.array([[1.0]]), np.array([1.0]), np.zeros(1, dtype=np.int64))
+    Objective(None, 1.0, np.zeros(1), untimed).solve_master(planes, np.ones(1), np.zeros(1))
     assert untimed.given == [None]
 
 
@@ -82,7 +88,7 @@ def test_a_solver_says_whether_it_takes_a_limit(spec):
     else:
         with pytest.raises(UnknownSolver, match="no time limit"):
             replace(solver, time_limit=7.0)
-    if GroupedSimplexQP in solver.accepts or spec.startswith("qpsolvers:"):
+    if solver.takes_time_limit and (GroupedSimplexQP in solver.accepts or spec.startswith("qpsolvers:")):
         assert np.isfinite(solve(two_planes(), spec, time_limit=30.0).value)
 
 

@@ -1,0 +1,107 @@
+"""The back ends that cvxpy and qpsolvers reach, as tables: what each needs and takes, told without importing any."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from functools import cache
+from importlib.util import find_spec
+from typing import NamedTuple
+
+__all__ = ["CVXPY", "QPSOLVERS", "BackEnd", "elsewhere", "missing", "present"]
+
+
+class BackEnd(NamedTuple):
+    """What must be importable, the distribution that brings it, and whether quadratic objectives or second-order cones
+    and whether whole numbers are taken."""
+
+    module: str
+    distribution: str
+    quadratic: bool = True
+    whole: bool = False
+
+
+CVXPY = {
+    "CBC": BackEnd("cylp", "cylp", False, True),
+    "CLARABEL": BackEnd("clarabel", "clarabel"),
+    "COPT": BackEnd("coptpy", "coptpy", True, True),
+    "CPLEX": BackEnd("cplex", "cplex", True, True),
+    "CUOPT": BackEnd("cuopt", "cuopt-cu12", False, True),
+    "CVXOPT": BackEnd("cvxopt", "cvxopt"),
+    "DAQP": BackEnd("daqp", "daqp"),
+    "ECOS": BackEnd("ecos", "ecos"),
+    "ECOS_BB": BackEnd("ecos", "ecos", True, True),
+    "GLOP": BackEnd("ortools", "ortools", False),
+    "GLPK": BackEnd("cvxopt", "cvxopt", False),
+    "GLPK_MI": BackEnd("cvxopt", "cvxopt", False, True),
+    "GUROBI": BackEnd("gurobipy", "gurobipy", True, True),
+    "HIGHS": BackEnd("highspy", "highspy", True, True),
+    "KNITRO": BackEnd("knitro", "knitro", True, True),
+    "MOSEK": BackEnd("mosek", "mosek", True, True),
+    "OSQP": BackEnd("osqp", "osqp"),
+    "PDLP": BackEnd("ortools", "ortools", False),
+    "PIQP": BackEnd("piqp", "piqp"),
+    "PROXQP": BackEnd("proxsuite", "proxsuite"),
+    "QOCO": BackEnd("qoco", "qoco"),
+    "QPALM": BackEnd("qpalm", "qpalm"),
+    "SCIP": BackEnd("pyscipopt", "pyscipopt", True, True),
+    "SCIPY": BackEnd("scipy", "scipy", False, True),
+    "SCS": BackEnd("scs", "scs"),
+    "SDPA": BackEnd("sdpap", "sdpa-python", False),
+    "XPRESS": BackEnd("xpress", "xpress", True, True),
+}
+"""By cvxpy's names; others that cvxpy knows are asked of cvxpy itself."""
+
+QPSOLVERS = {
+    "clarabel": BackEnd("clarabel", "clarabel"),
+    "copt": BackEnd("coptpy", "coptpy"),
+    "cvxopt": BackEnd("cvxopt", "cvxopt"),
+    "daqp": BackEnd("daqp", "daqp"),
+    "ecos": BackEnd("ecos", "ecos"),
+    "gurobi": BackEnd("gurobipy", "gurobipy"),
+    "highs": BackEnd("highspy", "highspy"),
+    "mosek": BackEnd("mosek", "mosek"),
+    "osqp": BackEnd("osqp", "osqp"),
+    "piqp": BackEnd("piqp", "piqp"),
+    "proxqp": BackEnd("proxsuite", "proxsuite"),
+    "qpalm": BackEnd("qpalm", "qpalm"),
+    "quadprog": BackEnd("quadprog", "quadprog"),
+    "scs": BackEnd("scs", "scs"),
+}
+"""By the names of qpsolvers, likewise."""
+
+
+@cache
+def _importable(module: str) -> bool:
+    return find_spec(module) is not None
+
+
+def present(table: dict[str, BackEnd]) -> tuple[str, ...]:
+    """The back ends of this table whose packages are installed, by name."""
+    return tuple(sorted(name for name, needed in table.items() if _importable(needed.module)))
+
+
+def missing(package: str, table: dict[str, BackEnd], name: str) -> str:
+    """Why `package` cannot offer this back end, and the cure."""
+    known = {listed.lower(): listed for listed in table}
+    if name.lower() in known:
+        needed = table[known[name.lower()]]
+        return f"{package} has a back end {known[name.lower()]}, but {needed.distribution} is not installed: " + (
+            f"pip install {needed.distribution}"
+        )
+    near = get_close_matches(name.lower(), known, n=1)
+    hint = f"did you mean {known[near[0]]!r}? " if near else ""
+    return f"{package} has no installed solver {name!r}: {hint}installed are {', '.join(present(table))}"
+
+
+def elsewhere(name: str) -> str:
+    """Where a name that is no solver's stands among the back ends: "did you mean ...", "" if nowhere."""
+    for package, table in (("cvxpy", CVXPY), ("qpsolvers", QPSOLVERS)):
+        for listed, needed in table.items():
+            if listed.lower() == name.lower():
+                cure = (
+                    ""
+                    if _importable(needed.module)
+                    else f" {listed.lower()} is not installed: " + (f"pip install {needed.distribution}")
+                )
+                return f"did you mean '{package}:{listed}'?{cure}{';' if cure else ''}"
+    return ""

@@ -1,0 +1,72 @@
+"""Time, threads, a log and options of its own: what a solver has it is given, what it has not is refused by name."""
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from formulations import LinearProgram, UnknownSolver, matching, solve
+from formulations.solvers import named, specs
+from formulations.solvers.cp_sat import CpSat
+from formulations.solvers.cvxpy import Cvxpy
+from formulations.solvers.highs import Highs
+from formulations.solving.asking import Asked, takes
+
+PROBLEM = matching([[1.0, 2.0, 0.5], [3.0, 1.0, 0.0]])
+
+
+@pytest.mark.parametrize("spec", specs())
+@pytest.mark.parametrize(
+    ("option", "value"), [("time_limit", 60.0), ("threads", 1), ("log", True), ("options", {"no_such_option": 1})]
+)
+def test_every_solver_takes_an_option_or_refuses_it_by_name(spec, option, value):
+    if not takes(spec, option):
+        with pytest.raises(UnknownSolver, match=option):
+            solve(PROBLEM, spec, **{option: value})
+        return
+    solver = Asked(**{option: value}).of(named(spec), strict=True) if option != "options" else None
+    if solver is not None:
+        assert getattr(solver, option) == value
+        assert named(spec) != solver or value == getattr(named(spec), option)
+
+
+@pytest.mark.parametrize("spec", ["highs", "cvxpy:HIGHS", "cvxpy:CLARABEL"])
+def test_a_log_is_printed_only_where_it_is_asked_for(spec, capfd):
+    assert solve(PROBLEM, spec).value == pytest.approx(5.0)
+    assert capfd.readouterr().out == ""
+    assert solve(PROBLEM, spec, log=True).value == pytest.approx(5.0)
+    assert capfd.readouterr().out
+
+
+def test_options_reach_the_package():
+    assert solve(PROBLEM, "highs", options={"presolve": "off"}, threads=1, time_limit=60.0).value == 5.0
+    with pytest.raises(UnknownSolver, match="HiGHS refuses no_such"):
+        solve(PROBLEM, "highs", options={"no_such": 1})
+    with pytest.raises(UnknownSolver, match="'cp_sat' refuses no_such"):
+        solve(PROBLEM, "cp_sat", options={"no_such": 1})
+    assert solve(PROBLEM, "cp_sat", options={"linearization_level": 2}, threads=2).value == 5.0
+    mixed = Asked(options={"presolve": "off"}).of(Highs(options={"random_seed": 3}), strict=True)
+    assert mixed == Highs(options={"random_seed": 3, "presolve": "off"})
+
+
+def test_auto_takes_what_each_has_and_refuses_options():
+    assert solve(PROBLEM, time_limit=60.0, threads=1).value == 5.0
+    with pytest.raises(UnknownSolver, match="name the solver"):
+        solve(PROBLEM, options={"presolve": "off"})
+
+
+def test_threads_that_a_back_end_does_not_have():
+    with pytest.raises(UnknownSolver, match="'cvxpy:OSQP' has no choice of threads"):
+        Cvxpy("OSQP", threads=2)
+    with pytest.raises(UnknownSolver, match="1 thread or more"):
+        CpSat(threads=0)
+
+
+def test_presolve_of_whole_and_real_variables_is_refused():
+    """min 2 x + 3 z, x + z >= 4.5, z whole."""
+    program = LinearProgram(
+        np.array([2.0, 3.0]), csr_array(np.ones((1, 2))), np.array([4.5]), np.array([np.inf]),
+        np.zeros(2), np.full(2, 10.0), maximises=False, integer=np.array([False, True]),
+    )  # fmt: skip
+    assert solve(program, "highs").value == pytest.approx(9.0)
+    with pytest.raises(UnknownSolver, match="leave out the option presolve"):
+        solve(program, "highs", options={"presolve": "on"})
