@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from formulations.notebook_view import lines
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import Evaluation
 from rankopt.evaluation.judged import vector
@@ -46,6 +47,9 @@ class Comparison:
     wins: int
     ties: int
     losses: int
+
+    def _repr_html_(self) -> str:
+        return lines(str(self))
 
     def __str__(self) -> str:
         low, high = self.interval
