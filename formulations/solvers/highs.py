@@ -44,9 +44,9 @@ class Highs:
     log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram,)
+    accepts = (LinearProgram,)
     package: ClassVar[str] = "highspy"
-    spec: ClassVar[str] = "highs"
+    spec = "highs"
 
     def __post_init__(self) -> None:
         if self.method not in ("choose", "simplex", "ipm", "pdlp"):

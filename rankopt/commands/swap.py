@@ -6,7 +6,7 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -18,6 +18,7 @@ from rankopt.losses import BOUNDS, MAPS
 
 if TYPE_CHECKING:
     from rankopt.experiments.rows import Row
+    from rankopt.rankers.choices import BoundName, MapName
 
 
 def _positive(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -130,7 +131,7 @@ def swap(
     else:
         what = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
     features = None if data is None or ratings else what.n_features
-    ranker = LargeMarginRanker(measure, map=map_, bound=bound, lam=lam)
+    ranker = LargeMarginRanker(measure, map=cast("MapName", map_), bound=cast("BoundName", bound), lam=lam)
     inner = map_ == "positional" and isinstance(parse(measure), Positional)
     form = RankTwoAssignment if inner else PatternRanking
     experiment = SolverSwap(
