@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.ratings.sources import ITEM, RATING, USER, plain_name
+from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
 
-__all__ = ["pairs_of", "read_ratings_and_weights"]
+__all__ = ["pairs_of", "places_of_pairs", "read_ratings_and_weights"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 def pairs_of(X: Any) -> tuple[Any, Any]:
-    """Users and items (n,), of n rows (user, item): an (n, 2) array, a data frame of two columns, or of some with the
-    usual names, or a sequence of pairs. DataError for anything else."""
+    """Users and items (n,), of n rows (user, item): an (n, 2) array, a data frame with the usual names of columns, or
+    of two columns without such names, or a sequence of pairs. DataError for anything else."""
     if hasattr(X, "columns") and hasattr(X, "shape"):
-        names = list(X.columns)
-        if len(names) == 2:
-            return X[names[0]], X[names[1]]
-        from rankopt.data.ratings.sources import ITEM, USER, plain_name
-
-        found = [[name for name in names if plain_name(name) in usual] for usual in (USER, ITEM)]
-        if [len(some) for some in found] != [1, 1]:
-            raise DataError(f"a frame of the columns {names} has no clear pair of user and item; pass these two alone")
-        return X[found[0][0]], X[found[1][0]]
+        user, item = _named_pair(list(X.columns))
+        return X[user], X[item]
     table = X if isinstance(X, np.ndarray) else None
     if table is None:
         rows = list(X) if hasattr(X, "__iter__") and not isinstance(X, str | bytes) else None
@@ -39,6 +34,40 @@ def pairs_of(X: Any) -> tuple[Any, Any]:
     if table.ndim != 2 or table.shape[1] != 2:
         raise DataError(f"pairs have shape {table.shape}, but a row is (user, item): pass (n, 2)")
     return table[:, 0], table[:, 1]
+
+
+def _named_pair(names: list[Any]) -> tuple[Any, Any]:
+    """The columns of user and item. Names go before places: of two columns the one that is named tells the other."""
+    found = [[name for name in names if plain_name(name) in usual] for usual in (USER, ITEM)]
+    clear = [len(some) for some in found]
+    if clear == [1, 1]:
+        return found[0][0], found[1][0]
+    if len({*names}) == len(names) == 2 and max(clear) + sum(plain_name(name) in RATING for name in names) < 2:
+        other = found[0] == names[1:] or found[1] == names[:1]
+        return (names[1], names[0]) if other else (names[0], names[1])
+    raise DataError(
+        f"a frame of the columns {names} has no clear pair of user and item; pass these two alone, called user and item"
+    )
+
+
+def places_of_pairs(known: Ratings, X: Any) -> tuple[Ints, Ints]:
+    """The places (n,) of the users and items of pairs, or of all pairs of `Ratings`; -1 for one that is unknown.
+    DataError for an id that is known as a number where it is a text, or the other way round."""
+    if isinstance(X, Ratings):
+        users, items = known.user_index(X.users), known.item_index(X.items)
+        check_spelling(known.users, X.users, users, "user")
+        check_spelling(known.items, X.items, items, "item")
+        return users[X.user_of()], items[X.columns]
+    first, second = pairs_of(X)
+    for ids, what in ((first, "user"), (second, "item")):
+        if isinstance(ids, list):
+            wrong = next((one for one in ids if not isinstance(one, Hashable)), None)
+            if wrong is not None:
+                raise DataError(f"{what} {wrong!r} is not hashable and so no id; pass rows (user, item)")
+    users, items = known.user_index(first), known.item_index(second)
+    check_spelling(known.users, first, users, "user")
+    check_spelling(known.items, second, items, "item")
+    return users, items
 
 
 def read_ratings_and_weights(

@@ -184,5 +184,5 @@ def test_a_mean_of_rankings_by_gains_is_the_one_of_all_items(levels):
 def test_a_user_is_named_as_given():
     ratings = Ratings.of(np.repeat([7, 8], 3), np.tile([1, 2, 3], 2), [1.0, 2.0, 3.0, 3.0, 1.0, 2.0])
     ranker = CofiRanker("ordinal", factors=1, strength=0.3).fit(ratings)
-    ranker.dual_heights_ = ranker.dual_heights_ + [0.0, 1.0]
+    ranker.dual_heights_ = ranker.dual_heights_ + np.eye(2)[1]
     assert "plane of user 8 stands" in str(ranker.verify(ratings))

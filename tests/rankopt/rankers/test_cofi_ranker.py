@@ -102,6 +102,21 @@ def test_rows_frames_and_ratings_are_one():
     assert models[0].score(rows, value) == models[0].score(ratings)
 
 
+def test_columns_of_a_frame_go_by_their_names():
+    ratings = tastes()
+    user, item, _ = triplets(ratings)
+    ranker, rows = CofiRanker(**QUICK).fit(ratings), np.column_stack([user, item])
+    for names in (("movie_id", "user"), ("item", "who"), ("what", "userID")):
+        frame = pd.DataFrame({names[0]: item, names[1]: user})
+        np.testing.assert_array_equal(ranker.predict(frame), ranker.predict(rows))
+    for names in (("who", "what"), ("user", "what"), ("who", "film")):
+        frame = pd.DataFrame({names[0]: user, names[1]: item})
+        np.testing.assert_array_equal(ranker.predict(frame), ranker.predict(rows))
+    for names in (("user", "rating"), ("item", "score"), ("user", "userId"), ("movie", "film")):
+        with pytest.raises(DataError, match="no clear pair of user and item"):
+            ranker.predict(pd.DataFrame(rows, columns=list(names)))
+
+
 def test_unknown_users_and_items_get_priors():
     ranker = CofiRanker(**QUICK).fit(tastes())
     found = ranker.predict([(0, 0), ("nobody", 0), (0, "nothing"), ("nobody", "nothing")])
