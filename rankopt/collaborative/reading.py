@@ -19,6 +19,10 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
+LARGEST = 1e100
+"""Ratings and weights up to which sums of their squares and products are finite."""
+
+
 def pairs_of(X: Any) -> tuple[Any, Any]:
     """Users and items (n,), of n rows (user, item): an (n, 2) array, a data frame with the usual names of columns, or
     of two columns without such names, or a sequence of pairs. DataError for anything else."""
@@ -76,7 +80,8 @@ def read_ratings_and_weights(
     """The ratings, and a weight (n_ratings,) each in their order, or None for 1 each.
 
     X: `Ratings`, which bring their values along, a data frame with a column of ratings, or pairs with y (n,).
-    sample_weight: (n,) one a row. user_weight: a mapping from user, or (n_users,) in the order of `Ratings.users`.
+    sample_weight: (n,) one a row. user_weight: a mapping from user, or (n_users,) in the order of `Ratings.users`;
+    a mapping must hold every user, and may hold others, whom a fold of a cross-validation lacks.
     """
     row_weight = None
     if isinstance(X, Ratings):
@@ -102,6 +107,13 @@ def read_ratings_and_weights(
     if user_weight is not None:
         spread = np.repeat(_of_users(ratings, user_weight), np.diff(ratings.bounds))
         weights = spread if weights is None else weights * spread
+    if np.abs(ratings.values).max(initial=0.0) > LARGEST:
+        row = int(np.abs(ratings.values).argmax())
+        user, item = ratings.users.item(int(ratings.user_of()[row])), ratings.items.item(int(ratings.columns[row]))
+        raise DataError(
+            f"the rating {ratings.values[row]:g} of user {user!r} and item {item!r} is too large: sums of such squares "
+            f"overflow; divide all ratings by a number, or mend it (up to {LARGEST:g} can be learned from)"
+        )
     if ratings.n_ratings == 0:
         raise DataError("there is nothing to learn because there are no ratings (0 samples); give one or more")
     return ratings, weights
@@ -133,4 +145,6 @@ def _checked(values: Any, size: int, name: str, what: str) -> Floats:
         raise DataError(f"{name} has shape {found.shape} but there are {size} {what}; pass one number each")
     if not (np.isfinite(found) & (found > 0)).all():
         raise DataError(f"{name} has weights that are not positive and finite; leave ratings of no weight out")
+    if not ((found <= LARGEST) & (found >= 1 / LARGEST)).all():
+        raise DataError(f"{name} has weights beyond {1 / LARGEST:g} to {LARGEST:g}, whose sums overflow; rescale them")
     return found

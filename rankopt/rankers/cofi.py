@@ -156,8 +156,9 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
     ) -> Self:
         """Learn from ratings.
 
-        sample_weight: (n,) one a rating, for losses that are sums over ratings. user_weight: v_u, a mapping from user
-        or (n_users,) in the order of `Ratings.users`. eval_set: other ratings, `Ratings` or (X, y): the round that is
+        sample_weight: (n,) one a rating, for losses that are sums over ratings. user_weight: v_u, a mapping from user,
+        in which others than these may stand too (a fold lacks some), or (n_users,) in the order of `Ratings.users`.
+        eval_set: other ratings, `Ratings` or (X, y): the round that is
         best there is kept. A fit that fails leaves the ranker as it was.
         """
         check_cofi(**self.get_params(deep=False))
@@ -183,7 +184,8 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
-        averaged; users of fewer than two different ratings do not count. sample_weight: equal inside a user."""
+        averaged; users of fewer than two different ratings tell no order and do not count, as in
+        `rankopt.evaluation.evaluate_ratings`. sample_weight: equal inside a user."""
         check_is_fitted(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight)
         values = rated_only(ratings.bounds, ratings.values, self.predict(ratings), self.measure)

@@ -87,32 +87,36 @@ class Recommending:
         """The k items (id, cosine) whose factors point most nearly where those of this one do."""
         return self._all_known().similar(item, k)
 
-    def fold_in(self, X: Any, y: Any = None) -> KnownModel:
+    def fold_in(self, X: Any, y: Any = None, *, sample_weight: Any = None, user_weight: Any = None) -> KnownModel:
         """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.
 
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
-        items that the model does not know are left aside.
+        items that the model does not know are left aside. sample_weight, user_weight: as in `fit`; a user of weight 2
+        is pulled to 0 half as much.
         """
         check_is_fitted(self)
-        ratings, _ = read_ratings_and_weights(X, y)
-        table = self._on_own_items(ratings)
+        ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         loss = UserLoss.named(self.loss, self.bound, self.decay)
+        loss.check_weights(sample_weight is not None)
+        table, weights = self._on_own_items(ratings, weights)
         with workers_of(self.engine, self.n_jobs):
-            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, self._tol(loss))
+            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, weights, self._tol(loss))
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
         given = ratings if table.n_ratings < ratings.n_ratings else None
         return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved, given)
 
-    def _on_own_items(self, ratings: Ratings) -> Ratings:
-        """The ratings of items that the model knows, over all of these."""
+    def _on_own_items(self, ratings: Ratings, weights: Any) -> tuple[Ratings, Any]:
+        """The ratings of items that the model knows, over all of these, and their weights."""
         known = self._all_known().seen
         index = known.item_index(ratings.items)
         check_spelling(known.items, ratings.items, index, "item")
         place = index[ratings.columns]
         kept = place >= 0
-        return Ratings.of_places(
-            ratings.users, ratings.user_of()[kept], known.items, place[kept].astype(np.int32), ratings.values[kept]
-        ).with_attributes(known.attributes)
+        users, items = ratings.user_of()[kept], place[kept].astype(np.int32)
+        if weights is not None:
+            weights = weights[kept][np.lexsort((items, users))]
+        table = Ratings.of_places(ratings.users, users, known.items, items, ratings.values[kept])
+        return table.with_attributes(known.attributes), weights
 
     def _all_known(self) -> KnownModel:
         check_is_fitted(self)

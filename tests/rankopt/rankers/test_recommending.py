@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from rankopt import Admissible
 from rankopt.collaborative.lists.quotas import Quotas
@@ -319,3 +320,34 @@ def test_ids_of_another_type_are_not_strangers(ranker):
     with pytest.raises(DataError, match="item 17 is a number, but the one that is known is text, '17'"):
         words.predict([("ann", 17)])
     assert words.predict(np.array([("ann", "17"), ("eve", "x")])).shape == (2,)
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal"])
+def test_folded_users_are_weighed_as_in_training(films, loss):
+    """v_u = 2 at λ and μ is v_u = 1 at half of both; and so is every rating's weight of 2 in a regression."""
+    ranker = CofiRanker(loss, lam=2.0, offset_strength=4.0, factors=3, tol=1e-8, max_iter=2, certify=False)
+    with pytest.warns(ConvergenceWarning):
+        ranker.fit(films)
+    items = films.items.tolist()
+    rows = [("ann", items[3]), ("ann", items[1]), ("bob", items[9]), ("ann", "unheard"), ("bob", items[2])]
+    values = [5.0, 1.0, 2.0, 3.0, 4.0]
+    heavy = ranker.fold_in(rows, values, user_weight={"ann": 2.0, "bob": 2.0})
+    half = CofiRanker(loss, offset_strength=2.0, tol=1e-8)
+    for name in ("users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "unknown_"):
+        setattr(half, name, getattr(ranker, name))
+    for name in ("item_counts_", "seen_bounds_", "seen_items_", "item_attributes_"):
+        setattr(half, name, getattr(ranker, name))
+    half.lam_ = 1.0
+    light = half.fold_in(rows, values)
+    np.testing.assert_allclose(heavy.factors.users, light.factors.users, atol=1e-4)
+    assert heavy.proved.value == pytest.approx(2 * light.proved.value, rel=1e-4)
+    assert heavy.proved.bound <= heavy.proved.value
+    if loss == "ordinal":
+        with pytest.raises(DataError, match="give user_weight"):
+            ranker.fold_in(rows, values, sample_weight=np.ones(5))
+        return
+    by_rating = ranker.fold_in(rows, values, sample_weight=np.full(5, 2.0))
+    np.testing.assert_allclose(by_rating.factors.users, heavy.factors.users, atol=1e-12)
+    one = ranker.fold_in(rows, values, sample_weight=[1.0, 9.0, 1.0, 1.0, 1.0])
+    assert one.predict([("ann", items[1])]) < ranker.fold_in(rows, values).predict([("ann", items[1])])
+    assert one.proved.relative_gap < 1e-6
