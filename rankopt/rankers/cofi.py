@@ -18,9 +18,8 @@ from rankopt.collaborative.history import AlternationHistory, AlternationStep
 from rankopt.collaborative.measured import rated_only
 from rankopt.collaborative.prediction import scores_of_pairs
 from rankopt.collaborative.problem import Standing
-from rankopt.collaborative.reading import pairs_of, read_ratings_and_weights
+from rankopt.collaborative.reading import places_of_pairs, read_ratings_and_weights
 from rankopt.collaborative.strength import Chosen
-from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
 from rankopt.rankers.cofi_options import check_cofi
 from rankopt.rankers.cofi_saving import Kept
@@ -157,8 +156,9 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
     ) -> Self:
         """Learn from ratings.
 
-        sample_weight: (n,) one a rating, for losses that are sums over ratings. user_weight: v_u, a mapping from user
-        or (n_users,) in the order of `Ratings.users`. eval_set: other ratings, `Ratings` or (X, y): the round that is
+        sample_weight: (n,) one a rating, for losses that are sums over ratings. user_weight: v_u, a mapping from user,
+        in which others than these may stand too (a fold lacks some), or (n_users,) in the order of `Ratings.users`.
+        eval_set: other ratings, `Ratings` or (X, y): the round that is
         best there is kept. A fit that fails leaves the ranker as it was.
         """
         check_cofi(**self.get_params(deep=False))
@@ -177,19 +177,15 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         """The scores (n,) of the pairs of X, rows of user and item, in their order, or of all pairs of `Ratings`.
 
         A user who is unknown has the item's offset alone, an item that is unknown the prior of one without ratings.
+        Raises DataError for an id that is known by another type: "17" where 17 is.
         """
         check_is_fitted(self)
-        known = self._known()
-        if isinstance(X, Ratings):
-            users, items = known.user_index(X.users)[X.user_of()], known.item_index(X.items)[X.columns]
-        else:
-            first, second = pairs_of(X)
-            users, items = known.user_index(first), known.item_index(second)
-        return scores_of_pairs(self.model_, users, items, self.unknown_)
+        return scores_of_pairs(self.model_, *places_of_pairs(self._known(), X), self.unknown_)
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
-        averaged; users of fewer than two different ratings do not count. sample_weight: equal inside a user."""
+        averaged; users of fewer than two different ratings tell no order and do not count, as in
+        `rankopt.evaluation.evaluate_ratings`. sample_weight: equal inside a user."""
         check_is_fitted(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight)
         values = rated_only(ratings.bounds, ratings.values, self.predict(ratings), self.measure)

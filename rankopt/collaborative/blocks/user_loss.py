@@ -17,6 +17,7 @@ from rankopt.collaborative.rated import Rated
 from rankopt.data.arrangement import Arrangement
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.rated_lists import measured
 from rankopt.losses import LOSSES, bound_named, loss_named
 from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.loss import says
@@ -75,7 +76,8 @@ class UserLoss:
                 low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
                 useful = low < high
             else:
-                useful = orderable(some.values, some.bounds, self.regret.measure)
+                with measured(self.regret.measure, some.values, "loss"):
+                    useful = orderable(some.values, some.bounds, self.regret.measure)
             some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
             raise DataError(
