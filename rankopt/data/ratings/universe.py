@@ -1,8 +1,8 @@
 """The ids of users or of items in one order, whatever order they came in, and the place of each.
 
 A universe is a read-only array of distinct ids: int64 where all are whole numbers, else objects. Order: numbers by
-value, then strings, then other types by their names; inside a type by `<`, or by `repr`, sets by that of their elements,
-where `<` does not order all of these ids.
+value, then strings, then other types by their names; inside a type by `<`, or, where that does not order all of these
+ids, by `repr`, sets by that of their elements.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
