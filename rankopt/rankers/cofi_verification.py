@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankopt.collaborative.bounds.loss_verification import slow_loss
 from rankopt.collaborative.bounds.verification import Claim, VerifiedFactors, verify_factors
 from rankopt.collaborative.certificate import FactorCertificate
+from rankopt.collaborative.prior import SHRUNK
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.errors import DataError, OptionError
 
@@ -62,13 +63,13 @@ class VerifiedMixin:
         of_users, of_items = np.ones(ratings.n_users), np.ones(ratings.n_items)
         if params["by_counts"]:
             of_users, of_items = np.maximum(np.diff(ratings.bounds), 1.0), np.maximum(counts, 1.0)
-        own = float(params["offset_strength"])
+        own = float(held["offset_strength_"])
         claim = Claim(
             factors=self.model_,  # type: ignore[attr-defined]
             of_users=held["lam_"] * of_users,
             of_items=held["lam_"] * of_items,
             of_offsets=own * of_items if params["offsets"] else np.full(ratings.n_items, np.inf),
-            of_user_offsets=own * of_users if params["loss"] == "regression" else None,
+            of_user_offsets=self._own_offsets() * of_users if params["loss"] == "regression" else None,  # type: ignore[attr-defined]
             prior=held["item_prior_"],
             duals=(
                 (held["dual_slopes_"], held["dual_heights_"]),
@@ -79,6 +80,10 @@ class VerifiedMixin:
         found = verify_factors(claim, ratings, loss, weights, planes, seed)
         popular = (float(params["popularity"]) if params["offsets"] else 0.0) * np.log1p(counts)
         mean = np.average(ratings.values[learnt] - popular[ratings.columns[learnt]], weights=_some(weights, learnt))
+        if self._pulled_to_means():  # type: ignore[attr-defined]
+            scale = 1.0 if weights is None else weights[learnt] / weights[learnt].mean()
+            left = (ratings.values[learnt] - popular[ratings.columns[learnt]] - mean) * scale
+            popular = popular + np.bincount(ratings.columns[learnt], left, ratings.n_items) / (counts + SHRUNK)
         away = float(np.abs(held["item_prior_"] - popular - mean).max(initial=0.0))
         if away <= ALLOWED * (1.0 + abs(float(mean))):
             return found

@@ -59,6 +59,11 @@ class UserLoss:
         """Whether a constant added to a user's scores changes the loss."""
         return self.regret is None and self.factory is None
 
+    @property
+    def convex(self) -> bool:
+        """Whether it is, and need not be majorised."""
+        return self.regret is None or self.regret.bound.convex
+
     def check_weights(self, by_rating: bool) -> None:
         """DataError where weights of ratings mean nothing."""
         if by_rating and not self.sees_levels:
@@ -91,8 +96,7 @@ class UserLoss:
             return Regression(problem, engine or Threads())
         rated = problem.rated
         weights = rated.weights[rated.bounds[:-1]] if rated.weights.size else np.ones(rated.n_users)
-        convex = self.regret is None or self.regret.bound.convex
-        return PlaneBlocks(problem, self._loss, weights, convex, self.ours, engine or Threads())
+        return PlaneBlocks(problem, self._loss, weights, self.convex, self.ours, engine or Threads())
 
     def _loss(self, values: Floats, bounds: Ints) -> Any:
         if self.factory is not None:
