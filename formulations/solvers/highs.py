@@ -30,15 +30,17 @@ class Highs:
 
     time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default.
     method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not.
+    presolve: "on" or "off" for all problems; "choose" leaves it to HiGHS, but for what `highs_presolve` says.
 
     The dual of a program with integers is that of its relaxation: a bound that can be recomputed, which the bound of a
-    search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are solved
-    without presolve, see `highs_presolve`.
+    search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are by choice
+    solved without presolve, see `highs_presolve`.
     """
 
     time_limit: float | None = None
     threads: int | None = None
     method: Literal["choose", "simplex", "ipm", "pdlp"] = "choose"
+    presolve: Literal["choose", "on", "off"] = "choose"
 
     accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram,)
     package: ClassVar[str] = "highspy"
@@ -47,6 +49,8 @@ class Highs:
     def __post_init__(self) -> None:
         if self.method not in ("choose", "simplex", "ipm", "pdlp"):
             raise UnknownSolver(f"'highs' has no method {self.method!r}; it has choose, simplex, ipm and pdlp")
+        if self.presolve not in ("choose", "on", "off"):
+            raise UnknownSolver(f"'highs' has no presolve {self.presolve!r}; it has choose, on and off")
 
     def declines(self, problem: Form) -> str | None:
         if not isinstance(problem, LinearProgram):
@@ -90,7 +94,7 @@ class _Run:
             highspy.Highs.resetGlobalScheduler(True)
         self.highs = highspy.Highs()
         self.scale, self.row_scale = unit(problem.objective), row_units(problem.matrix)
-        self._set(output_flag=False, solver=options.method)
+        self._set(output_flag=False, solver=options.method, presolve=options.presolve)
         if options.time_limit is not None:
             self._set(time_limit=float(options.time_limit))
         if options.threads is not None:
@@ -108,7 +112,8 @@ class _Run:
         if problem.integer is not None and not relaxed:
             kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
             program.integrality_ = [kinds[int(flag)] for flag in problem.integer]
-            self._set(**presolve(int(problem.integer.sum()), problem.integer.size))
+            if options.presolve == "choose":
+                self._set(**presolve(int(problem.integer.sum()), problem.integer.size))
         self._check(self.highs.passModel(program), "passModel")
 
     def _set(self, **options: Any) -> None:
