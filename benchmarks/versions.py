@@ -13,7 +13,8 @@ import sys
 
 import numpy as np
 
-from formulations import LinearProgram, RankingSet, ranking_set, restated
+from formulations import LinearProgram, RankingSet, ranking_set
+from formulations.bridges import restated
 from rankopt.experiments import Limits, SolverSwap
 
 SOLVERS = ("highs", "highs(method='ipm')", "highs(presolve='on')")

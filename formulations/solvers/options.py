@@ -50,7 +50,7 @@ def optioned(solver: Solver, **options: Any) -> Solver:
 
     Raises UnknownSolver for options that it does not have.
     """
-    known = [entry.name for entry in fields(solver) if entry.init] if is_dataclass(solver) else []
+    known: list[str] = [entry.name for entry in fields(solver) if entry.init] if is_dataclass(solver) else []
     unknown = sorted(options.keys() - set(known))
     if unknown and "options" in known:
         passed = {**getattr(solver, "options", {}), **{name: options.pop(name) for name in unknown}}

@@ -145,10 +145,10 @@ def swap(
             raise click.UsageError(
                 "--against replays tapes; leave DATA, --ratings, --test, --method and --unjudged out"
             )
-        chosen = [None if one is None else _chosen(one, (), list) for one in (argmax, master)]
+        rankings, masters = (None if one is None else _chosen(one, (), list) for one in (argmax, master))
         source = click.get_current_context().get_parameter_source("repeats")
         repeats = options["repeats"] if source is ParameterSource.COMMANDLINE else 5
-        compare(against, *chosen, repeats, margin, limits, output, resume, report, json_)
+        compare(against, rankings, masters, repeats, margin, limits, output, resume, report, json_)
         return
     what: Any
     stated = data is not None and data.endswith(ENDINGS)

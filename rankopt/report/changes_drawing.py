@@ -38,7 +38,9 @@ def changes_drawing(solver: str, changed: Sequence[Changed], margin: float) -> D
             low, high = np.array([one.interval or (np.nan, np.nan) for _, one in own]).T
             colour = line_style(place)["color"]
             axes.hlines(rows, low, high, color=colour, linewidth=1.4)
-            axes.scatter([one.factor for _, one in own], rows, s=14, color=colour, linewidths=0, label=kind.words)
+            axes.scatter(
+                [one.factor or np.nan for _, one in own], rows, s=14, color=colour, linewidths=0, label=kind.words
+            )
         axes.set_yticks([])
         axes.set_ylabel("problems")
         axes.set_xlabel("factor")

@@ -21,8 +21,8 @@ MOST = 200
 
 LEAD = (
     "The same problems, read from the same tapes, were solved before and now; values, feasibility and bounds are "
-    "recomputed from the problems' data in both. A factor is seconds now / seconds before. A problem counts as slower or "
-    "faster where its own repeats show it: where the whole interval of its factor lies beyond the margin."
+    "recomputed from the problems' data in both. A factor is seconds now / seconds before. A problem counts as slower "
+    "or faster where its own repeats show it: where the whole interval of its factor lies beyond the margin."
 )
 
 
@@ -46,9 +46,7 @@ def _finding(found: Sequence[Changed], margin: float) -> str:
     for solver in dict.fromkeys(one.after.solver for one in found):
         own = [one for one in found if one.after.solver == solver]
         counts = Counter(one.kind for one in own)
-        before, after = (
-            _told(row.version for row in rows) for rows in zip(*((x.before, x.after) for x in own), strict=True)
-        )
+        before, after = (_told(row.version for row in rows) for rows in _sides(own))
         name = f"{solver} {before} → {after}" if before != after else f"{solver} {after}"
         bad = [f"{counts[kind]} {kind.words}" for kind in (Kind.WRONG, Kind.LOST) if counts[kind]]
         mean = mean_factor(own)
@@ -89,11 +87,9 @@ def _solvers(found: Sequence[Changed], margin: float) -> Html:
     for (_, solver), own in by_solver(found).items():
         mean = mean_factor(own)
         counts = Counter(one.kind for one in own)
-        shown = (
-            [Shown(math.nan, "-")] * 2
-            if mean is None
-            else [brief(mean[0]), Shown(mean[0], f"{mean[1]:.3g} to {mean[2]:.3g}")]
-        )
+        shown: list[object] = [None, None]
+        if mean is not None:
+            shown = [brief(mean[0]), Shown(mean[0], f"{mean[1]:.3g} to {mean[2]:.3g}")]
         lines.append([solver, *shown, *(counts[kind] for kind in Kind)])
     caption = (
         "Factor: geometric mean over the problems that both solved; interval of 95%, problems and repeats drawn anew. "
@@ -104,20 +100,10 @@ def _solvers(found: Sequence[Changed], margin: float) -> Html:
 
 def _odd(found: Sequence[Changed]) -> list[Html]:
     """Each problem whose outcome is another one."""
-    lines = [
-        [
-            one.kind.words,
-            one.after.solver,
-            one.after.problem,
-            one.after.extent,
-            one.before.value,
-            one.after.value,
-            one.why,
-        ]
-        for kind in (Kind.WRONG, Kind.LOST, Kind.MENDED)
-        for one in found
-        if one.kind is kind
-    ]
+    lines = []
+    for one in (one for kind in (Kind.WRONG, Kind.LOST, Kind.MENDED) for one in found if one.kind is kind):
+        row = one.after
+        lines.append([one.kind.words, row.solver, row.problem, row.extent, one.before.value, row.value, one.why])
     head = ["became", "solver", "problem", "extent", "value before", "value now", "why"]
     return [table(head, lines[:MOST], f"Another outcome ({_of(len(lines))})")] if lines else []
 
@@ -133,9 +119,7 @@ def _moved(found: Sequence[Changed]) -> list[Html]:
         lines.append([one.after.solver, one.after.problem, one.after.extent, brief(one.before.seconds),
                       brief(one.after.seconds), brief(one.factor), interval, sure, one.kind.words])  # fmt: skip
     head = ["solver", "problem", "extent", "seconds before", "seconds now", "factor", "interval", "sure", "became"]
-    caption = (
-        f"Time, problem by problem ({_of(len(told))}). Interval: of all ratios of repeats, sure by that chance at least"
-    )
+    caption = f"Time, problem by problem ({_of(len(told))}). Interval: of the ratios of repeats, sure by that chance"
     return [table(head, lines, caption)] if lines else []
 
 
