@@ -56,6 +56,15 @@ class Highs:
         if self.presolve not in ("choose", "on", "off"):
             raise UnknownSolver(f"'highs' has no presolve {self.presolve!r}; it has choose, on and off")
 
+        if self.options:
+            import highspy
+
+            asked = highspy.Highs()
+            asked.setOptionValue("output_flag", False)
+            for name, value in self.options.items():
+                if asked.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                    raise UnknownSolver(f"'highs' has no option {name!r} that may be {value!r}; see HiGHS's own list")
+
     def declines(self, problem: Form) -> str | None:
         if not isinstance(problem, LinearProgram):
             return None

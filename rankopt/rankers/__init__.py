@@ -16,6 +16,8 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.persistence.checkpoint import Checkpoint as Checkpoint
     from rankopt.persistence.models import load_model as load_model
     from rankopt.persistence.models import save_model as save_model
+    from rankopt.persistence.onnx import save_onnx as save_onnx
+    from rankopt.persistence.onnx import to_onnx as to_onnx
     from rankopt.rankers.base import Ranker as Ranker
     from rankopt.rankers.cofi import CofiRanker as CofiRanker
     from rankopt.rankers.direct import DirectRanker as DirectRanker
@@ -72,7 +74,9 @@ _PARTS = {
     "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",
+    "save_onnx": "rankopt.persistence.onnx:save_onnx",
     "svm": "rankopt.rankers.papers:svm",
+    "to_onnx": "rankopt.persistence.onnx:to_onnx",
 }
 
 __all__ = [*RANKERS, *_PARTS]
