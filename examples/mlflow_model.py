@@ -38,6 +38,5 @@ with tempfile.TemporaryDirectory() as folder:
         artifacts = {"ranker": str(Path(folder) / "ranker.rankopt")}
         logged = mlflow.pyfunc.log_model(name="ranker", python_model=Served(), artifacts=artifacts)
     scores = mlflow.pyfunc.load_model(logged.model_uri).predict(test)
-    print(
-        f"{len(scores)} scores through MLflow, equal to the ranker's: {np.array_equal(scores, ranker.predict(sample.test))}"
-    )
+    same = np.array_equal(scores, ranker.predict(sample.test))
+    print(f"{len(scores)} scores through MLflow, equal to the ranker's: {same}")
