@@ -21,12 +21,12 @@ class Served(mlflow.pyfunc.PythonModel):
         self.ranker = load_model(context.artifacts["ranker"])
 
     def predict(self, context, model_input, params=None):
-        return self.ranker.predict(model_input.drop(columns="qid").to_numpy(), qid=model_input["qid"].to_numpy())
+        return self.ranker.predict(model_input.drop(columns="qid"), qid=model_input["qid"])
 
 
 sample = load_sample("les-miserables")
 ranker = LargeMarginRanker("nDCG@10", normalize="zscore").fit(sample.train)
-test = pd.DataFrame(sample.test.features, columns=[f"x{j}" for j in range(sample.test.n_features)])
+test = pd.DataFrame(sample.test.features, columns=sample.test.feature_names)
 test["qid"] = np.repeat(np.arange(len(sample.test)), np.diff(sample.test.offsets))
 
 with tempfile.TemporaryDirectory() as folder:
