@@ -168,7 +168,8 @@ def test_users_of_equal_ratings_tell_no_order_anywhere():
     """One rule for the split's numbers and for `score`: nDCG of equal grades would be 1 for whoever orders them."""
     from rankopt.rankers import CofiRanker
 
-    train = Ratings.of(*zip(*[(u, i, 1 + (u * i) % 5) for u in range(8) for i in range(6)], strict=True))
+    told = [(u, i, 1 + (u * i) % 5) for u in range(8) for i in range(6)] + [(9, 7, 3), (9, 8, 4)]
+    train = Ratings.of(*zip(*told, strict=True))
     rows = [(0, 7, 3), (0, 8, 3), (1, 9, 2), (2, 7, 1), (2, 8, 5), (3, 7, 4), (3, 9, 2), (3, 8, 2)]
     split = given_split(train, Ratings.of(*zip(*rows, strict=True)))
     ranker = CofiRanker(factors=1, strength=0.5).fit(split.train)
