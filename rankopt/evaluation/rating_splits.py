@@ -106,8 +106,8 @@ def given_split(train: Ratings, test: Ratings) -> Split:
     strangers = int((tested & (users_known < 0)).sum())
     if test.n_ratings and (items_known < 0)[test.columns].all():
         raise DataError(
-            f"no item of the test is one of training ({test.items.item(int(test.columns[0]))!r} is not), so nothing can be "
-            "judged; give files of one catalogue"
+            f"no item of the test is one of training ({test.items.item(int(test.columns[0]))!r} is not): nothing can "
+            "be judged; give files of one catalogue"
         )
     users = list(dict.fromkeys([*train.users.tolist(), *test.users.tolist()]))
     items = list(dict.fromkeys([*train.items.tolist(), *test.items.tolist()]))
