@@ -182,8 +182,16 @@ def test_users_of_equal_ratings_tell_no_order_anywhere():
         evaluate_ratings(equal, ranker)
 
 
+def test_words_are_no_scores():
+    with pytest.raises(DataError, match="scores cannot be read"):
+        evaluate_ratings(weak_split(made(), seed=1), "x")
+
+
 def test_ratings_below_zero_are_named_with_their_cure():
     split = weak_split(Ratings.of(np.repeat(range(3), 25), np.tile(range(25), 3), np.arange(75) % 9 - 4.0))
-    with pytest.raises(MeasureError, match=r"measure nDCG@10 cannot judge ratings below 0 .*; add 4 to all ratings"):
+    with pytest.raises(
+        MeasureError,
+        match=r"measure nDCG@10 cannot judge ratings below 0 .*; add 4 to all ratings, which changes no order",
+    ):
         evaluate_ratings(split, ItemMean().fit(split.train))
     assert evaluate_ratings(split, ItemMean().fit(split.train), "ERU(d=0)").mean >= 0

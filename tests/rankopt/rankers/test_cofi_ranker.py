@@ -380,6 +380,37 @@ def test_options_that_cannot_work(options, told):
         CofiRanker(**options).fit(few())
 
 
+@pytest.mark.parametrize(
+    "rows", [[{1, 2}], [{"user": 1, "item": 2}], ["ab"], [(1, 2, 3)], {"a": 1}, 3, np.ones((3, 3))]
+)
+def test_what_is_no_pair_is_refused(rows):
+    from scipy.sparse import csr_array
+
+    ranker = CofiRanker(**QUICK).fit(few())
+    for given in (rows, csr_array(np.ones((2, 2)))):
+        with pytest.raises(DataError, match="pairs"):
+            ranker.predict(given)
+
+
+def test_an_eval_set_that_judges_nothing_is_refused():
+    ratings = tastes()
+    for given, told in (
+        ([("0", 1), ("0", 2)], "user '0' is text"), ([("x", "a"), ("x", "b")], "no item of training"),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=told):
+            CofiRanker(**QUICK).fit(ratings, eval_set=(given, [1, 2]))
+    for given in ((ratings,), (ratings, None, None)):
+        with pytest.raises(DataError, match="eval_set has . parts"):
+            CofiRanker(**QUICK).fit(ratings, eval_set=given)
+
+
+@pytest.mark.parametrize("name", ["strength", "lam", "offset_strength", "popularity"])
+def test_numbers_whose_products_overflow_are_refused(name):
+    for value in (1e300, 1e-300)[: 1 if name == "popularity" else 2]:
+        with pytest.raises(OptionError, match=name):
+            CofiRanker(**{**QUICK, name: value}).fit(few())
+
+
 def test_data_that_cannot_be_used():
     ratings = few()
     with pytest.raises(DataError, match="y cannot be given"):

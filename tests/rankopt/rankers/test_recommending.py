@@ -249,6 +249,8 @@ def test_frames_of_lists(ranker):
         ({"users": np.zeros((2, 2))}, "sequence of ids"),
         ({"users": [[1]]}, "not hashable"),
         ({"among": "film"}, "no sequence of items"),
+        ({"admissible": {"k": 3}}, "no rules"),
+        ({"popularity": np.float32("inf")}, "popularity = "),
     ],
 )
 def test_what_makes_no_sense_is_refused(ranker, options, says):
