@@ -43,7 +43,7 @@ def pairs_of(X: Any) -> tuple[Any, Any]:
 
 def _is_pair(row: Any) -> bool:
     if isinstance(row, np.ndarray):
-        return row.shape == (2,)
+        return bool(row.shape == (2,))
     return isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2
 
 

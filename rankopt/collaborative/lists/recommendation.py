@@ -180,4 +180,4 @@ def _listed(ids: Any) -> NDArray[Any]:
         wrong = next((one for one in values.tolist() if not isinstance(one, Hashable)), None)
         if wrong is not None:
             raise OptionError(f"users name {wrong!r}, which is not hashable and so no id; pass ids of users")
-    return values
+    return np.asarray(values)

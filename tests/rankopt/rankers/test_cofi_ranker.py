@@ -400,7 +400,7 @@ def test_an_eval_set_that_judges_nothing_is_refused():
         with pytest.raises(DataError, match=told):
             CofiRanker(**QUICK).fit(ratings, eval_set=(given, [1, 2]))
     for given in ((ratings,), (ratings, None, None)):
-        with pytest.raises(DataError, match="eval_set has . parts"):
+        with pytest.raises(DataError, match=r"eval_set has . parts"):
             CofiRanker(**QUICK).fit(ratings, eval_set=given)
 
 
