@@ -13,7 +13,7 @@ from rankopt.collaborative.history import AlternationStep
 from rankopt.collaborative.problem import Standing
 from rankopt.optimize.certificate import Stop
 
-__all__ = ["Alternated", "Alternation", "Blocks", "alternated"]
+__all__ = ["Alternated", "Alternation", "Blocks", "alternated", "gone_on", "idle"]
 
 
 FINER = 4.0
@@ -35,7 +35,7 @@ class Blocks(Protocol):
 @dataclass(frozen=True)
 class Alternation:
     """tol: the relative gap of both blocks at which it ends. max_iter: rounds, time_limit: seconds after which it ends
-    anyway. patience: rounds without a better measure on eval_set after which it ends."""
+    anyway. patience: rounds without a better measure on eval_set after which it ends. All of the whole run."""
 
     tol: float = 1e-3
     max_iter: int = 100
@@ -46,7 +46,7 @@ class Alternation:
 @dataclass(frozen=True, eq=False)
 class Alternated:
     """best: the standing of least J, or of best measure on eval_set, which is judged. now: the last one. spent: seconds
-    of all parts of the run. begun: the round of its start."""
+    of all parts of the run. begun: the round of the start of this part."""
 
     best: Standing
     judged: float
@@ -57,9 +57,11 @@ class Alternated:
     begun: int = 0
 
 
-def gone_on(at: Alternated, start: Standing) -> Alternated:
-    """The same run from another standing, after the rounds so far; what was best before does not count."""
-    return Alternated(start, -np.inf, start, at.steps, None, at.spent, len(at.steps) - 1)
+def gone_on(at: Alternated, start: Standing, judged: bool) -> Alternated:
+    """The same run from another standing, after the rounds so far. What was best on eval_set stays so; of J what was
+    best before does not count, since the new standing is to do better in the end."""
+    best, known = (at.best, at.judged) if judged else (start, -np.inf)
+    return Alternated(best, known, start, at.steps, None, at.spent, len(at.steps) - 1)
 
 
 def alternated(
@@ -71,7 +73,10 @@ def alternated(
     keep: Callable[[Alternated], None] | None = None,
 ) -> Alternated:
     """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended. begin: a
-    function to either, since a standing is as large as the ratings, and nobody else need keep it."""
+    function to either, since a standing is as large as the ratings, and nobody else need keep it.
+
+    An interruption from the keyboard ends it as Stop.INTERRUPTED, in a callback too; before the first round is done
+    there is nothing to keep, and it is raised."""
     at = _begun(begin(), judge)
     began = perf_counter() - at.spent
     interrupted = False
@@ -80,15 +85,19 @@ def alternated(
         try:
             at = _round(blocks, at, settings, judge, began)
         except KeyboardInterrupt:
-            if len(at.steps) == at.begun + 1:
+            if len(at.steps) == 1:
                 raise
             interrupted = True
             continue
         if len(at.steps) == rounds:  # nothing but a proof that the gaps were closed
             continue
-        asked = [callback(at.steps[-1], at.now) for callback in callbacks]
-        if keep is not None:
-            keep(at)
+        try:
+            asked = [callback(at.steps[-1], at.now) for callback in callbacks]
+            if keep is not None:
+                keep(at)
+        except KeyboardInterrupt:
+            interrupted = True
+            continue
         if any(one is True for one in asked):
             stop = Stop.CALLBACK
             break
@@ -137,16 +146,16 @@ def _over(at: Alternated, settings: Alternation, judge: Any, interrupted: bool) 
         return Stop.INTERRUPTED
     if len(at.steps) > at.begun + 1 and max(at.now.gaps) <= settings.tol:
         return Stop.GAP if at.best is at.now else Stop.CHOSEN if judge is not None else Stop.STALLED
-    if judge is not None and _idle(at) >= settings.patience:
+    if judge is not None and idle(at) >= settings.patience:
         return Stop.CHOSEN
-    if len(at.steps) > at.begun + settings.max_iter:
+    if len(at.steps) > settings.max_iter:
         return Stop.ITERATIONS
     if settings.time_limit is not None and at.spent >= settings.time_limit:
         return Stop.TIME
     return None
 
 
-def _idle(at: Alternated) -> int:
+def idle(at: Alternated) -> int:
     """Rounds since the measure on eval_set was best."""
-    judged = [step.judged for step in at.steps[at.begun :]]
+    judged = [step.judged for step in at.steps]
     return len(judged) - 1 - int(np.argmax(judged))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.history import AlternationHistory
 from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.strength import Chosen
+from rankopt.optimize.certificate import Stop
 
 __all__ = ["as_data", "chosen_of", "run_of"]
 
@@ -20,9 +22,10 @@ DUALS = ("slopes", "heights")
 ARRAYS = ("users", "items", "offsets", "user_offsets")
 
 
-def as_data(at: Alternated) -> dict[str, Any]:
-    """The last standing, the best one where that is another, and all rounds."""
-    return {
+def as_data(at: Alternated, before: Alternated | None = None) -> dict[str, Any]:
+    """The last standing, the best one where that is another, and all rounds; and those of the part before, whose
+    factors are fewer, where there is one."""
+    kept = {
         "now": _plain(at.now),
         "best": None if at.best is at.now else _plain(at.best),
         "judged": float(at.judged),
@@ -30,6 +33,7 @@ def as_data(at: Alternated) -> dict[str, Any]:
         "spent": float(at.spent),
         "begun": int(at.begun),
     }
+    return kept if before is None else {**kept, "before": {**as_data(before), "stop": str(before.stop)}}
 
 
 def chosen_of(run: Mapping[str, Any]) -> Chosen | None:
@@ -38,15 +42,27 @@ def chosen_of(run: Mapping[str, Any]) -> Chosen | None:
     return chosen if isinstance(chosen, Chosen) and chosen.strength in chosen.tried else None
 
 
-def run_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Alternated | None:
-    """What was kept; None, or one of AttributeError, LookupError, TypeError and ValueError, for what is damaged."""
+def run_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> tuple[Alternated, Alternated | None] | None:
+    """What was kept, and the part before; None, or one of AttributeError, LookupError, TypeError and ValueError, for
+    what is damaged."""
+    at = _part_of(run, blocks, factors)
+    if at is None or "before" not in run:
+        return None if at is None else (at, None)
+    before = _part_of(run["before"], blocks, factors)
+    if factors is not None or before is None or len(before.steps) - 1 != at.begun:
+        return None
+    return at, replace(before, stop=Stop(run["before"]["stop"]))
+
+
+def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Alternated | None:
     now = _standing(run["now"], blocks, factors)
     best = now if run["best"] is None else _standing(run["best"], blocks, factors)
     history, spent = AlternationHistory(**run["history"]), float(run["spent"])
     steps = tuple(history[i] for i in range(len(history)))
-    if not steps or not 0 <= spent < np.inf or steps[-1].primal != now.value:
+    begun = int(run["begun"])
+    if not 0 <= begun < len(steps) or not 0 <= spent < np.inf or steps[-1].primal != now.value:
         return None
-    return Alternated(best, float(run["judged"]), now, steps, None, spent, int(run["begun"]))
+    return Alternated(best, float(run["judged"]), now, steps, None, spent, begun)
 
 
 def _plain(one: Standing) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
 
-__all__ = ["pairs_of", "places_of_pairs", "read_ratings_and_weights"]
+__all__ = ["held_out", "pairs_of", "places_of_pairs", "read_ratings_and_weights"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,13 +31,20 @@ def pairs_of(X: Any) -> tuple[Any, Any]:
         return X[user], X[item]
     table = X if isinstance(X, np.ndarray) else None
     if table is None:
-        rows = list(X) if hasattr(X, "__iter__") and not isinstance(X, str | bytes) else None
-        if rows is None or any(not hasattr(row, "__len__") or isinstance(row, str) or len(row) != 2 for row in rows):
+        plain = hasattr(X, "__iter__") and not isinstance(X, str | bytes) and not hasattr(X, "tocsr")
+        rows = list(X) if plain else None
+        if rows is None or not all(map(_is_pair, rows)):
             raise DataError(f"pairs cannot be read from a {type(X).__name__}; pass rows (user, item), or Ratings")
         return [row[0] for row in rows], [row[1] for row in rows]
     if table.ndim != 2 or table.shape[1] != 2:
         raise DataError(f"pairs have shape {table.shape}, but a row is (user, item): pass (n, 2)")
     return table[:, 0], table[:, 1]
+
+
+def _is_pair(row: Any) -> bool:
+    if isinstance(row, np.ndarray):
+        return bool(row.shape == (2,))
+    return isinstance(row, Sequence) and not isinstance(row, str | bytes) and len(row) == 2
 
 
 def _named_pair(names: list[Any]) -> tuple[Any, Any]:
@@ -117,6 +124,23 @@ def read_ratings_and_weights(
     if ratings.n_ratings == 0:
         raise DataError("there is nothing to learn because there are no ratings (0 samples); give one or more")
     return ratings, weights
+
+
+def held_out(given: Any, train: Ratings) -> Ratings:
+    """The ratings of an eval_set: `Ratings`, a data frame, or a pair (X, y). DataError for anything else, for ids of
+    another type than those of training, and where no item is one of training."""
+    if isinstance(given, tuple | list):
+        if len(given) != 2:
+            raise DataError(f"eval_set has {len(given)} parts; pass Ratings, a data frame with ratings, or (X, y)")
+        found = read_ratings_and_weights(*given)[0]
+    else:
+        found = read_ratings_and_weights(given, None)[0]
+    _, items = places_of_pairs(train, found)
+    if (items < 0).all():
+        raise DataError(
+            "eval_set judges nothing because it has no item of training; hold out ratings of the same items"
+        )
+    return found
 
 
 def _places(ratings: Ratings, users: Any, items: Any) -> Ints:

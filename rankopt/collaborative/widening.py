@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from rankopt.collaborative.alternation import Alternated
+from rankopt.collaborative.alternation import Alternated, Alternation, gone_on, idle
 from rankopt.collaborative.blocks.balance import balanced
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import Standing
@@ -33,28 +34,68 @@ GAIN = 0.05
 
 
 def widened(
-    blocks: Any, done: Alternated, go_on: Callable[[Alternated, Standing, float], Alternated], tol: float
+    blocks: Any,
+    done: Alternated,
+    run: Callable[[Callable[[], Alternated], Alternated, float], Alternated],
+    settings: Alternation,
+    judged: bool,
+    resumed: Alternated | None = None,
 ) -> Alternated:
-    """Twice as many factors, again and again, while the gap of the whole is above `tol` and closes. go_on: the run from
-    a standing of more factors, after the rounds before, to a gap of both blocks: a part of the gap of the whole, which
-    new factors would else end within before they have grown."""
+    """Twice as many factors, again and again, while the gap of the whole is above `settings.tol` and closes.
+
+    run: a part of the run from where `begin()` stands, of more factors, after the part before, to a gap of both blocks:
+    a part of the gap of the whole, which new factors would else end within before they have grown. judged: the best on
+    eval_set is what is looked for; then the gap is that of where the run stands, and it ends with its patience.
+    resumed: such a part, of more factors than `done`, that an earlier run began.
+    """
     most = min(blocks.problem.rated.n_users, blocks.problem.rated.n_items)
-    gap = _gap(blocks, done.best)
-    while gap > tol and done.best.factors.dimensions < most and done.stop in (Stop.GAP, Stop.CHOSEN):
-        wider = _with_pairs(blocks, done.best, most)
-        if wider is None:
-            break
-        tried = go_on(done, blocks.begun(wider), gap / FINER)
-        left = _gap(blocks, tried.best)
-        closes = left <= (1.0 - GAIN) * gap
-        if left < gap:
-            done, gap = tried, left
-        if not closes:
-            break
+    try:
+        gap = _gap(blocks, done, judged)
+        while resumed is not None or _may_widen(done, gap, most, settings, judged):
+            at, resumed = resumed, None
+            wider = _with_pairs(blocks, _stands(done, judged), most) if at is None else None
+            if at is None and wider is None:
+                break
+            tried = run(partial(_begin, blocks, done, at, wider, judged), done, min(gap / FINER, settings.tol))
+            left = _gap(blocks, tried, judged)
+            closes = left <= (1.0 - GAIN) * gap
+            done, gap = _better(done, tried, left < gap, judged), min(left, gap)
+            if not closes:
+                break
+    except KeyboardInterrupt:  # between two parts: each of them ends by itself
+        done = replace(done, stop=Stop.INTERRUPTED)
     return done
 
 
-def _gap(blocks: Any, now: Standing) -> float:
+def _may_widen(done: Alternated, gap: float, most: int, settings: Alternation, judged: bool) -> bool:
+    closed = done.stop in (Stop.GAP, Stop.CHOSEN) and not (judged and idle(done) >= settings.patience)
+    return gap > settings.tol and closed and _stands(done, judged).factors.dimensions < most
+
+
+def _begin(blocks: Any, done: Alternated, at: Alternated | None, wider: Factors | None, judged: bool) -> Alternated:
+    if at is not None:
+        return at
+    assert wider is not None
+    return gone_on(done, blocks.begun(wider), judged)
+
+
+def _better(done: Alternated, tried: Alternated, closer: bool, judged: bool) -> Alternated:
+    """What the two parts leave: the wider one if it is closer to the optimum of the whole, or may have a better round
+    on eval_set; else the narrower one, with all rounds, and with why the run ended, if the wider part did not end by
+    itself."""
+    if closer or judged:
+        return tried
+    stop = done.stop if tried.stop in (Stop.GAP, Stop.STALLED) else tried.stop
+    return replace(done, steps=tried.steps, stop=stop, spent=tried.spent)
+
+
+def _stands(done: Alternated, judged: bool) -> Standing:
+    """From where factors are added: the best of J, or where a run stands whose best is of another measure."""
+    return done.now if judged else done.best
+
+
+def _gap(blocks: Any, done: Alternated, judged: bool) -> float:
+    now = _stands(done, judged)
     return whole_bound(blocks, now).gap(now.value)
 
 

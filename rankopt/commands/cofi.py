@@ -71,6 +71,11 @@ def cofi(
     """
     if test_file is not None and hold_out is not None:
         raise click.UsageError("--test and --hold-out both name a test; give one of them")
+    for option, value in (("--test", test_file), ("--items", items_file)):
+        if train_file is None and value is not None:
+            raise click.UsageError(f"{option} goes with the file TRAIN, not with the sample; name TRAIN too")
+    if by is not None and report is None:
+        raise click.UsageError("--quota is priced in the report; give --report too")
     from rankopt.data import load_ratings_sample, read_ratings
     from rankopt.evaluation import given_split, weak_split
     from rankopt.rankers import CofiRanker
@@ -79,7 +84,7 @@ def cofi(
     ranker = CofiRanker(**options, strength=_number(strength, float), measure=measure, verbose=int(not json_))
     if train_file is None:
         ratings = load_ratings_sample()
-        hold_out = 10 if hold_out is None and test_file is None else hold_out
+        hold_out = 10 if hold_out is None else hold_out
     else:
         ratings = read_ratings(train_file, items=items_file)
     if by is not None and by not in ratings.attributes:
@@ -88,7 +93,7 @@ def cofi(
     by = "genre" if by is None else by
     split = None
     if test_file is not None:
-        split = given_split(ratings, read_ratings(test_file))
+        split = given_split(ratings, read_ratings(test_file, items=items_file))
     elif hold_out is not None:
         split = weak_split(ratings, hold_out, seed)
     began = perf_counter()

@@ -38,5 +38,5 @@ def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[No
         why = error.args[0].partition(";")[0]
         raise MeasureError(
             f"{name} {measure!s} cannot judge ratings below 0 ({why}); add {-least:g} to all ratings, which "
-            f" changes no order, or give another {name}, such as 'ERU(d=0)', whose gain is max(y - d, 0)"
+            f"changes no order, or give another {name}, such as 'ERU(d=0)', whose gain is max(y - d, 0)"
         ) from error

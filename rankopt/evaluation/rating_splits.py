@@ -8,11 +8,14 @@ Source: Weimer, Karatzoglou, Le and Smola 2007, section 6 (n = 10, 20, 50; 100 n
 That users of weak generalisation have n + 10 ratings or more, as is usual since, the paper does not say.
 """
 
+from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, OptionError
 
@@ -93,7 +96,19 @@ def strong_split(ratings: Ratings, n: int = 10, users: int = 100, least: int = 5
 
 
 def given_split(train: Ratings, test: Ratings) -> Split:
-    """Ratings that were held out by others, told over the users and items of both. DataError for a pair of both."""
+    """Ratings that were held out by others, told over the users and items of both, with the attributes of both, those
+    of `train` where an item has some there. The protocol says how many users of the test are not known. DataError for a
+    pair of both, for ids that are numbers in the one and text in the other, and where no item of the test is known."""
+    users_known, items_known = train.user_index(test.users), train.item_index(test.items)
+    check_spelling(train.users, test.users, users_known, "of the test, user")
+    check_spelling(train.items, test.items, items_known, "of the test, item")
+    tested = np.diff(test.bounds) > 0
+    strangers = int((tested & (users_known < 0)).sum())
+    if test.n_ratings and (items_known < 0)[test.columns].all():
+        raise DataError(
+            f"no item of the test is one of training ({test.items.item(int(test.columns[0]))!r} is not): nothing can "
+            "be judged; give files of one catalogue"
+        )
     users = list(dict.fromkeys([*train.users.tolist(), *test.users.tolist()]))
     items = list(dict.fromkeys([*train.items.tolist(), *test.items.tolist()]))
     first, second = (
@@ -108,11 +123,21 @@ def given_split(train: Ratings, test: Ratings) -> Split:
     if shared.nnz:
         user, item = first.users.item(shared.row[0]), first.items.item(shared.col[0])
         raise DataError(f"user {user!r} rates item {item!r} in training and in the test; keep one of the two.")
-    known = {name: dict(zip(train.items.tolist(), of.tolist(), strict=True)) for name, of in train.attributes.items()}
-    told = np.count_nonzero(np.diff(second.bounds))
-    return Split(
-        first.with_attributes(known) if known else first, second, f"given files, {told} users with test ratings"
-    )
+    known = _attributes(train, test)
+    first, second = (one.with_attributes(known) if known else one for one in (first, second))
+    unknown = f", {strangers} of them not known" if strangers else ""
+    return Split(first, second, f"given files, {int(tested.sum())} users with test ratings{unknown}")
+
+
+def _attributes(train: Ratings, test: Ratings) -> dict[str, dict[Hashable, Any]]:
+    """What is known of the items of both."""
+    known: dict[str, dict[Hashable, Any]] = {}
+    for one in (test, train):
+        for name, values in one.attributes.items():
+            own = known.setdefault(name, {})
+            own.update((item, value) for item, value in zip(one.items.tolist(), values.tolist(), strict=True)
+                       if value is not None or item not in own)  # fmt: skip
+    return known
 
 
 def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> NDArray[np.bool_]:

@@ -118,9 +118,8 @@ def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: s
         if hasattr(predict, "predict"):
             scores = _checked(predict.predict(test), (test.n_ratings,))
         else:
-            given = np.asarray(predict, dtype=np.float64)
-            everything = given.ndim == 2
-            given = _checked(given, (test.n_users, test.n_items) if everything else (test.n_ratings,))
+            everything = np.ndim(predict) == 2
+            given = _checked(predict, (test.n_users, test.n_items) if everything else (test.n_ratings,))
             scores = given[test.user_of(), test.columns] if everything else given
         yield test, scores
         return
@@ -152,7 +151,10 @@ def _unseen(split: Split, users: NDArray[np.int64]) -> Ratings:
 
 
 def _checked(scores: Any, shape: tuple[int, ...]) -> Floats:
-    found = np.asarray(scores, dtype=np.float64)
+    try:
+        found = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"scores cannot be read: {error}; give numbers, or what has `predict`.") from None
     if found.shape != shape:
         raise DataError(f"scores have shape {found.shape}, but the pairs of the test are {shape}; give one a pair.")
     if np.isnan(found).any():

@@ -18,7 +18,7 @@ from rankopt.collaborative.history import AlternationHistory, AlternationStep
 from rankopt.collaborative.measured import rated_only
 from rankopt.collaborative.prediction import scores_of_pairs
 from rankopt.collaborative.problem import Standing
-from rankopt.collaborative.reading import places_of_pairs, read_ratings_and_weights
+from rankopt.collaborative.reading import held_out, places_of_pairs, read_ratings_and_weights
 from rankopt.collaborative.strength import Chosen
 from rankopt.errors import DataError
 from rankopt.rankers.cofi_options import check_cofi
@@ -171,8 +171,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         """
         check_cofi(**self.get_params(deep=False))
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
-        held = eval_set if isinstance(eval_set, tuple | list) else (eval_set, None)
-        evaluation = None if eval_set is None else read_ratings_and_weights(*held)[0]
+        evaluation = None if eval_set is None else held_out(eval_set, ratings)
         self._fit(ratings, weights, sample_weight is not None, evaluation)
         return self
 

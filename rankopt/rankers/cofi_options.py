@@ -23,6 +23,9 @@ __all__ = ["check_cofi", "check_learned", "workers_of"]
 
 STARTS = ("residual", "random")
 
+LEAST = 1e-100
+"""Of what is squared or divided by: its products are neither 0 nor infinite."""
+
 
 def check_cofi(**given: Any) -> None:
     """Raise OptionError for a value that cannot work."""
@@ -31,18 +34,18 @@ def check_cofi(**given: Any) -> None:
     check_options(C=None, **{**given, "tol": tol, "lam": 1.0 if lam is None else lam})
     if isinstance(strength, str) and strength != "auto":
         raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
-    if not isinstance(strength, str) and not 0 < number(strength) < np.inf:
+    if not isinstance(strength, str) and not LEAST <= number(strength) <= 1 / LEAST:
         raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
-    if lam is not None and not 0 < number(lam) < np.inf:
+    if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
         raise OptionError(f"lam = {lam!r} is no strength; give a positive number, or None and a strength")
     if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
         raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more, or 'free'")
-    if given["offset_strength"] is not None and not 0 < number(given["offset_strength"]) < np.inf:
+    if given["offset_strength"] is not None and not LEAST <= number(given["offset_strength"]) <= 1 / LEAST:
         raise OptionError(f"offset_strength = {given['offset_strength']!r} must be a positive number of ratings")
     if given["prior"] not in ("auto", *PRIORS):
         known = ", ".join(map(repr, ("auto", *PRIORS)))
         raise OptionError(f"prior = {given['prior']!r} is unknown; it is one of {known}")
-    if not 0 <= number(given["popularity"]) < np.inf:
+    if not 0 <= number(given["popularity"]) <= 1 / LEAST:
         raise OptionError(f"popularity = {given['popularity']!r} must be a number of 0 or more")
     if not (number(given["patience"]) >= 1 and number(given["patience"]).is_integer()):
         raise OptionError(f"patience = {given['patience']!r} is no number of rounds; give 1 or more")

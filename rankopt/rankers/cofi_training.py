@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.collaborative.alternation import Alternated, Alternation, alternated, gone_on
+from rankopt.collaborative.alternation import Alternated, Alternation, alternated
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.history import AlternationHistory
 from rankopt.collaborative.kept import as_data, chosen_of, run_of
@@ -87,31 +87,30 @@ class Alternating(Choosing):
             if limit is not None and chosen is not None:
                 limit = max(limit - chosen.seconds, 0.0)
             settings = Alternation(self._tol(loss), int(self.max_iter), limit, int(self.patience))
-            keep = None
-            if kept is not None:
+            free = isinstance(self.factors, str)
 
+            def part(begin: Callable[[], Any], before: Alternated | None, tol: float) -> Alternated:
                 def keep(at: Alternated) -> None:
-                    kept.write(lambda: {**as_data(at), "chosen": chosen}, at.stop is not None)
+                    if kept is not None:
+                        kept.write(lambda: {**as_data(at, before), "chosen": chosen}, at.stop is not None)
+
+                finer = replace(settings, tol=tol)
+                return alternated(blocks, finer, begin, (*self.callbacks, *progress), judge, keep)
 
             def begun() -> Any:
-                fixed = None if isinstance(self.factors, str) else width
-                found = None if kept is None else kept.found(of_run, lambda run: run_of(run, blocks, fixed))
-                if found is not None:
-                    return found
-                if kept is not None and chosen is not None:
-                    kept.write(lambda: {"chosen": chosen}, False)
                 residual = self.start == "residual"
                 return blocks.begun(start.factors if residual else random_start(start, self.random_state))
 
-            def go_on(begin: Callable[[], Any], tol: float) -> Alternated:
-                finer = replace(settings, tol=min(tol, settings.tol))
-                return alternated(blocks, finer, begin, (*self.callbacks, *progress), judge, keep)
-
-            done = go_on(begun, settings.tol)
-            if isinstance(self.factors, str):
-                done = widened(
-                    blocks, done, lambda at, wider, tol: go_on(lambda: gone_on(at, wider), tol), settings.tol
-                )
+            found: list[Any] = []  # emptied when a run goes on: a standing is as large as the ratings
+            if kept is not None:
+                known = kept.found(of_run, lambda run: run_of(run, blocks, None if free else width))
+                found += [] if known is None else [one for one in known if one is not None]
+                del known
+                if not found and chosen is not None:
+                    kept.write(lambda: {"chosen": chosen}, False)
+            done = found.pop() if len(found) > 1 else part(found.pop if found else begun, None, settings.tol)
+            if free:
+                done = widened(blocks, done, part, settings, judge is not None, found.pop() if found else None)
             self._keep(ratings, counts, blocks, done, evaluation is not None)
         self.lam_, self.lam_max_ = float(lam), start.lam_max
         self.offset_strength_ = bend * (self._penalties(loss, self._prior_of(loss, chosen)).offsets or 0.0)
@@ -164,7 +163,7 @@ class Alternating(Choosing):
 
     def _tell(self, stop: Stop | None) -> None:
         if stop in (Stop.ITERATIONS, Stop.TIME):
-            told = f"training stopped before the gaps of both blocks closed ({self.certificate_}); raise max_iter"
+            told = f"training stopped before its gaps closed ({self.certificate_}); raise max_iter"
             warnings.warn(f"{told} or time_limit", ConvergenceWarning, stacklevel=4)
         if stop is Stop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the best factors so far")

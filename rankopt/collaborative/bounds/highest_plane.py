@@ -68,7 +68,7 @@ def _by_gain(a: Floats, b: Floats, c: Floats, t: Floats) -> float:
     Y = np.arange(size).reshape(gains.size, n)
     S, L = Y + size, Y + 2 * size
     mass, over = n + Y, n + size + Y  # the rows that define S and L
-    entries = [
+    entries: list[tuple[Ints, Ints, Any]] = [
         (np.broadcast_to(np.arange(n), Y.shape), Y, 1.0),
         (mass, S, 1.0), (mass, Y, -1.0), (mass[:, 1:], S[:, :-1], -1.0),
         (over, L, 1.0), (over[:, 1:], L[:, :-1], -1.0), (over[:, 1:], S[:, :-1], c[1:] - c[:-1]),

@@ -144,6 +144,8 @@ def _length(k: Any, admissible: Admissible | None) -> int:
     """What is said; that of the rules, which are of whole lists, where there are some."""
     if k is not None:
         k = check_length(k)
+    if not isinstance(admissible, Admissible | None):
+        raise OptionError(f"admissible = {admissible!r} are no rules; start from rankopt.Admissible(k)")
     if admissible is None:
         return LENGTH if k is None else k
     if k not in (None, admissible.k):
@@ -157,7 +159,7 @@ def _length(k: Any, admissible: Admissible | None) -> int:
 def _popular(popularity: Any, counts: Ints) -> Floats:
     """c log(1 + count)."""
     number = isinstance(popularity, int | float | np.integer | np.floating) and not isinstance(popularity, bool)
-    if not number or not np.isfinite(popularity) or abs(popularity) > MOST:
+    if not number or not np.isfinite(popularity) or abs(float(popularity)) > MOST:
         raise OptionError(f"popularity = {popularity!r} is no number that scores can take; give one up to {MOST:g}")
     return np.asarray(float(popularity) * np.log1p(counts))
 
@@ -178,4 +180,4 @@ def _listed(ids: Any) -> NDArray[Any]:
         wrong = next((one for one in values.tolist() if not isinstance(one, Hashable)), None)
         if wrong is not None:
             raise OptionError(f"users name {wrong!r}, which is not hashable and so no id; pass ids of users")
-    return values
+    return np.asarray(values)

@@ -58,6 +58,42 @@ def test_a_pair_of_both_files_is_refused(tmp_path):
     assert run("--test", written(tmp_path, one, "x"), "--hold-out", 3).exit_code == 2
 
 
+def test_options_that_would_be_left_aside_in_silence_are_refused(tmp_path):
+    one = written(tmp_path, Ratings.of([1, 2], [1, 2], [3, 4]), "x")
+    for words, said in (
+        (["--test", one], "goes with the file TRAIN"), (["--items", one], "goes with the file TRAIN"),
+        ([one, "--quota", "genre"], "give --report too"),
+    ):  # fmt: skip
+        done = run(*words)
+        assert done.exit_code == 2
+        assert said in " ".join(done.output.replace("│", " ").split())
+
+
+def test_numbers_against_text_are_said(tmp_path):
+    train, test = tmp_path / "train.csv", tmp_path / "test.csv"
+    train.write_text("user,item,rating\n1,10,3\n1,11,4\n2,10,5\n2,11,1\n")
+    for rows, told in (
+        ("1,12,3\nann,10,2\n", "of the test, user '1' is text, but the one that is known is a number, 1"),
+        ("1,11,3\n2,x,2\n", "of the test, item '11' is text, but the one that is known is a number, 11"),
+        ("1,77,3\n2,78,2\n", "no item of the test is one of training .77 is not."),
+    ):
+        test.write_text(f"user,item,rating\n{rows}")
+        with pytest.raises(DataError, match=told):
+            given_split(read_ratings(train), read_ratings(test))
+        done = CliRunner().invoke(rankopt, ["cofi", str(train), "--test", str(test), "--strength", "0.7"])
+        assert done.exit_code != 0
+
+
+def test_attributes_of_items_that_are_in_the_test_alone_are_kept():
+    train = Ratings.of([1, 2], [1, 2], [3, 4], attributes={"genre": {1: ("War",), 2: None}})
+    test = Ratings.of([1, 3], [2, 3], [3, 4], attributes={"genre": {2: ("Drama",), 3: ("Crime",)}, "year": {3: 1999}})
+    split = given_split(train, test)
+    for one in (split.train, split.test):
+        assert one.attributes["genre"].tolist() == [("War",), ("Drama",), ("Crime",)]
+        assert one.attributes["year"].tolist() == [None, None, 1999]
+    assert split.protocol == "given files, 2 users with test ratings, 1 of them not known"
+
+
 def test_masters_of_ratings_are_replayed_by_several_solvers():
     words = [
         "swap",

@@ -168,7 +168,8 @@ def test_users_of_equal_ratings_tell_no_order_anywhere():
     """One rule for the split's numbers and for `score`: nDCG of equal grades would be 1 for whoever orders them."""
     from rankopt.rankers import CofiRanker
 
-    train = Ratings.of(*zip(*[(u, i, 1 + (u * i) % 5) for u in range(8) for i in range(6)], strict=True))
+    told = [(u, i, 1 + (u * i) % 5) for u in range(8) for i in range(6)] + [(9, 7, 3), (9, 8, 4)]
+    train = Ratings.of(*zip(*told, strict=True))
     rows = [(0, 7, 3), (0, 8, 3), (1, 9, 2), (2, 7, 1), (2, 8, 5), (3, 7, 4), (3, 9, 2), (3, 8, 2)]
     split = given_split(train, Ratings.of(*zip(*rows, strict=True)))
     ranker = CofiRanker(factors=1, strength=0.5).fit(split.train)
@@ -181,8 +182,16 @@ def test_users_of_equal_ratings_tell_no_order_anywhere():
         evaluate_ratings(equal, ranker)
 
 
+def test_words_are_no_scores():
+    with pytest.raises(DataError, match="scores cannot be read"):
+        evaluate_ratings(weak_split(made(), seed=1), "x")
+
+
 def test_ratings_below_zero_are_named_with_their_cure():
     split = weak_split(Ratings.of(np.repeat(range(3), 25), np.tile(range(25), 3), np.arange(75) % 9 - 4.0))
-    with pytest.raises(MeasureError, match="measure nDCG@10 cannot judge ratings below 0 .*; add 4 to all ratings"):
+    with pytest.raises(
+        MeasureError,
+        match=r"measure nDCG@10 cannot judge ratings below 0 .*; add 4 to all ratings, which changes no order",
+    ):
         evaluate_ratings(split, ItemMean().fit(split.train))
     assert evaluate_ratings(split, ItemMean().fit(split.train), "ERU(d=0)").mean >= 0

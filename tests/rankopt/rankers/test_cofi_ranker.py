@@ -12,6 +12,7 @@ from rankopt.collaborative.bounds.bound_verification import verify_global_bound
 from rankopt.collaborative.bounds.global_bound import global_bound
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, OptionError
+from rankopt.optimize.certificate import Stop
 from rankopt.rankers import CofiRanker, load_model
 
 FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
@@ -174,10 +175,11 @@ def test_ratings_whose_squares_overflow_are_refused(loss, size):
     user, item, _ = triplets(ratings)
     with pytest.raises(DataError, match=r"the rating -?1.*e\+30. of user 'u0' and item .* is too large"):
         CofiRanker(loss, **QUICK).fit(Ratings.of(user, item, values))
-    with pytest.raises(DataError, match="beyond 1e-100 to 1e.100"):
+    with pytest.raises(DataError, match=r"beyond 1e-100 to 1e.100"):
         CofiRanker(loss, **QUICK).fit(ratings, user_weight=np.full(ratings.n_users, abs(size)))
     values[3] = 1e100
-    CofiRanker(loss, **QUICK).fit(Ratings.of(user, item, values))
+    if loss == "regression":  # hinges of such height are honest work without an end
+        CofiRanker(loss, **QUICK).fit(Ratings.of(user, item, values))
 
 
 def test_the_strength_is_chosen_inside_the_training_ratings():
@@ -254,12 +256,102 @@ def test_what_ends_a_fit():
         if step.step == 2:
             raise KeyboardInterrupt
 
-    ranker = CofiRanker(**QUICK).fit(ratings)
-    before = dict(vars(ranker))
-    with pytest.raises(KeyboardInterrupt) as raised:
-        ranker.set_params(callbacks=[interrupt], tol=1e-9, strength=0.1).fit(few())
-    assert not isinstance(raised.value, Interrupted)
-    assert ranker.item_factors_ is before["item_factors_"]
+    whole = CofiRanker(**hard, callbacks=[lambda step, now: step.step == 2]).fit(ratings)
+    ranker = CofiRanker(**hard, callbacks=[interrupt])
+    with pytest.raises(Interrupted):
+        ranker.fit(ratings)
+    assert ranker.n_iter_ == 2
+    np.testing.assert_array_equal(ranker.item_factors_, whole.item_factors_)
+    assert ranker.certificate_.stop is Stop.INTERRUPTED
+
+
+FREE = {"factors": "free", "strength": 0.1, "tol": 2e-3}
+
+
+def widths(loss, ratings, **options):
+    """The width of the factors after each round of a run with free ones."""
+    seen = []
+    options = {**FREE, **options}
+    CofiRanker(loss, **options, callbacks=[lambda step, now: seen.append(now.factors.dimensions)]).fit(ratings)
+    return seen
+
+
+def test_the_best_round_of_all_widths_is_kept_with_free_factors():
+    ratings = tastes(users=60, each=20)
+    mask = np.arange(len(ratings)) % 4 > 0
+    train, other = ratings.keep(mask), ratings.keep(~mask)
+    seen, options = [], {**FREE, "patience": 50, "tol": 1e-3}
+    ranker = CofiRanker(**options, callbacks=[lambda step, now: seen.append(now.factors.dimensions)])
+    ranker.fit(train, eval_set=other)
+    judged = ranker.history_.judged
+    assert len({*seen}) > 1
+    assert len(judged) == len(seen) + 1
+    assert ranker.eval_score_ == judged.max() == pytest.approx(ranker.score(other), abs=1e-12)
+    best = int(judged.argmax())
+    assert ranker.item_factors_.shape[1] == ([seen[0], *seen])[best]
+    short = CofiRanker(**{**options, "patience": 2}).fit(train, eval_set=other)
+    assert len(short.history_) - 1 - short.history_.judged.argmax() <= 2
+
+
+def test_rounds_of_all_widths_count():
+    ratings = tastes()
+    seen = widths("regression", ratings)
+    first = seen.index(16) + 1  # the first round with more factors
+    for most in (first - 1, first, first + 1):
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
+            assert CofiRanker(**FREE, max_iter=most).fit(ratings).n_iter_ == most
+
+
+@pytest.mark.parametrize("loss", ["regression", "preferences"])
+def test_a_run_with_free_factors_goes_on_to_the_same_bits(loss, tmp_path):
+    from rankopt.persistence.checkpoint import Checkpoint
+
+    ratings = tastes(users=20, items=18, each=9)
+    seen = widths(loss, ratings)
+    whole = CofiRanker(loss, **FREE).fit(ratings)
+    later = 1 + next(i for i, width in enumerate(seen) if width > seen[0])
+    for dies in (1, later - 1, later, later + 1):
+        kept = Checkpoint(tmp_path / f"{dies}", every=0)
+
+        def die(step, now, last=dies):
+            if step.step == last + 1:
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            CofiRanker(loss, **FREE, checkpoint=kept, callbacks=[die]).fit(ratings)
+        steps = []
+        again = CofiRanker(loss, **FREE, checkpoint=kept, callbacks=[lambda step, now, to=steps: to.append(step)])
+        again.fit(ratings)
+        assert steps[0].step == dies + 1
+        for name in FITTED:
+            assert getattr(again, name).tobytes() == getattr(whole, name).tobytes()
+        assert again.history_.primal.tolist() == whole.history_.primal.tolist()
+        assert str(again.certificate_) == str(whole.certificate_)
+
+
+def test_an_interruption_after_a_widening_keeps_the_fit(monkeypatch):
+    from rankopt.collaborative import widening
+    from rankopt.collaborative.blocks.regression import Regression
+
+    ratings, real = tastes(), Regression.around
+    narrow = CofiRanker(**{**FREE, "factors": 8}).fit(ratings)
+
+    def in_its_first_round(blocks, now, precision):
+        if now.factors.dimensions > 8:
+            raise KeyboardInterrupt
+        return real(blocks, now, precision)
+
+    def between(*given):
+        raise KeyboardInterrupt
+
+    for place, name, at in ((Regression, "around", in_its_first_round), (widening, "_with_pairs", between)):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, at)
+            ranker = CofiRanker(**FREE)
+            with pytest.raises(Interrupted):
+                ranker.fit(ratings)
+        assert ranker.certificate_.stop is Stop.INTERRUPTED
+        np.testing.assert_array_equal(ranker.item_factors_, narrow.item_factors_)
 
 
 def test_conventions_of_scikit_learn():
@@ -286,6 +378,37 @@ def test_conventions_of_scikit_learn():
 def test_options_that_cannot_work(options, told):
     with pytest.raises(OptionError, match=told):
         CofiRanker(**options).fit(few())
+
+
+@pytest.mark.parametrize(
+    "rows", [[{1, 2}], [{"user": 1, "item": 2}], ["ab"], [(1, 2, 3)], {"a": 1}, 3, np.ones((3, 3))]
+)
+def test_what_is_no_pair_is_refused(rows):
+    from scipy.sparse import csr_array
+
+    ranker = CofiRanker(**QUICK).fit(few())
+    for given in (rows, csr_array(np.ones((2, 2)))):
+        with pytest.raises(DataError, match="pairs"):
+            ranker.predict(given)
+
+
+def test_an_eval_set_that_judges_nothing_is_refused():
+    ratings = tastes()
+    for given, told in (
+        ([("0", 1), ("0", 2)], "user '0' is text"), ([("x", "a"), ("x", "b")], "no item of training"),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=told):
+            CofiRanker(**QUICK).fit(ratings, eval_set=(given, [1, 2]))
+    for given in ((ratings,), (ratings, None, None)):
+        with pytest.raises(DataError, match=r"eval_set has . parts"):
+            CofiRanker(**QUICK).fit(ratings, eval_set=given)
+
+
+@pytest.mark.parametrize("name", ["strength", "lam", "offset_strength", "popularity"])
+def test_numbers_whose_products_overflow_are_refused(name):
+    for value in (1e300, 1e-300)[: 1 if name == "popularity" else 2]:
+        with pytest.raises(OptionError, match=name):
+            CofiRanker(**{**QUICK, name: value}).fit(few())
 
 
 def test_data_that_cannot_be_used():

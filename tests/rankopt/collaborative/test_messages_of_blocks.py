@@ -1,0 +1,86 @@
+"""What users' workers and the items' block tell each other, read as the bytes that go: no rating is among them."""
+
+import os
+import pickle
+from contextlib import contextmanager
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from problems.rated import tastes
+
+from rankopt.collaborative.blocks import plane_blocks, regression
+from rankopt.collaborative.blocks.rated_shards import PlanesAt, RidgesFor
+from rankopt.collaborative.blocks.user_loss import UserLoss
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.prior import Penalties
+from rankopt.collaborative.rated import Rated
+from rankopt.data import Ratings
+from rankopt.engines import messages
+from rankopt.engines.processes import Processes
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes need Linux or macOS")
+
+
+def unusual(loss):
+    """Ratings that no other number equals by chance: each its own, or for a loss of pairs five grades."""
+    ratings, draws = tastes(users=12, items=10, each=6), np.random.default_rng(0)
+    values = ratings.values + 0.1 * draws.random(len(ratings))
+    if loss == "ordinal":
+        values = np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0])[ratings.values.astype(int) - 1]
+    return Ratings.of(ratings.users[ratings.user_of()], ratings.items[ratings.columns], values)
+
+
+@contextmanager
+def told(monkeypatch):
+    """All messages of an engine's crew, either way, pickled as they go."""
+    sent, came = [], []
+
+    def dumps(message, protocol):
+        sent.append(pickle.dumps(message, protocol=protocol))
+        return sent[-1]
+
+    def loads(content):
+        came.append(bytes(content))
+        return pickle.loads(content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(messages, "pickle", SimpleNamespace(dumps=dumps, loads=loads, HIGHEST_PROTOCOL=5))
+        yield sent, came
+
+
+@pytest.mark.parametrize("loss", ["ordinal", "regression"])
+def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
+    monkeypatch.setattr(plane_blocks, "CHUNK", 20)  # several shards
+    monkeypatch.setattr(regression, "SHARD_ROWS", 20)
+    known, draws = UserLoss.named(loss, "convex", "shifted(0.25)"), np.random.default_rng(1)
+    rated = known.seen(Rated.of(unusual(loss)))
+    engine = Processes(2)
+    problem = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None).problem(rated).at_strength(0.7, 0.4)
+    blocks = known.blocks(problem, engine)
+    n, m = rated.n_users, rated.n_items
+    at = blocks.at(Factors(draws.normal(size=(n, 2)), draws.normal(size=(m, 2)), draws.normal(size=m), np.zeros(n)))
+    try:
+        blocks.with_users(at, 1e-3)  # shards are in their files now
+        with told(monkeypatch) as (sent, came):
+            blocks.with_items(at, 1e-3)
+    finally:
+        engine.close()
+    grades = [one.tobytes() for one in np.unique(rated.values)]
+    assert any(one in pickle.dumps(rated) for one in grades)  # so they would be found
+    assert len(sent) >= 3
+    assert len(came) >= 3
+    for message in (*sent, *came):
+        assert not any(grade in message for grade in grades)
+    kind = RidgesFor if loss == "regression" else PlanesAt
+    assert {type(pickle.loads(message)[1]) for message in sent} == {kind}
+    shards = [shard for shard in blocks._shards if loss != "regression" or shard.side == "items"]
+    shapes = {
+        # of items their factors and offsets; of users v l_u, δ_u and ψ, of which Σ ψ_uj U_u is made
+        ((s.last - s.first, 2), (s.last - s.first,))
+        if loss == "regression"
+        else ((s.last - s.first,), (s.last - s.first,), s.columns.shape)
+        for s in shards
+    }
+    answers = [pickle.loads(message) for message in came]
+    assert {tuple(one.shape for one in answer) for answer in answers if answer is not None} <= shapes
