@@ -18,8 +18,9 @@ from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import DataError, ModelError
+from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers.cofi_options import workers_of
+from rankopt.rankers.options import number
 
 __all__ = ["Recommending"]
 
@@ -36,6 +37,7 @@ class Recommending:
     item_counts_: NDArray[np.int64]
     unknown_: float
     lam_: float
+    lam_max_: float
     _tol: Any
     loss: Any
     bound: Any
@@ -83,18 +85,23 @@ class Recommending:
         """The k items (id, cosine) whose factors point most nearly where those of this one do."""
         return self._all_known().similar(item, k)
 
-    def fold_in(self, X: Any, y: Any = None) -> KnownModel:
+    def fold_in(self, X: Any, y: Any = None, *, strength: float | None = None) -> KnownModel:
         """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.
 
+        strength: ρ of these users' penalty ρ λ_max, by default that of the training. It may be far lower than what is
+        best for training (benchmarks/cofi.md).
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
         items that the model does not know are left aside.
         """
         check_is_fitted(self)
+        if strength is not None and not 0 < number(strength) < np.inf:
+            raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or None")
+        lam = self.lam_ if strength is None else float(strength) * (self.lam_max_ or 1.0)
         ratings, _ = read_ratings_and_weights(X, y)
         table = self._on_own_items(ratings)
         loss = UserLoss.named(self.loss, self.bound, self.decay)
         with workers_of(self.engine, self.n_jobs):
-            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, self._tol(loss))
+            proved = folded(loss, self._penalties(loss), lam, self.model_, table, self._tol(loss))
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
         return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved)
 
