@@ -7,8 +7,9 @@
 NDCG@10, exponential gain, ties averaged; the mean over splits of the mean over users, and the standard deviation over
 splits. Weak generalisation trains on N ratings of every user with N + 10 or more, strong on all users but the 100 with
 the most ratings, of whom N ratings are known (which means cannot use); see `rankopt.evaluation`. `rankers` goes on with
-a file of rows; all choices are made inside the training ratings. A loss may carry a bound and factors:
-"nDCG@10/nonconvex", "regression//100". p is of a paired t-test over the splits against the regression.
+a file of rows; all choices are made inside the training ratings. A loss may carry a bound, factors and ρ of the new
+users of strong generalisation: "nDCG@10/nonconvex", "regression//100", "regression///0.15". p is of a paired t-test
+over the splits against the regression.
 """
 
 import argparse
@@ -69,15 +70,18 @@ def rankers(file, losses, splits, protocols, known):
                 for spec in losses:
                     if (spec, protocol, n, seed) in done:
                         continue
-                    loss, bound, factors = [*spec.split("/"), "", ""][:3]
+                    loss, bound, factors, fold = [*spec.split("/"), "", "", ""][:4]
                     ranker = CofiRanker(loss, bound=bound or "convex", factors=int(factors or 15))
                     began = time.process_time()
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # how it ended is in the row
                         ranker.fit(split.train)
                     seconds, proved = time.process_time() - began, ranker.certificate_
+                    model = ranker
+                    if fold and split.known is not None:
+                        model = ranker.fold_in(split.known, strength=float(fold))
                     row = of(
-                        split, ranker, spec, protocol, n, seed, seconds=seconds, strength=ranker.strength_,
+                        split, model, spec, protocol, n, seed, seconds=seconds, strength=ranker.strength_,
                         users_gap=proved.users_gap, items_gap=proved.items_gap, gap=proved.relative_gap,
                         stop=str(proved.stop.value),
                     )  # fmt: skip

@@ -40,8 +40,10 @@ def main():
     print("|---|---|---|---|---|---|---|---|---|---|")
     for run in options.runs:
         loss, settings = RUNS[run]
+        warnings.simplefilter("ignore")
+        unit = CofiRanker(loss, factors=1, strength=1.0, max_iter=1, certify=False, offset_strength=1.0, prior="mean")
+        settings = {**settings, "offset_strength": 10.0 / unit.fit(train).offset_strength_, "prior": "mean"}  # μ = 10
         for width in options.widths:
-            warnings.simplefilter("ignore")
             began = process_time()
             factors = width if width == "free" else int(width)
             limits = {"tol": options.tol, "time_limit": options.time_limit, "max_iter": 500}

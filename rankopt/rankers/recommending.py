@@ -19,8 +19,9 @@ from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import DataError, ModelError
+from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers.cofi_options import workers_of
+from rankopt.rankers.options import number
 
 __all__ = ["Recommending"]
 
@@ -37,6 +38,7 @@ class Recommending:
     item_counts_: NDArray[np.int64]
     unknown_: float
     lam_: float
+    lam_max_: float
     _tol: Any
     loss: Any
     bound: Any
@@ -87,20 +89,33 @@ class Recommending:
         """The k items (id, cosine) whose factors point most nearly where those of this one do."""
         return self._all_known().similar(item, k)
 
-    def fold_in(self, X: Any, y: Any = None, *, sample_weight: Any = None, user_weight: Any = None) -> KnownModel:
+    def fold_in(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        user_weight: Any = None,
+        strength: float | None = None,
+    ) -> KnownModel:
         """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.
 
+        strength: ρ of these users' penalty ρ λ_max, by default that of the training. It may be far lower than what is
+        best for training (benchmarks/cofi.md).
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
         items that the model does not know are left aside. sample_weight, user_weight: as in `fit`; a user of weight 2
         is pulled to 0 half as much.
         """
         check_is_fitted(self)
+        if strength is not None and not 0 < number(strength) < np.inf:
+            raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or None")
+        lam = self.lam_ if strength is None else float(strength) * (self.lam_max_ or 1.0)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         loss = UserLoss.named(self.loss, self.bound, self.decay)
         loss.check_weights(sample_weight is not None)
         table, weights = self._on_own_items(ratings, weights)
         with workers_of(self.engine, self.n_jobs):
-            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, weights, self._tol(loss))
+            proved = folded(loss, self._penalties(loss), lam, self.model_, table, weights, self._tol(loss))
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
         given = ratings if table.n_ratings < ratings.n_ratings else None
         return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved, given)

@@ -65,7 +65,7 @@ def test_the_bound_of_the_whole_is_verified_by_other_code():
     ranker = CofiRanker("nDCG@5", factors=3, lam=0.5).fit(ratings)
     table = ratings.to_csr()
     table.data = ranker.dual_slopes_
-    given = (table, float(ranker.dual_heights_.sum()), ranker.item_prior_, 0.5, 0.5, 10.0)
+    given = (table, float(ranker.dual_heights_.sum()), ranker.item_prior_, 0.5, 0.5, ranker.offset_strength_)
     found = global_bound(*given)
     assert verify_global_bound(found, *given).holds
     assert found.value * (1 - 1e-12) <= ranker.certificate_.bound <= ranker.certificate_.primal

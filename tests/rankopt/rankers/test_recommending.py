@@ -178,7 +178,7 @@ def test_folded_users_are_the_best_for_the_items(films, loss):
     assert known.proved.relative_gap <= 1e-3
     random = np.random.default_rng(0)
     if loss == "regression":
-        mu, lam = ranker.offset_strength, ranker.lam_
+        mu, lam = ranker.offset_strength_, ranker.lam_
 
         def cost(users, offsets):
             places = ranker._all_known().seen.item_index(new.items)[new.columns]
@@ -191,6 +191,17 @@ def test_folded_users_are_the_best_for_the_items(films, loss):
         for _ in range(20):
             moved = model.factors.users + 1e-3 * random.standard_normal(model.factors.users.shape)
             assert cost(moved, model.factors.user_offsets + 1e-3 * random.standard_normal(40)) >= best
+
+
+def test_new_users_may_have_a_strength_of_their_own(films, ranker):
+    new = films.only_users(slice(0, 20), drop=True)
+    same, weak, none = (ranker.fold_in(new, strength=rho) for rho in (ranker.strength_, 0.05, 1e6))
+    np.testing.assert_allclose(same.factors.users, ranker.fold_in(new).factors.users, rtol=1e-9)
+    assert np.linalg.norm(weak.factors.users) > np.linalg.norm(same.factors.users)
+    assert np.abs(none.factors.users).max() < 1e-3
+    assert weak.proved.relative_gap <= 1e-3
+    with pytest.raises(OptionError, match="strength = 0 is no part of λ_max"):
+        ranker.fold_in(new, strength=0)
 
 
 def test_a_folded_model_recommends_without_what_was_told(films, ranker):

@@ -1,0 +1,110 @@
+"""What `CofiRanker` settles before it trains: the prior of items, its pull under every loss, the strength in time."""
+
+import warnings
+from time import perf_counter
+
+import numpy as np
+import pytest
+from problems.rated import tastes
+from sklearn.exceptions import ConvergenceWarning
+
+from rankopt.collaborative import strength as choice
+from rankopt.collaborative.blocks.user_loss import UserLoss
+from rankopt.collaborative.prior import Penalties
+from rankopt.collaborative.rated import Rated
+from rankopt.data.ratings.table import Ratings
+from rankopt.errors import OptionError
+from rankopt.persistence.checkpoint import Checkpoint
+from rankopt.rankers import CofiRanker
+
+
+@pytest.mark.parametrize("loss", ["nDCG@5", "ordinal", "preferences"])
+def test_the_prior_counts_for_as_many_ratings_under_every_loss(loss):
+    """μ is 10 Σψ²/(2Σl) at b⁰, which is 10 for a squared loss, whatever it is multiplied by."""
+    ratings = tastes()
+    ranker = CofiRanker(loss, factors=2, strength=0.6, prior="mean", certify=False).fit(ratings)
+    known = UserLoss.named(loss, "convex", "shifted(0.25)")
+    rated = known.seen(Rated.of(ratings))
+    at = known.blocks(Penalties(0.1, 1.0, None).problem(rated), None)
+    start = at.at(at.problem.without_factors())
+    assert ranker.offset_strength_ == pytest.approx(10 * (start.slopes @ start.slopes) / (2 * start.value))
+    twice = CofiRanker(loss, factors=2, strength=0.6, prior="mean", certify=False)
+    twice.fit(ratings, user_weight=np.full(40, 2.0))
+    assert twice.offset_strength_ == pytest.approx(ranker.offset_strength_)
+    assert CofiRanker(factors=2, strength=0.6).fit(ratings).offset_strength_ == 10.0
+
+
+def test_items_may_be_pulled_to_their_own_means():
+    ratings = tastes()
+    ranker = CofiRanker("nDCG@5", factors=2, strength=0.6, prior="means", popularity=0.2).fit(ratings)
+    counts = np.bincount(ratings.columns, minlength=ratings.n_items)
+    popular = 0.2 * np.log1p(counts)
+    mean = (ratings.values - popular[ratings.columns]).mean()
+    for j in range(ratings.n_items):
+        left = ratings.values[ratings.columns == j] - popular[j] - mean
+        assert ranker.item_prior_[j] == pytest.approx(mean + popular[j] + left.sum() / (left.size + 30))
+    assert ranker.unknown_ == pytest.approx(mean)
+    assert ranker.verify(ratings).holds
+    ranker.item_prior_ = ranker.item_prior_ + 0.01
+    assert any("pulled to other offsets" in one for one in ranker.verify(ratings).wrong)
+
+
+def test_the_prior_is_chosen_for_convex_losses_of_orders():
+    ratings = tastes(users=60, each=16)
+    ranker = CofiRanker("ordinal", factors=2, tol=1e-2).fit(ratings)
+    reached = dict(ranker.chosen_.priors)
+    assert set(reached) == {"mean", "means"}
+    assert ranker.chosen_.prior == max(reached, key=reached.get)
+    assert CofiRanker(factors=2).fit(ratings).chosen_.priors == ()
+    bound = CofiRanker("nDCG@5", bound="nonconvex", factors=2, strength=0.6, tol=1e-2).fit(ratings)
+    assert bound.item_prior_.std() > CofiRanker(factors=2, strength=0.6).fit(ratings).item_prior_.std()
+    with pytest.raises(OptionError, match="prior = 'medians' is unknown; it is one of 'auto', 'mean', 'means'"):
+        CofiRanker(prior="medians").fit(ratings)
+
+
+@pytest.mark.filterwarnings("ignore:training stopped")
+def test_the_choice_of_a_strength_ends_in_half_of_the_time(monkeypatch):
+    ratings = tastes(users=60, each=16)
+    CofiRanker("nDCG@5", factors=3, strength=0.5, max_iter=1, tol=0.5).fit(ratings)  # kernels are loaded
+    alternated = choice.alternated
+
+    def slowly(*given):
+        end = perf_counter() + 0.1
+        while perf_counter() < end:
+            pass
+        return alternated(*given)
+
+    monkeypatch.setattr(choice, "alternated", slowly)
+    with pytest.warns(ConvergenceWarning, match=r"half of time_limit was over when strength='auto' had tried 1"):
+        ranker = CofiRanker("nDCG@5", factors=3, time_limit=1.0).fit(ratings)
+    assert ranker.chosen_.cut
+    assert len(ranker.chosen_.tried) < len(choice.STRENGTHS)
+    assert ranker.chosen_.strength in ranker.chosen_.tried
+
+
+@pytest.mark.parametrize("loss", ["nDCG@5", "ordinal", "regression"])
+def test_few_ratings_that_a_strength_fits_are_fitted_by_auto_too(loss):
+    ratings = Ratings.of(["a", "a", "b", "b"], ["x", "y", "x", "y"], [5.0, 1.0, 4.0, 4.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        ranker = CofiRanker(loss, factors=1).fit(ratings)
+        CofiRanker(loss, factors=1, strength=0.5).fit(ratings)
+    assert ranker.strength_ > 0
+    assert np.isnan(ranker.chosen_.reached).all()
+
+
+def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
+    ratings, options = tastes(users=60, each=16), {"factors": 3, "tol": 1e-5, "certify": False}
+    whole = CofiRanker(**options).fit(ratings)
+
+    def cut(step, standing):
+        if step.step == 2:
+            raise MemoryError
+
+    run = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0), callbacks=[cut])
+    with pytest.raises(MemoryError):
+        run.fit(ratings)
+    monkeypatch.setattr("rankopt.rankers.cofi_choice.chosen_strength", None)
+    again = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0)).fit(ratings)
+    assert again.chosen_ == whole.chosen_
+    np.testing.assert_array_equal(again.user_factors_, whole.user_factors_)
