@@ -85,6 +85,8 @@ if TYPE_CHECKING:
     from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
     from formulations.sets.quota_curve import QuotaCurve as QuotaCurve
     from formulations.sets.ranking_set import RankingSet as RankingSet
+    from formulations.sets.soft import soft as soft
+    from formulations.sets.soft_ranking import SoftRanking as SoftRanking
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
     from formulations.solvers.batch_solution import BatchSolution as BatchSolution
@@ -145,6 +147,7 @@ WORDS = {
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
     "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
     "Refuted": "formulations.errors:Refuted",
+    "SoftRanking": "formulations.sets.soft_ranking:SoftRanking",
     "Solution": "formulations.forms.form:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
     "Status": "formulations.forms.form:Status",
@@ -161,6 +164,7 @@ WORDS = {
     "named": "formulations.solvers:named",
     "own": "formulations.solvers.own:own",
     "read_statement": "formulations.problems.statement_file:read_statement",
+    "soft": "formulations.sets.soft:soft",
     "solve": "formulations.solving.solve:solve",
     "solve_batch": "formulations.solving.batch:solve_batch",
     "verify_integrality": "formulations.integrality.verify:verify_integrality",

@@ -41,13 +41,15 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
     from formulations.problems.statement_file import read_statement
     from formulations.sets.constrained_ranking import ConstrainedRanking
     from formulations.sets.ranking_set import RankingSet
+    from formulations.sets.soft_ranking import SoftRanking
     from formulations.solving.integrality_gap import integrality_gap
+    from formulations.solving.solve import solve
 
     problem = read_statement(file)
     admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
     if isinstance(admissible, RankingSet):
         admissible.check_nonempty()
-        rows, columns = admissible.stated.matrix.shape
+        rows, columns = admissible.program.matrix.shape
         stated = f"{admissible}\n{rows} rows × {columns} variables"
     else:
         rows, columns = np.shape(admissible)
@@ -55,6 +57,7 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
     found = verify_integrality(problem, seed=seed, effort=effort)
     confirm(problem, found)
     gap = integrality_gap(problem) if isinstance(problem, ConstrainedRanking) else None
+    broken = solve(problem).broken if isinstance(problem, SoftRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.of_set import page_of_set
@@ -69,6 +72,8 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
                 "whole": gap.whole.value,
                 "overestimate": gap.absolute,
             }
+            if broken is not None:
+                record["optimum"]["broken"] = broken
         as_json(record)
     else:
         click.echo(stated)
@@ -78,6 +83,9 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
             click.echo(f"Checked again from {alone} alone: it holds.")
         if gap is not None:
             click.echo(str(gap))
+        if broken is not None:
+            said = ", ".join(f"{name} by {amount:g}" for name, amount in broken.items())
+            click.echo(f"Broken at the optimum, at its price: {said or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
 from formulations.forms.form import Solution, Status
+from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.prices import earned, pressing
 from formulations.solving.solve import solve
@@ -65,7 +66,7 @@ class Quotas:
 
     @property
     def _only_above(self) -> bool:
-        return all(rule.word in ("at most", "ban") for rule in self.admissible.rules)
+        return all(rule.word in ("at most", "ban") and rule.price is None for rule in self.admissible.rules)
 
     def _solved(self, items: Ints, scores: Floats, user: Any) -> Solution:
         """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""
@@ -73,7 +74,7 @@ class Quotas:
             allowed = self.admissible.on({name: of[items] for name, of in self.attributes.items()}, items.size)
         except Infeasible as error:
             raise self.admissible.refusal(user, error) from error
-        return solve(ConstrainedRanking(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
+        return solve(ranking_set(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
 
     def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: Kinds) -> Ints | None:
         """The best list of the first items, if its prices prove that no other item belongs into it; else None."""

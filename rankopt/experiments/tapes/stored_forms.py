@@ -36,6 +36,8 @@ FORMS = {
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
+    "Soft": "formulations.sets.soft:Soft",
+    "SoftRanking": "formulations.sets.soft_ranking:SoftRanking",
 }
 """What can be stored, `name: "module:class"`."""
 
