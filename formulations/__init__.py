@@ -92,8 +92,11 @@ if TYPE_CHECKING:
     from formulations.solvers.batch_solution import BatchSolution as BatchSolution
     from formulations.solvers.own import own as own
     from formulations.solvers.solver import Answer as Answer
+    from formulations.solving.advice import Advice as Advice
+    from formulations.solving.advice import advice as advice
     from formulations.solving.batch import solve_batch as solve_batch
     from formulations.solving.integrality_gap import integrality_gap as integrality_gap
+    from formulations.solving.nearest_whole import nearest_whole as nearest_whole
     from formulations.solving.solve import solve as solve
 
 ROOMS = (
@@ -120,6 +123,7 @@ GALLERY = {
 """Every problem, `name: "module:function"`."""
 
 WORDS = {
+    "Advice": "formulations.solving.advice:Advice",
     "Answer": "formulations.solvers.solver:Answer",
     "Assignment": "formulations.forms.assignment:Assignment",
     "BatchSolution": "formulations.solvers.batch_solution:BatchSolution",
@@ -157,11 +161,13 @@ WORDS = {
     "Unsupported": "formulations.errors:Unsupported",
     "Witness": "formulations.integrality.evidence:Witness",
     "accepting": "formulations.solvers:accepting",
+    "advice": "formulations.solving.advice:advice",
     "certify": "formulations.certificates.certify:certify",
     "confirm": "formulations.integrality.confirmation:confirm",
     "decompose": "formulations.marginals.birkhoff:decompose",
     "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
+    "nearest_whole": "formulations.solving.nearest_whole:nearest_whole",
     "own": "formulations.solvers.own:own",
     "read_statement": "formulations.problems.statement_file:read_statement",
     "soft": "formulations.sets.soft:soft",
