@@ -97,6 +97,8 @@ if TYPE_CHECKING:
     from formulations.solving.batch import solve_batch as solve_batch
     from formulations.solving.integrality_gap import integrality_gap as integrality_gap
     from formulations.solving.nearest_whole import nearest_whole as nearest_whole
+    from formulations.solving.pareto import pareto as pareto
+    from formulations.solving.price_of import price_of as price_of
     from formulations.solving.solve import solve as solve
 
 ROOMS = (
@@ -168,6 +170,8 @@ WORDS = {
     "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
     "nearest_whole": "formulations.solving.nearest_whole:nearest_whole",
+    "pareto": "formulations.solving.pareto:pareto",
+    "price_of": "formulations.solving.price_of:price_of",
     "own": "formulations.solvers.own:own",
     "read_statement": "formulations.problems.statement_file:read_statement",
     "soft": "formulations.sets.soft:soft",
