@@ -86,14 +86,21 @@ if TYPE_CHECKING:
     from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
     from formulations.sets.quota_curve import QuotaCurve as QuotaCurve
     from formulations.sets.ranking_set import RankingSet as RankingSet
+    from formulations.sets.soft import soft as soft
+    from formulations.sets.soft_ranking import SoftRanking as SoftRanking
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
     from formulations.solvers.batch_solution import BatchSolution as BatchSolution
     from formulations.solvers.own import own as own
     from formulations.solvers.solver import Answer as Answer
     from formulations.solvers.sweep import swept as swept
+    from formulations.solving.advice import Advice as Advice
+    from formulations.solving.advice import advice as advice
     from formulations.solving.batch import solve_batch as solve_batch
     from formulations.solving.integrality_gap import integrality_gap as integrality_gap
+    from formulations.solving.nearest_whole import nearest_whole as nearest_whole
+    from formulations.solving.pareto import pareto as pareto
+    from formulations.solving.price_of import price_of as price_of
     from formulations.solving.solve import solve as solve
 
 ROOMS = (
@@ -120,6 +127,7 @@ GALLERY = {
 """Every problem, `name: "module:function"`."""
 
 WORDS = {
+    "Advice": "formulations.solving.advice:Advice",
     "Answer": "formulations.solvers.solver:Answer",
     "Assignment": "formulations.forms.assignment:Assignment",
     "BatchSolution": "formulations.solvers.batch_solution:BatchSolution",
@@ -147,6 +155,7 @@ WORDS = {
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
     "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
     "Refuted": "formulations.errors:Refuted",
+    "SoftRanking": "formulations.sets.soft_ranking:SoftRanking",
     "Solution": "formulations.forms.form:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
     "Status": "formulations.forms.form:Status",
@@ -156,14 +165,19 @@ WORDS = {
     "Unsupported": "formulations.errors:Unsupported",
     "Witness": "formulations.integrality.evidence:Witness",
     "accepting": "formulations.solvers:accepting",
+    "advice": "formulations.solving.advice:advice",
     "certify": "formulations.certificates.certify:certify",
     "confirm": "formulations.integrality.confirmation:confirm",
     "decompose": "formulations.marginals.birkhoff:decompose",
     "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
+    "nearest_whole": "formulations.solving.nearest_whole:nearest_whole",
+    "pareto": "formulations.solving.pareto:pareto",
+    "price_of": "formulations.solving.price_of:price_of",
     "own": "formulations.solvers.own:own",
     "read_program": "formulations.problems.program_file:read_program",
     "read_statement": "formulations.problems.statement_file:read_statement",
+    "soft": "formulations.sets.soft:soft",
     "solve": "formulations.solving.solve:solve",
     "solve_batch": "formulations.solving.batch:solve_batch",
     "swept": "formulations.solvers.sweep:swept",

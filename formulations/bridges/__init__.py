@@ -6,6 +6,7 @@
                          PrefixGroupRanking (limits on prefixes, rank one), LinearProgram (relaxed, then in whole
                          numbers)
     PrefixGroupRanking → MinCostFlow
+    SoftRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then in whole numbers)
     GroupedSimplexQP → QuadraticProgram
     RescaledRanking → RankTwoAssignment (a vertex of its hull)
     PatternRanking → LatticePath → MinCostFlow
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TypeVar, cast
 
-from formulations.bridges import narrowing, paths, prefixes, widening
+from formulations.bridges import narrowing, paths, prefixes, softening, widening
 from formulations.bridges.bridge import Back, Bridge, Declined
 from formulations.errors import Unsupported
 from formulations.forms.assignment import Assignment
@@ -35,6 +36,7 @@ from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.soft_ranking import SoftRanking
 
 __all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
 
@@ -59,6 +61,9 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(PrefixGroupRanking, MinCostFlow, prefixes.as_flow),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.relaxed, "linear program", narrowing.why_relaxed),
     Bridge(ConstrainedRanking, LinearProgram, narrowing.in_whole_numbers, "integer program", narrowing.why_whole),
+    Bridge(SoftRanking, ConstrainedRanking, softening.cells_alone, "cells at a price", softening.why_cells),
+    Bridge(SoftRanking, LinearProgram, softening.relaxed, "widened program", softening.why_relaxed),
+    Bridge(SoftRanking, LinearProgram, softening.in_whole_numbers, "widened integer program", softening.why_whole),
 )
 
 

@@ -27,6 +27,7 @@ from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.pattern_argmax.pattern_bound import searched_bound
 from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.soft_ranking import SoftRanking
 
 __all__ = ["Certificate", "certify"]
 
@@ -35,6 +36,7 @@ RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence
     RankTwoAssignment: rational_orders.ranked,
     Assignment: rational_orders.assigned,
     ConstrainedRanking: rational_sets.constrained,
+    SoftRanking: rational_sets.softened,
     MinCostFlow: rational_orders.routed,
     PatternRanking: rational_paths.patterned,
     LatticePath: rational_paths.walked,

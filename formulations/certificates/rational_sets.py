@@ -18,8 +18,9 @@ from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.laminar_flow import LaminarNetwork
 from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
 from formulations.sets.prices import covers, open_cells, pressing
+from formulations.sets.soft_ranking import SoftRanking
 
-__all__ = ["constrained"]
+__all__ = ["constrained", "softened"]
 
 
 def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
@@ -45,23 +46,43 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
     return Evidence(off, value, min(bounds))
 
 
+def softened(problem: SoftRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """Soft constraints: the charge for what the ranking breaks, exactly; bounds by the prices given, none of which is
+    beyond that of breaking its row."""
+    order = np.asarray(x, dtype=np.int64)
+    stated, k = problem.stated, problem.positions
+    cells = np.arange(k) * problem.documents + order
+    value = sum(map(Fraction, problem.worth.ravel()[cells].tolist()), Fraction(0))
+    assert stated.price is not None
+    held = stated.matrix[:, stated.place[cells]]
+    for row in np.flatnonzero(np.isfinite(stated.price)).tolist():
+        low, high = float(stated.lower[row]), float(stated.upper[row])
+        entries = held.data[held.indptr[row] : held.indptr[row + 1]].tolist()
+        reached = sum(map(Fraction, entries), Fraction(0))
+        over = reached - Fraction(high) if np.isfinite(high) else Fraction(0)
+        under = Fraction(low) - reached if np.isfinite(low) else Fraction(0)
+        value -= Fraction(float(stated.price[row])) * max(over, under, Fraction(0))
+    bound: Rational = float("inf") if y is None else _priced(problem, y)
+    return Evidence(Fraction(problem.violation(order)), value, bound)
+
+
 def _priced(problem: ConstrainedRanking, y: Floats) -> Rational:
     """What prices, or a proof by cases, bound."""
     if y.ndim == 1:
         return _case(problem, y, np.empty(0))
-    rows = problem.admissible.stated.lower.size - problem.positions
-    if not covers(y[:, rows:], *problem.admissible.stated.shape):
+    rows = problem.stated.lower.size - problem.positions
+    if not covers(y[:, rows:], *problem.stated.shape):
         raise Refuted("the proof by cases is incomplete: its cases are not all the leaves of one binary tree of cells")
     return max(_case(problem, case[:rows], case[rows:]) for case in y)
 
 
 def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
     """Σ price · limit + Σ_i max_j (profit - prices of the cell's rows) over the cells that are open."""
-    stated, k = problem.admissible.stated, problem.positions
+    stated, k = problem.stated, problem.positions
     price, limit = pressing(stated, y)
     pressed = zip(price.tolist(), limit.tolist(), strict=True)
     total = sum((Fraction(p) * Fraction(b) for p, b in pressed if p), Fraction(0))
-    left = fractions(problem.profit.ravel()[stated.cell])
+    left = fractions(problem.worth.ravel()[stated.cell])
     exact = fractions(price)
     entries = stated.weights.tocoo()
     for cell, row, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):

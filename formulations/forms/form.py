@@ -108,6 +108,10 @@ class Form(ABC):
         """A feasible point near x, for forms that have a cheap one; x itself for others."""
         return x
 
+    def broken(self, x: NDArray[Any]) -> dict[str, float]:
+        """What a point breaks of the constraints that may be broken at a price: name → by how much."""
+        return {}
+
     def order_of(self, x: NDArray[Any]) -> Ints:
         """The document at each position, for forms that place documents."""
         raise Unsupported(f"{type(self).__name__} places no documents, so its solution has no order; read `primal`")
@@ -176,6 +180,11 @@ class Solution:
     def order(self) -> Ints:
         """The document at each position."""
         return self.problem.order_of(self.x)
+
+    @property
+    def broken(self) -> dict[str, float]:
+        """What it breaks of the constraints that may be broken at a price: name of a row, pin or ban → by how much."""
+        return self.problem.broken(self.x)
 
     @property
     def primal(self) -> dict[str, NDArray[Any]]:

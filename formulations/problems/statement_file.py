@@ -17,6 +17,7 @@
     documents = [4, 5]                  # indices, or { site = "c.org" }
     positions = [0, 1]
     name = "fresh"                      # else the attribute's
+    price = 0.5                         # a unit: it may be broken at that
 
 A file with a key `matrix` states that matrix and nothing else. Files, sets and rows are bounded (see the limits below)
 before anything is built; larger sets are stated in Python.
@@ -35,6 +36,7 @@ import numpy as np
 
 from formulations.arrays import Floats, finite
 from formulations.errors import FormulationError, InvalidProblem
+from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.words import WORDS, taken
@@ -87,7 +89,7 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     for number, constraint in enumerate(constraints, 1):
         reader.add(number, _table(file, f"constraint {number}", constraint))
     profit = _profit(file, stated)
-    return reader.admissible if profit is None else ConstrainedRanking(profit, reader.admissible)
+    return reader.admissible if profit is None else ranking_set(profit, reader.admissible)
 
 
 def _parsed(file: str) -> dict[str, Any]:
@@ -172,7 +174,12 @@ class _Reader:
             said = " and ".join(kinds) or "none"
             raise InvalidProblem(f"{place}: it needs one of {', '.join(WORDS)}, and has {said}")
         known = taken(kinds[0])
-        _only(place, stated, {kinds[0], "name", *known}, f"{kinds[0]} takes {', '.join(known) or 'nothing'} and name")
+        _only(
+            place,
+            stated,
+            {kinds[0], "name", "price", *known},
+            f"{kinds[0]} takes {', '.join(known) or 'nothing'} and name; price makes it soft",
+        )
         given = {key: self._value(place, key, stated[key]) for key in known if key in stated}
         name = stated.get("name", _title(stated))
         if name is not None:
@@ -181,7 +188,10 @@ class _Reader:
         if self.entries > ENTRIES:
             raise InvalidProblem(f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python")
         try:
-            self.admissible = self.admissible.say(kinds[0], stated[kinds[0]], **given)
+            fresh = self.admissible.say(kinds[0], stated[kinds[0]], **given)
+            if "price" in stated:
+                fresh = fresh.soft(fresh.constraints[-1].name, price=stated["price"])
+            self.admissible = fresh
         except FormulationError as error:
             raise InvalidProblem(f"{place}: {error}") from None
         except (TypeError, ValueError, OverflowError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,10 @@ from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.notation.mps_and_lp import write
 from formulations.notation.names import split_by_block
 from formulations.notation.program import Program
+from formulations.sets.constraint import broken
 from formulations.sets.prices import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.sets.ranking_set import RankingSet
+from formulations.sets.rows import SetRows
 
 __all__ = ["ConstrainedRanking"]
 
@@ -48,6 +50,7 @@ class ConstrainedRanking(Form):
     ranked: RankTwoAssignment | None = None
 
     solvable = True
+    takes_soft: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "profit", finite("profit", self.profit, 2))
@@ -57,7 +60,19 @@ class ConstrainedRanking(Form):
                 f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
                 "give a row a position and a column a document"
             )
+        if self.admissible.softened and not self.takes_soft:
+            raise InvalidProblem("the set has soft constraints; state the problem by ranking_set(profit, admissible)")
         self.admissible.check_nonempty()
+
+    @property
+    def stated(self) -> SetRows:
+        """The rows that prices are of."""
+        return self.admissible.stated
+
+    @property
+    def worth(self) -> Floats:
+        """(k, n) what each cell earns."""
+        return self.profit
 
     @property
     def positions(self) -> int:
@@ -110,7 +125,7 @@ class ConstrainedRanking(Form):
             return float("inf")
         stated, cells = self.admissible.stated, np.arange(self.positions) * self.documents + x
         if (stated.place[cells] < 0).any():
-            return max(self.admissible.broken(x).values())
+            return max(broken(self.admissible.constraints, np.asarray(x), self.documents).values())
         return float(np.max(stated.excess(np.asarray(x)), initial=0.0))
 
     def bound(self, y: Floats) -> float:
@@ -119,19 +134,19 @@ class ConstrainedRanking(Form):
         A price that presses on a limit which is not there counts as 0. A y of two dimensions is a proof by cases
         (`prices`): the worst of their bounds, infinite if they do not cover all rankings.
         """
-        return proven_bound(self.admissible.stated, self.profit, y)
+        return proven_bound(self.stated, self.worth, y)
 
     def near_bound(self, y: Floats) -> float:
-        stated = self.admissible.stated
+        stated = self.stated
         if np.shape(y) != (stated.lower.size - self.positions,):
             return self.bound(y)
         price, limit = pressing(stated, y)
         used = price != 0.0
-        return float((price[used] * limit[used]).sum() + earned(stated, self.profit, price, np.empty(0)).sum())
+        return float((price[used] * limit[used]).sum() + earned(stated, self.worth, price, np.empty(0)).sum())
 
     def pressing(self, y: Floats) -> Floats:
         """Of a proof by cases the prices of every case."""
-        stated = self.admissible.stated
+        stated = self.stated
         if y.ndim == 1:
             return pressing(stated, y)[0]
         rows = stated.lower.size - self.positions
@@ -139,13 +154,13 @@ class ConstrainedRanking(Form):
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
         admitted = self.violation(x) == 0.0
-        return recovered_prices(self.admissible.stated, self.profit, np.asarray(x, dtype=np.int64), admitted)
+        return recovered_prices(self.stated, self.worth, np.asarray(x, dtype=np.int64), admitted)
 
     def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
         """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
         found = super().solution(x, y, outward=outward)
         if found.violation > 0.0:
-            breaks = ", ".join(self.admissible.broken(x))
+            breaks = ", ".join(broken(self.admissible.constraints, np.asarray(x), self.documents))
             raise NoAnswer(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
         return found
 
@@ -164,12 +179,12 @@ class ConstrainedRanking(Form):
     def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
         """The price of every row by name; documents whose row is implied by another have the price 0. Beside a proof by
         cases, the prices of the relaxation."""
-        stated = self.admissible.stated
+        stated = self.stated
         if y.ndim == 2:
-            prices = relaxation_prices(stated, self.profit)
+            prices = relaxation_prices(stated, self.worth)
             y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
         y = self.pressing(y)
-        named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.profit, y, np.empty(0)), y]))
+        named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.worth, y, np.empty(0)), y]))
         documents = np.zeros(self.documents)
         documents[stated.own_row] = named.get("document", np.empty(0))
         return {**named, "document": documents}

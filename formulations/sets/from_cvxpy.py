@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, issparse
 from formulations.arrays import Floats
 from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint
+from formulations.sets.soft import Soft
 from formulations.sets.words import pin, rows
 
 __all__ = ["read_constraints", "shape_of"]
@@ -32,11 +33,13 @@ def shape_of(variable: Any) -> tuple[int, int]:
     return int(k), int(n)
 
 
-def read_constraints(variable: Any, constraints: Iterable[Any]) -> Iterator[Constraint]:
+def read_constraints(variable: Any, constraints: Iterable[Any]) -> Iterator[Constraint | Soft]:
     """What the cvxpy constraints say of the rankings π = `variable`, in the words of sets."""
-    for place, constraint in enumerate(constraints):
+    for place, given in enumerate(constraints):
+        constraint = given.constraint if isinstance(given, Soft) else given
         name = str(getattr(constraint, "label", None) or f"constraint {place}")
-        yield from _said(shape_of(variable), name, *_affine(constraint, variable, name))
+        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(given, Soft))
+        yield from (Soft(one, given.price) for one in found) if isinstance(given, Soft) else found
 
 
 def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Floats, Floats]:
@@ -83,8 +86,11 @@ def _dense(values: Any) -> Floats:
     return np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
 
 
-def _said(shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, upper: Floats) -> Iterator[Constraint]:
-    """These rows: the usual sign first, what every set says left out, fixed cells as pins and bans."""
+def _said(
+    shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, upper: Floats, softly: bool
+) -> Iterator[Constraint]:
+    """These rows: the usual sign first, what every set says left out, fixed cells as pins and bans (softly: as bans of
+    unit coefficients alone, for what a row counts is what is charged)."""
     k, n = shape
     keep, empty = [], np.zeros((k, n), dtype=bool)
     for r in range(matrix.shape[0]):
@@ -100,6 +106,9 @@ def _said(shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, u
             low, high = max(0.0, low / weights[0]), min(1.0, high / weights[0])
             i, j = divmod(int(cells[0]), n)
             if low <= 0.0 and high >= 1.0:
+                continue
+            if softly and (weights[0] != 1.0 or low > 0.0 or high != 0.0):
+                keep.append(r)
                 continue
             if low <= 0.0 <= high:
                 empty[i, j] = True

@@ -99,8 +99,11 @@ def _foremost(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> I
 
 
 def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
-    """The prices that press on a limit which is there (0 for the others), and these limits."""
+    """The prices that press on a limit which is there (0 for the others), and these limits. No row presses with more
+    than it costs to break it."""
     k = stated.shape[0]
+    if stated.price is not None:
+        y = np.clip(y, -stated.price[k:], stated.price[k:])
     low, high = stated.lower[k:], stated.upper[k:]
     price = np.where(np.where(y > 0, np.isfinite(high), np.isfinite(low)), y, 0.0)
     return price, np.where(price > 0, high, np.where(price < 0, low, 0.0))
@@ -119,6 +122,7 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
     """One price a row beside the positions, from a ranking alone, by the narrowest structure that the set has: of the
     collapsed assignment, of the laminar flow, of limits on prefixes (where the set admits the ranking), of the linear
     program; or a proof by cases where these leave a gap."""
+    admitted = admitted and stated.price is None
     collapse = Collapse.of(stated) if admitted else None
     if collapse is not None:
         narrow, _ = collapse.assignment(profit)
@@ -130,7 +134,11 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
     prefixes = PrefixNetwork.of(stated) if admitted else ""
     if not isinstance(prefixes, str) and falls_in_groups(profit, prefixes.rows.group):
         return prefixes.proof(profit)
-    proof = proof_by_cases(stated, profit, float(profit[np.arange(stated.shape[0]), order].sum()))
+    value = float(profit[np.arange(stated.shape[0]), order].sum())
+    if stated.price is not None:
+        off = stated.excess(order)
+        value -= float((np.where(off > 0.0, stated.price[stated.shape[0] :], 0.0) * off).sum())
+    proof = proof_by_cases(stated, profit, value)
     return relaxation_prices(stated, profit) if proof is None else proof
 
 
@@ -139,7 +147,7 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
     takes too many cases. One row of prices alone where the linear program suffices."""
     k, n = stated.shape
     rows = stated.lower.size - k
-    slack = float(np.abs(profit).max()) * max(16.0 * EPSILON * (k + n), 1e-11)
+    slack = _scale(stated, profit) * max(16.0 * EPSILON * (k + n), 1e-11)
     leaves: list[tuple[Floats, Path]] = []
     waiting: list[Path] = [()]
     nodes = 0
@@ -172,6 +180,12 @@ def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | No
         proof[leaf, :rows] = prices
         proof[leaf, rows : rows + len(path)] = path
     return proof[0, :rows] if deepest == 0 else proof
+
+
+def _scale(stated: SetRows, profit: Floats) -> float:
+    """The largest profit, or price of a soft row."""
+    soft = np.empty(0) if stated.price is None else stated.price[np.isfinite(stated.price)]
+    return float(max(np.abs(profit).max(), soft.max(initial=0.0)))
 
 
 def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
@@ -215,7 +229,8 @@ def covers(paths: Floats, k: int, n: int) -> bool:
 def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
     """Row prices and the point of the linear program in a case; no prices where a position has no cell left.
 
-    Rows may be broken at a cost beyond any profit: there is a point, and prices, even where no ranking is left.
+    Rows may be broken at a cost beyond any profit, soft ones at their price: there is a point, and prices, even where
+    no ranking is left.
     """
     from scipy.optimize import linprog
 
@@ -223,13 +238,17 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
     left = open_cells(np.array(path, dtype=np.float64), k, n)[stated.cell] == 0
     if not np.isin(np.arange(k), stated.cell[left] // n).all():
         return None, np.zeros(stated.cell.size)
-    scale = max(float(np.abs(profit).max()), 1e-300)
+    scale = max(_scale(stated, profit), 1e-300)
     weights = csr_array(stated.matrix[:, left])
     above, below = (np.flatnonzero(np.isfinite(limit[k:])) + k for limit in (stated.upper, stated.lower))
     limits = csr_array(vstack([weights[above], -weights[below]]))
     count, cells = limits.shape
+    highest = 4.0 * (k + 1) * cost
+    dear = np.full(stated.lower.size, np.inf) if stated.price is None else stated.price / scale
     found = linprog(
-        np.concatenate([-profit.ravel()[stated.cell[left]] / scale, np.full(count, 4.0 * (k + 1) * cost)]),
+        np.concatenate(
+            [-profit.ravel()[stated.cell[left]] / scale, np.minimum(highest, dear[np.concatenate([above, below])])]
+        ),
         A_ub=csr_array(hstack([limits, -eye_array(count)])),
         b_ub=np.concatenate([stated.upper[above], -stated.lower[below]]),
         A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, frozen
+from formulations.arrays import Bools, Ints, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import is_order
 from formulations.forms.linear_program import LinearProgram
@@ -31,6 +31,9 @@ from formulations.sets.conflict import emptiness, room
 from formulations.sets.constraint import Constraint, broken
 from formulations.sets.from_cvxpy import read_constraints, shape_of
 from formulations.sets.rows import SetRows
+from formulations.sets.soft import Soft
+from formulations.sets.softened import Softened
+from formulations.sets.widened import widened
 from formulations.sets.words import WORDS
 
 __all__ = ["RankingSet"]
@@ -40,12 +43,13 @@ LARGEST = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
-class RankingSet:
+class RankingSet(Softened):
     """Rankings π in {0, 1}^(k × n) of k of n documents: each position holds one document, each document stands at one
     position at most, and every constraint holds. Immutable: each method returns a new set.
 
     documents=, positions= take a mask, indices or a range; None means all. by= takes one label a document (a tuple for
     several, None for none) and makes one row a label. name= is what duals, conflicts and witnesses call the rows.
+    softened: constraints that may be broken at a price, `soft`; they exclude no ranking.
 
     Raises InvalidProblem for what names no cell or count, Infeasible for k > n. Whether the set is empty is found out
     when a problem is stated over it, or by `check_nonempty`.
@@ -54,6 +58,7 @@ class RankingSet:
     documents: int
     positions: int
     constraints: tuple[Constraint, ...] = ()
+    softened: tuple[Soft, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("documents", "positions"):
@@ -185,7 +190,8 @@ class RankingSet:
         """The set that affine cvxpy constraints on `variable`, a `cvxpy.Variable((k, n))`, state.
 
         Constraints are named by their `set_label`. The rows that every set has (positions, documents, 0 <= π <= 1) may
-        be among them. Raises InvalidProblem naming a constraint that is not affine or has other variables.
+        be among them, and soft(constraint, price=...). Raises InvalidProblem naming a constraint that is not affine
+        or has other variables.
         """
         k, n = shape_of(variable)
         found = cls(n, k)
@@ -203,14 +209,10 @@ class RankingSet:
                 "have no rankings in common; state both for the same k and n"
             )
         both = self
-        for constraint in other.constraints:
+        others: tuple[Constraint | Soft, ...] = (*other.constraints, *other.softened)
+        for constraint in others:
             both = both._with(constraint)
         return both
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """k positions and n documents."""
-        return self.positions, self.documents
 
     @cached_property
     def allowed(self) -> Bools:
@@ -226,24 +228,35 @@ class RankingSet:
         """All rows over the allowed cells: position, document where no other row implies it, and the constraints."""
         return SetRows.of(self.allowed, self.constraints)
 
+    def _rows(self) -> SetRows:
+        return self.stated
+
     @property
     def program(self) -> LinearProgram:
-        """The linear program of the set, its objective zero."""
-        return LinearProgram.of(self.stated.program(np.zeros(self.shape)))
+        """The linear program of the set, its objective zero; with soft constraints the widened one, which charges for
+        what they are broken by."""
+        if not self.softened:
+            return LinearProgram.of(self.stated.program(np.zeros(self.shape)))
+        return LinearProgram.of(widened(self.priced, -self.cell_prices))
 
     def broken(self, order: ArrayLike) -> dict[str, float]:
-        """What a ranking (the document at each position) breaks: name of a row, pin or ban → by how much."""
+        """What a ranking (the document at each position) breaks, soft constraints included: name of a row, pin or ban
+        → by how much."""
+        every = (*self.constraints, *(held.constraint for held in self.softened))
+        return broken(every, self._placed(order), self.documents)
+
+    def _placed(self, order: ArrayLike) -> Ints:
         placed = np.asarray(order)
         if not is_order(placed, self.positions, self.documents):
             raise InvalidProblem(
                 f"{placed.tolist()} is no ranking of {self.positions} of {self.documents} documents: give the document "
                 "at each position, none of them twice"
             )
-        return broken(self.constraints, placed, self.documents)
+        return placed
 
     def admits(self, order: ArrayLike) -> bool:
         """Whether a ranking (the document at each position) is in the set."""
-        return not self.broken(order)
+        return not broken(self.constraints, self._placed(order), self.documents)
 
     @cached_property
     def room(self) -> int:
@@ -257,18 +270,24 @@ class RankingSet:
 
     def __str__(self) -> str:
         parts = [f"{c.name} ({c.rows} rows)" if c.labels is not None else c.name for c in self.constraints]
+        parts += [f"{held.name} (soft, {held.price:g} a unit)" for held in self.softened]
         return f"RankingSet: {', '.join([f'{self.positions} of {self.documents} documents', *parts])}"
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        stated = [(held.name, held.rows) for held in self.constraints]
+        stated = [(held.name, held.rows, "") for held in self.constraints]
+        stated += [(one.name, one.constraint.rows, f"{one.price:g}") for one in self.softened]
         title = f"RankingSet: {self.positions} of {self.documents} documents"
-        return view(title, {}, table(["constraint", "rows"], stated))
+        return view(title, {}, table(["constraint", "rows", "price a unit"], stated))
 
-    def _with(self, constraint: Constraint) -> RankingSet:
+    def _with(self, constraint: Constraint | Soft) -> RankingSet:
         """The set with one more constraint; a name that is taken gets a number behind it."""
-        taken = {held.name for held in self.constraints} | {"position", "document", "π"}
+        if isinstance(constraint, Soft):
+            hard = self._with(constraint.constraint)
+            return hard.soft(hard.constraints[-1].name, price=constraint.price)
+        taken = {held.name for held in self.constraints} | {one.name for one in self.softened}
+        taken |= {"position", "document", "π"}
         copies = (f"{constraint.name}_{copy}" for copy in counting(2))
         name = constraint.name if constraint.name not in taken else next(c for c in copies if c not in taken)
         return replace(self, constraints=(*self.constraints, replace(constraint, name=name)))

@@ -23,7 +23,8 @@ class SetRows(Keeper):
     """lower <= matrix π <= upper over the allowed cells (position[e], document[e]) in C order.
 
     The first k rows are the positions, `blocks` names all. A document's row is left out where another row implies it:
-    one that holds all its cells and is at most 1; `own_row` lists the documents that have theirs.
+    one that holds all its cells and is at most 1; `own_row` lists the documents that have theirs. price: of rows that
+    may be broken, what a unit costs, infinite for the others; None where there are none.
     """
 
     shape: tuple[int, int]
@@ -33,6 +34,7 @@ class SetRows(Keeper):
     upper: Floats
     blocks: tuple[Block, ...]
     own_row: Ints
+    price: Floats | None = None
 
     @classmethod
     def of(cls, allowed: Bools, constraints: Iterable[Constraint]) -> SetRows:
@@ -134,6 +136,8 @@ class SetRows(Keeper):
         """The row, other than a position, of each cell, if each is in exactly one and all of these are "at most 1";
         else None. Then the set is a matching of positions and rows [ORM, Corollary 7]."""
         k = self.shape[0]
+        if self.price is not None:
+            return None
         others = self.matrix[k:]
         limits = (self.upper[k:] == 1.0).all() and (self.lower[k:] <= 0.0).all()
         if not limits or others.nnz != self.cell.size or not (others.data == 1.0).all():

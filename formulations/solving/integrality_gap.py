@@ -17,6 +17,7 @@ from formulations.forms.form import Form, Solution
 from formulations.forms.linear_program import LinearProgram
 from formulations.integrality.statement import stated
 from formulations.notebook_view import lines
+from formulations.sets.soft_ranking import SoftRanking
 from formulations.solving.solve import solve
 
 __all__ = ["IntegralityGap", "integrality_gap"]
@@ -62,7 +63,10 @@ def integrality_gap(problem: Form | Any, solver: Any = "highs") -> IntegralityGa
         raise Unsupported("a bare matrix has no objective, so no optimum; give a problem, or ask verify_integrality")
     program = LinearProgram.of(said)
     relaxed = solve(replace(program, integer=None), solver)
-    whole = solve(replace(program, integer=np.ones(program.objective.size, dtype=np.bool_)), solver)
+    every = np.ones(program.objective.size, dtype=np.bool_)
+    # What soft rows of fractional coefficients are broken by is no whole number.
+    marked = problem.linear_program(integer=True).integer if isinstance(problem, SoftRanking) else every
+    whole = solve(replace(program, integer=marked), solver)
     absolute = max(0.0, (relaxed.value - whole.value) * (1.0 if program.maximises else -1.0))
     slack = 1e-7 * max(1.0, abs(whole.value)) + program.rounding
     return IntegralityGap(relaxed, whole, absolute <= slack, absolute, absolute / max(1.0, abs(whole.value)))

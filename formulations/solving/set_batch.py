@@ -16,6 +16,7 @@ from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.prefix_network import PrefixNetwork
 from formulations.sets.ranking_set import RankingSet
+from formulations.sets.soft_ranking import SoftRanking
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
@@ -38,7 +39,8 @@ class SetBatch:
     """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
 
     `scores` and `gain` have one entry a document, rows offsets[q] : offsets[q + 1]; `discount` and `decay` one a
-    position, places[q] : places[q + 1], as many as the set has.
+    position, places[q] : places[q + 1], as many as the set has. Of soft constraints charge[q] times their price is
+    taken off, once their price where there is no `charge`.
     """
 
     sets: Sequence[RankingSet]
@@ -48,6 +50,7 @@ class SetBatch:
     decay: Floats
     offsets: Ints
     places: Ints
+    charge: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.sets)
@@ -59,6 +62,8 @@ class SetBatch:
         scores, gain, discount, decay = self.scores[rows], self.gain[rows], self.discount[spots], self.decay[spots]
         admissible = self.sets[query]
         profit = np.outer(decay, scores) - np.outer(discount, gain)
+        if admissible.softened:
+            return SoftRanking(profit, admissible, charge=1.0 if self.charge is None else float(self.charge[query]))
         free = not admissible.constraints
         return ConstrainedRanking(
             profit, admissible, RankTwoAssignment(scores, gain, discount, decay) if free else None
@@ -76,6 +81,7 @@ class SetBatch:
             self.decay[spots],
             offsets,
             places,
+            None if self.charge is None else self.charge[queries],
         )
 
 
@@ -88,10 +94,11 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
     way = np.empty(count, dtype=object)
     together: list[int] = []
     if isinstance(solver, str) and solver in ("auto", "exact"):
-        together = [q for q in range(count) if batch.sets[q].stated.blocks_of is not None]
+        hard = [q for q in range(count) if not batch.sets[q].softened]
+        together = [q for q in hard if batch.sets[q].stated.blocks_of is not None]
         _collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
-        for q in sorted(set(range(count)) - set(together)):
+        for q in sorted(set(hard) - set(together)):
             if _grouped(batch, q, order, value, bound):
                 way[q] = "prefix groups"
                 together.append(q)

@@ -29,13 +29,14 @@ from formulations.problems.pattern_ranking import pattern_ranking
 from formulations.problems.ranking import ranking
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.ranking_set import RankingSet
+from formulations.sets.soft_ranking import SoftRanking
 from formulations.testing.prefix_sets import failing
 
 __all__ = ["FORMS", "best_sequence", "brute_force", "infeasible", "instances", "shuffled"]
 
 FORMS: tuple[type[Form], ...] = (
-    RankTwoAssignment, Assignment, ConstrainedRanking, PatternRanking, LatticePath, PrefixGroupRanking, MinCostFlow,
-    LinearProgram,
+    RankTwoAssignment, Assignment, ConstrainedRanking, SoftRanking, PatternRanking, LatticePath, PrefixGroupRanking,
+    MinCostFlow, LinearProgram,
     GroupedSimplexQP, QuadraticProgram,
 )  # fmt: skip
 
@@ -48,6 +49,8 @@ def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
         yield from ((name, problem, brute_force(problem)) for name, problem in _matchings())
     elif form is ConstrainedRanking:
         yield from ((name, constrained, brute_force(constrained)) for name, constrained in _constrained())
+    elif form is SoftRanking:
+        yield from ((name, softened, brute_force(softened)) for name, softened in _softened())
     elif form is PatternRanking:
         yield from ((name, pattern, brute_force(pattern)) for name, pattern in _patterns())
     elif form is LatticePath:
@@ -195,6 +198,21 @@ def _constrained() -> Iterator[tuple[str, ConstrainedRanking]]:
     # The relaxation reaches 4.35, rankings reach 3.
     yield from ((name, beside) for name, beside, _, _ in failing())
     yield "fractional", ConstrainedRanking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
+
+
+def _softened() -> Iterator[tuple[str, SoftRanking]]:
+    random = np.random.default_rng(14)
+    profit, tied = random.normal(size=(4, 6)), random.integers(0, 2, (4, 6)).astype(float)
+    sites = RankingSet(6, 4).at_most(1, by=[*"aabbcd"], name="site").soft("site", price=0.5)
+    late = RankingSet(6, 4).ban([0, 1], range(2), name="late").soft("late", price=0.25).at_most(1, by=[*"aabbcd"])
+    top = sites.at_least(2, documents=[4, 5], positions=range(3), name="top").soft("top", price=1.5)
+    yield "soft sites", SoftRanking(profit, sites)
+    yield "soft sites, tied", SoftRanking(tied, sites)
+    yield "soft cells alone", SoftRanking(profit, late)
+    yield "soft floor and caps", SoftRanking(tied, top)
+    yield "soft, all zero", SoftRanking(np.zeros((4, 6)), top)
+    yield "soft, 1e9", SoftRanking(profit * 1e9, top)
+    yield "soft, free of charge", SoftRanking(profit, top.soft("top", price=0.0).soft("site", price=0.0))
 
 
 def _sequences() -> Iterator[tuple[str, PrefixGroupRanking]]:

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
 
 
+ADVISED = 4
+"""Pieces of advice on a set that are printed."""
+
+
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--effort", default=1, show_default=True, type=click.IntRange(1), help="How long to look for a witness.")
@@ -41,13 +45,15 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
     from formulations.problems.statement_file import read_statement
     from formulations.sets.constrained_ranking import ConstrainedRanking
     from formulations.sets.ranking_set import RankingSet
+    from formulations.sets.soft_ranking import SoftRanking
     from formulations.solving.integrality_gap import integrality_gap
+    from formulations.solving.solve import solve
 
     problem = read_statement(file)
     admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
     if isinstance(admissible, RankingSet):
         admissible.check_nonempty()
-        rows, columns = admissible.stated.matrix.shape
+        rows, columns = admissible.program.matrix.shape
         stated = f"{admissible}\n{rows} rows × {columns} variables"
     else:
         rows, columns = np.shape(admissible)
@@ -55,6 +61,8 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
     found = verify_integrality(problem, seed=seed, effort=effort)
     confirm(problem, found)
     gap = integrality_gap(problem) if isinstance(problem, ConstrainedRanking) else None
+    told = _advised(problem, admissible, found, gap)
+    broken = solve(problem).broken if isinstance(problem, SoftRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.of_set import page_of_set
@@ -62,6 +70,8 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
         write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given()))
     if json_:
         record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
+        if told:
+            record["advice"] = told
         if gap is not None:
             record["optimum"] = {
                 "integral": gap.integral,
@@ -69,6 +79,8 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
                 "whole": gap.whole.value,
                 "overestimate": gap.absolute,
             }
+            if broken is not None:
+                record["optimum"]["broken"] = broken
         as_json(record)
     else:
         click.echo(stated)
@@ -78,8 +90,28 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
             click.echo(f"Checked again from {alone} alone: it holds.")
         if gap is not None:
             click.echo(str(gap))
+        for line in told:
+            click.echo(line)
+        if broken is not None:
+            said = ", ".join(f"{name} by {amount:g}" for name, amount in broken.items())
+            click.echo(f"Broken at the optimum, at its price: {said or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
+
+
+def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
+    """What would make a refuted set whole, and a fractional optimum: each tried and proved."""
+    from formulations.integrality import Witness
+    from formulations.sets.ranking_set import RankingSet
+    from formulations.solving.advice import advice
+    from formulations.solving.nearest_whole import nearest_whole
+
+    if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
+        return []
+    told = [f"Advice: {one}" for one in advice(admissible, found)[:ADVISED]]
+    if gap is not None and not gap.integral:
+        told += [f"This optimum is whole with: {line}" for line in str(nearest_whole(problem)).splitlines()]
+    return told
 
 
 def _details(found: Proof | Witness | Undecided) -> dict[str, Any]:

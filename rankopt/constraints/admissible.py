@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
 from formulations.sets.ranking_set import RankingSet
+from formulations.sets.repair import Repair
 from formulations.sets.words import COUNTING
 from rankopt.constraints.rule import Attributes, Rule
 from rankopt.constraints.spoken import Spoken
@@ -135,6 +136,17 @@ class Admissible(Spoken):
         """None of these documents at any of these positions."""
         return self._with("ban", 0, None, documents, positions, name)
 
+    def soft(self, constraint: str, *, price: float) -> Admissible:
+        """The rules of this name (name=, else the attribute's) no longer required: a ranking may break them, at
+        `price` a unit, off Σ_i c_i s_π(i) where rankings are shown, and off the measure where training looks for the
+        best one. OptionError for a name that no rule has, and for a price that is no finite number, 0 or more."""
+        named = [rule.title for rule in self.rules]
+        if constraint not in named:
+            known = ", ".join(dict.fromkeys(repr(title) for title in named)) or "none"
+            raise OptionError(f"no rule is named {constraint!r}, so none can be soft; there are {known}")
+        rules = (replace(rule, price=price) if rule.title == constraint else rule for rule in self.rules)
+        return replace(self, rules=tuple(rules))
+
     @property
     def attributes(self) -> tuple[str, ...]:
         """The attributes that the rules speak of, in their order."""
@@ -167,6 +179,12 @@ class Admissible(Spoken):
                     return cut
         admissible.check_nonempty()
         return admissible
+
+    def repaired(self, attributes: Mapping[str, Any], n: int, prices: float | Mapping[str, float] = 1.0) -> Repair:
+        """The ranking of one query that breaks the rules least, each at its price a unit, and the proof; see
+        `RankingSet.repaired`. Rows are priced by the name of their rule in the query's set."""
+        filled = min(self.k, n)
+        return self._stated(self._read(attributes, n), n, filled, filled).repaired(prices)
 
     def of_queries(self, queries: Queries | Arrangement) -> tuple[RankingSet, ...]:
         """The set of every query. Raises DataError naming a query for which it is empty, and the conflict."""
@@ -235,4 +253,5 @@ def _said(rule: Rule) -> str:
     given |= {"entire": True} if rule.entire else {}
     words = [] if rule.word in ("ban", "if then") else [str(count)]
     words += [f"{key}={value!r}" for key, value in given.items() if value is not None]
-    return f".{rule.word.replace(' ', '_')}({', '.join(words).replace('range(0, ', 'range(')})"
+    soft = "" if rule.price is None else f".soft({rule.title!r}, price={rule.price!r})"
+    return f".{rule.word.replace(' ', '_')}({', '.join(words).replace('range(0, ', 'range(')}){soft}"

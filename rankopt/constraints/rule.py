@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.errors import InvalidProblem
 from formulations.sets.cells import by_label, unlabelled
 from formulations.sets.ranking_set import RankingSet
+from formulations.sets.soft import valid_price
 from formulations.sets.words import COUNTING
 from rankopt.errors import DataError, OptionError
 
@@ -30,7 +32,8 @@ class Rule:
 
     count: a number, or pairs (label, number). documents: an attribute of flags, or pairs (attribute, value) that must
     all hold. then: of "if then", the documents of which one is called for, chosen as `documents` are. entire: only of
-    queries that have all these positions. Plain data: it prints, compares, hashes and is saved.
+    queries that have all these positions. price: of a unit, where it may be broken. Plain data: it prints, compares,
+    hashes and is saved.
     """
 
     word: str
@@ -41,6 +44,7 @@ class Rule:
     name: str | None = None
     then: str | tuple[tuple[str, Hashable], ...] | None = None
     entire: bool = False
+    price: float | None = None
 
     def __post_init__(self) -> None:
         if self.word not in WORDS:
@@ -50,6 +54,11 @@ class Rule:
                 raise OptionError(f"{what} = {getattr(self, what)!r} is no name; give a string")
         object.__setattr__(self, "documents", _chosen(self.documents))
         object.__setattr__(self, "then", _chosen(self.then))
+        if self.price is not None:
+            try:
+                object.__setattr__(self, "price", valid_price(self.price))
+            except InvalidProblem as error:
+                raise OptionError(str(error)) from None
         if not isinstance(self.entire, bool):
             raise OptionError(f"entire = {self.entire!r} is neither True nor False")
         if (self.word == "if then") != (self.then is not None) or (self.then is not None and self.documents is None):
@@ -93,6 +102,13 @@ class Rule:
         return np.zeros(n, dtype=bool) if found is None else found
 
     def applied(self, admissible: RankingSet, attributes: Attributes, filled: int) -> RankingSet:
+        """The set of one query with this constraint, soft where it has a price."""
+        stated = self._stated(admissible, attributes, filled)
+        if self.price is None or stated is admissible:
+            return stated
+        return stated.soft(stated.constraints[-1].name, price=self.price)
+
+    def _stated(self, admissible: RankingSet, attributes: Attributes, filled: int) -> RankingSet:
         """The set of one query with this constraint. `filled` positions are what the list has by its length alone: a
         rule asks for no more documents than it has positions among these."""
         k, n = admissible.positions, admissible.documents
@@ -118,7 +134,7 @@ class Rule:
         """The rule as limits on sets of documents over all k positions: (documents, at most how many); None where it
         is more than that."""
         everywhere = self.positions is None or set(range(k)) <= set(self.positions)
-        if self.word not in ("at most", "ban") or not everywhere:
+        if self.word not in ("at most", "ban") or not everywhere or self.price is not None:
             return None
         among = self.among(attributes, n)
         if isinstance(self.count, int) and self.by is None:

@@ -21,7 +21,7 @@ class Spoken:
     k: int
 
     def _with(self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any, **more: Any) -> Self:
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} adds no rules of its own; state them by Admissible(k)")
 
     def between(
         self,

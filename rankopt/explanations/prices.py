@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from formulations.forms.form import EPSILON
 from formulations.notation.names import Block
+from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.prices import relaxation_prices
 from formulations.sets.ranking_set import RankingSet
@@ -127,11 +128,11 @@ def prices_of(
     for q, (start, stop) in enumerate(pairwise(offsets.tolist())):
         own, admissible = scores[start:stop], sets[q]
         decay = weights(admissible.positions, own.size)
-        problem = ConstrainedRanking(np.outer(decay, own), admissible)
+        problem = ranking_set(np.outer(decay, own), admissible)
         solution = solve(problem, solver)
         rounding = 64.0 * EPSILON * problem.scale * sum(problem.profit.shape)
         for pressed in _pressed(admissible, solution.dual, rounding):
-            again = solve(ConstrainedRanking(problem.profit, pressed.looser(admissible)), solver)
+            again = solve(ranking_set(problem.profit, pressed.looser(admissible)), solver)
             gain = _above(again.value - solution.value, rounding)
             rows.append((ids[q], pressed.constraint, pressed.row, pressed.side, gain, pressed.price))
         value[q] = solution.value
@@ -185,7 +186,7 @@ def _pressed(admissible: RankingSet, dual: dict[str, NDArray[Any]], rounding: fl
 def _relaxed_bound(problem: ConstrainedRanking, y: Floats | None) -> float:
     """What the prices that are shown prove by themselves: those of the relaxation, where `y` is a proof by cases."""
     if y is None or y.ndim == 2:
-        y = relaxation_prices(problem.admissible.stated, problem.profit)
+        y = relaxation_prices(problem.stated, problem.worth)
     return float("inf") if y is None else problem.bound(y)
 
 

@@ -2,6 +2,10 @@
 
 The sets are fixed, the profit is new each time. Slopes are as in `argmax_positional`; regret is measured from the best
 admissible order, and a and c are cut to the positions of the set.
+
+Soft constraints are paid for: with p(π) the price of what π breaks, shown is what maximises c[π]ᵀs - p(π), the best
+order is that of the greatest a[π]ᵀb - p(π), and a margin compares c[π]ᵀs - p(π) with the same of its reference
+(`charges`). The regret a bound speaks of is the measure's, a[π]ᵀb, from that best order.
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from formulations.solving.set_batch import SetBatch, solve_sets
 from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.argmax import Found
+from rankopt.losses.charges import Charged, charges_of
 from rankopt.losses.decay import Decay
 from rankopt.losses.ties import alike, shared
 from rankopt.measures.positional import Positional
@@ -124,7 +129,22 @@ class AdmissibleArgmax:
 
     @property
     def best(self) -> Floats:
-        return self.best_orders.value
+        best = self.best_orders
+        return best.value + self.charged(best.rows) if self.soft else best.value
+
+    @cached_property
+    def soft(self) -> bool:
+        """Whether a set has constraints that may be broken at a price."""
+        return any(admissible.softened for admissible in self.sets)
+
+    @property
+    def charges(self) -> Charged | None:
+        """The references with what they pay; None where no set has soft constraints."""
+        return Charged(self) if self.soft else None
+
+    def charged(self, rows: Ints) -> Floats:
+        """(m,) what these orders pay for the soft constraints that they break."""
+        return charges_of(self.sets, rows, self.offsets, self.places)
 
     @cached_property
     def places(self) -> Ints:
@@ -148,33 +168,57 @@ class AdmissibleArgmax:
         answer, best = self.argmax(-ones, ones, scores), self.best_orders
         slope = shared(self.placed(answer.rows), scores, self.kind_and_gain, self.offsets)
         bound = answer.bound + (best.bound - best.value)
-        return Found(slope, self.measured(answer.rows), answer.value, bound, answer.seconds)
+        earned = self.measured(answer.rows)
+        if self.soft:
+            earned = earned + self.charged(answer.rows)
+        return Found(slope, earned, answer.value, bound, answer.seconds)
 
     def best_reference(self, which: str = "average") -> Floats:
         """An admissible order that is best for the measure, ties falling by the score at w₀ and then by the documents'
         own order; the mean over those that exchange documents which nothing tells apart."""
+        return self.slope_of(self.reference_rows(which), self.start)
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        """Of the admissible orders that are best for the measure the one that is best for the scores."""
+        return self.slope_of(self.best_rows(scores), scores)
+
+    def by_score(self, scores: Floats) -> Floats:
+        """The admissible order that is best for the scores."""
+        return self.slope_of(self.liked_rows(scores), scores, "liked")
+
+    def slope_of(self, rows: Ints, scores: Floats, exchanged: str = "best") -> Floats:
+        """r of these orders, a mean over those that exchange documents which nothing tells apart: of the best the gain
+        does too, not so of those that the scores like."""
+        kind = self.kind_and_gain if exchanged == "best" else self.kind
+        return shared(self.placed(rows), scores, kind, self.offsets)
+
+    def reference_rows(self, which: str = "average") -> Ints:
+        """The orders of the best reference."""
         if which != "average":
             raise OptionError(
                 f"reference = {which!r} follows the order of the input, which under constraints is no admissible one; "
                 "leave it at 'average': the reference is then a best admissible order, or a mean of such"
             )
-        rows = self._best_rows(_told_apart(self.start, self.offsets))
-        return shared(self.placed(rows), self.start, self.kind_and_gain, self.offsets)
+        return self.best_rows(_told_apart(self.start, self.offsets))
 
-    def best_by_score(self, scores: Floats) -> Floats:
-        """Of the admissible orders that are best for the measure the one that is best for the scores."""
-        return shared(self.placed(self._best_rows(scores)), scores, self.kind_and_gain, self.offsets)
-
-    def by_score(self, scores: Floats) -> Floats:
-        """The admissible order that is best for the scores."""
+    def liked_rows(self, scores: Floats) -> Ints:
+        """The orders that the scores like most."""
         ones = np.ones(len(self))
-        return shared(self.placed(self.argmax(0.0 * ones, ones, scores).rows), scores, self.kind, self.offsets)
+        return self.argmax(0.0 * ones, ones, scores).rows
 
     def only(self, first: int, last: int) -> AdmissibleArgmax:
         return self.some(np.arange(first, last))
 
-    def argmax(self, by_gain: Floats, by_score: Floats, scores: Floats, chosen: Sequence[int] | None = None) -> Orders:
-        """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs over S_q, for every (chosen) query q."""
+    def argmax(
+        self,
+        by_gain: Floats,
+        by_score: Floats,
+        scores: Floats,
+        chosen: Sequence[int] | None = None,
+        charge: Floats | None = None,
+    ) -> Orders:
+        """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) query q;
+        charge: 1 unless said."""
         began = perf_counter()
         queries = np.arange(len(self)) if chosen is None else np.asarray(chosen)
         sizes = np.diff(self.offsets)
@@ -186,6 +230,7 @@ class AdmissibleArgmax:
             self.decay,
             self.offsets,
             self.places,
+            charge,
         )
         batch = every if chosen is None else every.some(queries)
         try:
@@ -200,6 +245,10 @@ class AdmissibleArgmax:
         """(m,) a[π]ᵀb of these orders."""
         return np.add.reduceat(self.discount * self.gain[rows], self.places[:-1])
 
+    def _worth(self, rows: Ints) -> Floats:
+        """(m,) a[π]ᵀb of these orders, less what they pay."""
+        return self.measured(rows) - self.charged(rows) if self.soft else self.measured(rows)
+
     def placed(self, rows: Ints) -> Floats:
         """(N,) the decay of the position where each document stands, c[π]; 0 where it is not placed."""
         weights = np.zeros(self.gain.size)
@@ -210,15 +259,17 @@ class AdmissibleArgmax:
         """(m,) whether the best admissible order is worth more than the worst."""
         none = np.zeros(len(self))
         worst = self.argmax(none - 1.0, none, np.zeros(self.gain.size))
-        return np.asarray(self.measured(self.best_orders.rows) + worst.value > 1e-12 * self._sizes(self.gain, True))
+        lost = worst.value + self.charged(worst.rows) if self.soft else worst.value
+        return np.asarray(self.measured(self.best_orders.rows) + lost > 1e-12 * self._sizes(self.gain, True))
 
-    def _best_rows(self, scores: Floats) -> Ints:
+    def best_rows(self, scores: Floats) -> Ints:
         """(K,) of the orders that maximise a[π]ᵀb the one with the largest c[π]ᵀs.
 
-        Maximises a[π]ᵀb + δ c[π]ᵀs (both brought to size 1). If the order found is best for a[π]ᵀb, then no other such
-        has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried. Below the last δ ties stay as they are.
+        Maximises a[π]ᵀb + δ c[π]ᵀs (both brought to size 1), less p(π) as often as each counts. If the order found is
+        best for a[π]ᵀb, then no other such has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried.
+        Below the last δ ties stay as they are.
         """
-        best = self.measured(self.best_orders.rows)
+        best = self._worth(self.best_orders.rows)
         rows = self.best_orders.rows.copy()
         worth, size = self._sizes(self.gain, True), self._sizes(scores, False)
         left = np.flatnonzero(size > 0)
@@ -228,11 +279,11 @@ class AdmissibleArgmax:
         for delta in DELTAS:
             if not left.size:
                 break
-            found = self.argmax(by_gain, delta * by_score, scores, left.tolist())
+            found = self.argmax(by_gain, delta * by_score, scores, left.tolist(), by_gain + delta * by_score)
             spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in left])
             tried = rows.copy()
             tried[spots] = found.rows
-            is_best = self.measured(tried) >= best - 1e-12 * worth
+            is_best = self._worth(tried) >= best - 1e-12 * worth
             kept = np.repeat(is_best, np.diff(places))
             rows[kept] = tried[kept]
             left = left[~is_best[left]]
@@ -273,6 +324,9 @@ def _told_apart(scores: Floats, offsets: Ints) -> Floats:
 
 def _kinds(admissible: RankingSet) -> Ints:
     """(n,) documents that the set does not tell apart have equal ones: of one block or of none, of the same columns."""
+    if admissible.softened:
+        told = np.column_stack([kinds(admissible.priced), admissible.cell_prices.T])
+        return np.asarray(np.unique(told, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
     stated = admissible.stated
     if stated.blocks_of is None:
         return kinds(stated)

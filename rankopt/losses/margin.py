@@ -36,12 +36,14 @@ class MarginLoss:
     """loss_q(s) = max_y [r(y)ᵀs - gain(y)] + max_y gain(y) - r̄ᵀs for every query q of a batch [ORM, eq. 20 to 22].
 
     argmax: the feature map with its queries. bound: which reference r̄ is subtracted. fixed: r̄ where it does not follow
-    the scores, of a convex bound, or of the convex majorant of another one.
+    the scores, of a convex bound, or of the convex majorant of another one; paid: (m,) what it pays for soft
+    constraints, where there are such (`charges`).
     """
 
     argmax: Argmax
     bound: Bound
     fixed: Floats | None = None
+    paid: Floats | None = None
 
     @classmethod
     def build(cls, argmax: Argmax, bound: Bound) -> MarginLoss:
@@ -61,8 +63,10 @@ class MarginLoss:
 
     def at(self, scores: Floats, prove: bool = False) -> LossAt:
         """Values, bounds and planes at `scores`, of the shape of the argmax."""
-        found, reference = self.argmax.at(scores, prove), self.reference_weights(scores)
+        found, (reference, paid) = self.argmax.at(scores, prove), self._reference(scores)
         height, value = self.argmax.best - found.earned, np.empty(found.value.size)
+        if paid is not None:
+            height = height + paid
         offsets, width = self.argmax.offsets, scores.size // max(scores.shape[0], 1)
         flat = (found.slope.ravel(), reference.ravel(), scores.ravel(), offsets, width)
         if _above.pays(30 * scores.size):
@@ -75,18 +79,34 @@ class MarginLoss:
 
     def majorant(self, scores: Floats) -> MarginLoss:
         """The convex loss that is nowhere below this one and touches it at `scores`; itself if convex."""
-        return self if self.convex else replace(self, fixed=self.reference_weights(scores))
+        if self.convex:
+            return self
+        fixed, paid = self._reference(scores)
+        return replace(self, fixed=fixed, paid=paid)
 
     def only(self, first: int, last: int) -> MarginLoss:
         """The loss of the queries first <= q < last."""
         rows = slice(*self.argmax.offsets[[first, last]].tolist())
         return replace(
-            self, argmax=self.argmax.only(first, last), fixed=None if self.fixed is None else self.fixed[rows]
+            self,
+            argmax=self.argmax.only(first, last),
+            fixed=None if self.fixed is None else self.fixed[rows],
+            paid=None if self.paid is None else self.paid[first:last],
         )
 
     def reference_weights(self, scores: Floats) -> Floats:
         """r̄ at these scores."""
-        return self.bound(self.argmax, scores) if self.fixed is None else self.fixed
+        return self._reference(scores)[0]
+
+    def _reference(self, scores: Floats) -> tuple[Floats, Floats | None]:
+        """r̄ at these scores, and what it pays for soft constraints."""
+        if self.fixed is not None:
+            return self.fixed, self.paid
+        charges: Argmax | None = getattr(self.argmax, "charges", None)
+        if charges is None:
+            return self.bound(self.argmax, scores), None
+        both = self.bound(charges, scores)
+        return both[: scores.size], -both[scores.size :]
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, nb.int64, FLOATS))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
-from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.problems.ranking_set import ranking_set
 from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
@@ -72,7 +72,7 @@ class Deployment:
                 found.append(one.order(own))
             else:
                 profit = np.outer(self.weights(one.positions, own.size), own)
-                found.append(solve(ConstrainedRanking(profit, one), self.solver).order)
+                found.append(solve(ranking_set(profit, one), self.solver).order)
         return found
 
     def places(self, scores: Floats) -> Floats:

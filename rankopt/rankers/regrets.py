@@ -110,6 +110,8 @@ def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, decay: De
     ones = np.ones(len(argmax))
     best = argmax.argmax(0.0 * ones, ones, scores).value
     reached = np.add.reduceat(argmax.decay * scores[rows], argmax.places[:-1])
+    if argmax.soft:
+        reached = reached - argmax.charged(rows)
     if (best - reached > ROUNDING * np.maximum(np.abs(best), np.abs(scores).max())).any():
         raise OptionError(
             f"no bound speaks of the rankings that are shown because decay {decay} does not fall over all their "

@@ -30,6 +30,7 @@ from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBat
 from formulations.integrality import Proof, Witness, confirm, verify_integrality
 from formulations.integrality.evidence import Colouring, Families, Part, Parts, RowOrder, Signings, Tree, Vertex
 from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.soft_ranking import SoftRanking
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Answer
 from formulations.testing.instances import FORMS, instances
@@ -322,6 +323,8 @@ def _falsehood(problem, known, claim):
         if len(set(order)) != len(worth) or min(order) < 0:
             return f"{order} is no order"
         value = sum((Fraction(worth[i, j]) for i, j in enumerate(order)), Fraction(0))
+        if isinstance(problem, SoftRanking):
+            value -= Fraction(problem.charge * problem.admissible.charge(order))
         if abs(value - Fraction(float(claim.value))) > problem.rounding:
             return f"value {claim.value!r} of {float(value)!r}"
     elif not abs(problem.value(claim.x) - claim.value) <= problem.rounding:

@@ -50,6 +50,11 @@ def batch_of(admissible, grades, attributes, offsets, measure="nDCG@3", decay="p
 
 def written_out(batch, q):
     """Every order of the set of query q as (worth for the measure, score weight of each document)."""
+    return [(worth, weights) for worth, weights, _ in paid_out(batch, q)]
+
+
+def paid_out(batch, q):
+    """The same with what each order pays for the soft constraints that it breaks."""
     low, high, top, end = (*batch.offsets[q : q + 2].tolist(), *batch.places[q : q + 2].tolist())
     gain, discount, decay = batch.gain[low:high], batch.discount[top:end], batch.decay[top:end]
     found = []
@@ -57,5 +62,13 @@ def written_out(batch, q):
         if batch.sets[q].admits(order):
             weights = np.zeros(high - low)
             weights[list(order)] = decay
-            found.append((float(discount @ gain[list(order)]), weights))
+            found.append((float(discount @ gain[list(order)]), weights, batch.sets[q].charge(order)))
     return found
+
+
+SOFT_SETS = {
+    "soft sites": Admissible(3).at_most(1, by="site").soft("site", price=0.3),
+    "soft quota": SETS["quota"].at_least(1, documents="new", name="some").soft("some", price=0.2),
+    "soft overlap": SETS["overlap"].soft("genres", price=0.15).ban(documents="new", positions=0, name="late"),
+    "soft ban": SETS["sites"].ban(documents="new", positions=[0, 1], name="late").soft("late", price=0.1),
+}

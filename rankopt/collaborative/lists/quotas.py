@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
 from formulations.forms.form import Solution, Status
+from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.prices import earned, pressing
 from formulations.sets.ranking_set import RankingSet
@@ -82,12 +83,12 @@ class Quotas:
 
     @property
     def _only_above(self) -> bool:
-        return all(rule.word in ("at most", "ban") for rule in self.admissible.rules)
+        return all(rule.word in ("at most", "ban") and rule.price is None for rule in self.admissible.rules)
 
     def _solved(self, items: Ints, scores: Floats) -> Solution:
         """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""
         allowed = self._allowed(items)
-        return solve(ConstrainedRanking(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
+        return solve(ranking_set(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
 
     def _allowed(self, items: Ints) -> RankingSet:
         return self.admissible.on({name: of[items] for name, of in self.attributes.items()}, items.size)

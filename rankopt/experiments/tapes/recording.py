@@ -13,6 +13,7 @@ from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.soft_ranking import SoftRanking
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import Answer
@@ -51,7 +52,7 @@ class ArgmaxRecorder:
 
     log: Log
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment, PatternRanking, ConstrainedRanking)
+    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment, PatternRanking, ConstrainedRanking, SoftRanking)
     package: ClassVar[str] = "rankopt"
     spec: ClassVar[str] = "recorder"
 

@@ -39,6 +39,8 @@ FORMS = {
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
     "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
+    "Soft": "formulations.sets.soft:Soft",
+    "SoftRanking": "formulations.sets.soft_ranking:SoftRanking",
 }
 """What can be stored, `name: "module:class"`."""
 

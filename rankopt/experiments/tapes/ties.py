@@ -33,7 +33,7 @@ def tied_pairs(problem: Form, order: NDArray[Any]) -> int | None:
     elif isinstance(problem, Assignment):
         profit, allowed = problem.profit, problem.allowed
     elif isinstance(problem, ConstrainedRanking):
-        profit, allowed = problem.profit, None
+        profit, allowed = problem.worth, None
     else:
         return None
     x = np.asarray(order, dtype=np.int64)
@@ -52,8 +52,16 @@ def tied_pairs(problem: Form, order: NDArray[Any]) -> int | None:
     pairs = [(a, x[b]) for a, b in zip(i, j, strict=True)] + list(zip(p, left[u], strict=True))
     sample = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), CHECKED)).astype(int))
     tried = [pairs[at] for at in sample.tolist()]
-    held = sum(problem.admissible.admits(_exchanged(x, int(a), int(b))) for a, b in tried)
+    held = sum(_as_good(problem, x, _exchanged(x, int(a), int(b))) for a, b in tried)
     return round(held * len(pairs) / max(len(tried), 1))
+
+
+def _as_good(problem: ConstrainedRanking, order: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
+    """Whether the set admits the other order, and what it breaks of soft constraints costs no other sum."""
+    admissible = problem.admissible
+    if not admissible.softened or not admissible.admits(other):
+        return admissible.admits(other)
+    return abs(problem.value(order) - problem.value(other)) <= problem.rounding
 
 
 def _exchanged(order: NDArray[np.int64], position: int, document: int) -> NDArray[np.int64]:

@@ -1,0 +1,104 @@
+"""A ranking under soft constraints: its widened program, or a ranking without soft rows, with the ways back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints
+from formulations.bridges.bridge import Back, Declined, Point
+from formulations.bridges.crossover import WHOLE
+from formulations.bridges.narrowing import ASKED, quick_proof
+from formulations.errors import Fractional, SolverFailed
+from formulations.forms.linear_program import LinearProgram
+from formulations.notation.program import Program
+from formulations.sets.candidates import candidates
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.soft_ranking import SoftRanking
+from formulations.sets.widened import widened
+
+__all__ = ["cells_alone", "in_whole_numbers", "relaxed", "why_cells", "why_relaxed", "why_whole"]
+
+
+def cells_alone(problem: SoftRanking) -> tuple[ConstrainedRanking, Back]:
+    """Where all that may be broken are bans and pins, their cells earn less by the price, and nothing else changes."""
+    if any(one.constraint.rows for one in problem.admissible.softened):
+        raise Declined("rows of it may be broken at a price, which is no assignment and no flow of its cells alone")
+    return ConstrainedRanking(problem.worth, problem.admissible.required), lambda x, y: (x, y)
+
+
+def why_cells(problem: SoftRanking) -> str:
+    return "all that may be broken are bans and pins, whose cells earn less by the price"
+
+
+def relaxed(problem: SoftRanking) -> tuple[LinearProgram, Back]:
+    """The widened linear program."""
+    return _program(problem, integer=False)
+
+
+def in_whole_numbers(problem: SoftRanking) -> tuple[LinearProgram, Back]:
+    """The widened program in whole numbers; its dual is that of the relaxation."""
+    return _program(problem, integer=True)
+
+
+def _program(problem: SoftRanking, integer: bool) -> tuple[LinearProgram, Back]:
+    stated = problem.stated
+    needed = candidates(stated, problem.worth)
+    program = widened(stated, problem.worth, integer, needed)
+    cell = stated.cell if needed is None else stated.cell[needed]
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        return _order(problem, program, cell, x), None if y is None else -y[stated.shape[0] :]
+
+    return LinearProgram.of(program), back
+
+
+def _order(problem: SoftRanking, program: Program, cell: Ints, x: Floats) -> Ints:
+    """The ranking at a point of the program; where the point is not whole, the best one of its cells, if that is worth
+    as much: a face may have whole vertices beside fractional ones. `Fractional` where it is worth less."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    k, n = problem.positions, problem.documents
+    mass = x[: cell.size]
+    held = np.bincount(cell // n, mass, k)
+    if not np.abs(held - 1.0).max() <= 0.05:
+        raise SolverFailed(f"a position holds {held[np.abs(held - 1.0).argmax()]:.3g} documents where it should hold 1")
+    if np.abs(mass - np.round(mass)).max() < WHOLE:
+        return _placed(cell[mass > 0.5], k, n)
+    used = np.concatenate([mass > WHOLE, np.ones(x.size - cell.size, dtype=bool)])
+    whole = np.concatenate([np.ones(cell.size, dtype=bool), np.zeros(x.size - cell.size, dtype=bool)])
+    scale = max(problem.scale, 1e-300)
+    found = milp(
+        -program.objective[used] / scale,
+        constraints=LinearConstraint(program.matrix[:, np.flatnonzero(used)], program.row_lower, program.row_upper),
+        bounds=Bounds(program.lower[used], program.upper[used]),
+        integrality=whole[used],
+    )
+    worth = float(program.objective @ x)
+    if found.x is None or -found.fun * scale < worth - 1e-7 * k * max(scale, abs(worth)):
+        raise Fractional(
+            f"the best vertex of the relaxation is fractional (value {worth:.9g}): the rows, widened, are not totally "
+            "unimodular; solve in whole numbers, by 'highs' or 'cp_sat'"
+        )
+    chosen = np.flatnonzero(used[: cell.size])
+    return _placed(cell[chosen[found.x[: chosen.size] > 0.5]], k, n)
+
+
+def _placed(cells: Ints, k: int, n: int) -> Ints:
+    order = np.full(k, -1)
+    order[cells // n] = cells % n
+    return order
+
+
+def why_relaxed(problem: SoftRanking) -> str:
+    stated = problem.stated
+    proof = quick_proof(stated) if stated.matrix.nnz <= ASKED else None
+    if proof is None:
+        return "this vertex of the widened program is whole (ask verify_integrality whether all are)"
+    return f"the rows, widened by what they may be broken by, are totally unimodular ({proof.kind})"
+
+
+def why_whole(problem: SoftRanking) -> str:
+    return "rows that may be broken at a price: a search in whole numbers"

@@ -1,0 +1,89 @@
+"""A set of rankings with other limits in one of its constraints, or in one row of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from formulations.arrays import Bools
+from formulations.errors import InvalidProblem
+from formulations.sets.constraint import Constraint
+from formulations.sets.ranking_set import RankingSet
+
+__all__ = ["SIDES", "Limit", "limit_of"]
+
+SIDES = ("at most", "at least", "exactly")
+
+
+@dataclass(frozen=True, eq=False)
+class Limit:
+    """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both where that is "exactly"."""
+
+    admissible: RankingSet
+    constraint: Constraint
+    rows: Bools
+    side: str
+
+    def at(self, limit: float) -> RankingSet:
+        """The set with this limit."""
+        held = self.constraint
+        upper, lower = held.upper.copy(), held.lower.copy()
+        if self.side != "at least":
+            upper[self.rows] = limit
+        if self.side != "at most":
+            lower[self.rows] = limit
+        if (lower > upper).any():
+            raise InvalidProblem(
+                f"{held.name!r} cannot be {self.side} {limit:g}: its other limit is "
+                f"{(held.lower if self.side == 'at most' else held.upper)[self.rows].min():g}; sweep on that side only"
+            )
+        says = tuple(
+            f"{self.side} {limit:g}, as swept" if moved else held.said(r) for r, moved in enumerate(self.rows.tolist())
+        )
+        fresh = replace(held, lower=lower, upper=upper, says=says)
+        admissible = self.admissible
+        return replace(
+            admissible,
+            constraints=tuple(fresh if one is held else one for one in admissible.constraints),
+            softened=tuple(
+                replace(one, constraint=fresh) if one.constraint is held else one for one in admissible.softened
+            ),
+        )
+
+    def __str__(self) -> str:
+        return f"{self.constraint.name} {self.side}"
+
+
+def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> Limit:
+    """The limit of a constraint (of all its rows), or of a row by its own name: "site", "site['a.org']".
+
+    side: "at most", "at least" or "exactly"; needed where rows have two limits that differ.
+    Raises InvalidProblem for a name that is none, for what has no limits, and for a side that is not there.
+    """
+    every = [*admissible.constraints, *(one.constraint for one in admissible.softened)]
+    for held in every:
+        names = [held.block.name(row) for row in range(held.rows)]
+        if constraint == held.name or constraint in names:
+            rows = np.array([constraint in (held.name, name) for name in names], dtype=bool)
+            return Limit(admissible, held, rows, _side(held, rows, constraint, side))
+    known = ", ".join(repr(held.name) for held in every if held.rows) or "none"
+    raise InvalidProblem(f"no constraint is named {constraint!r}; with limits there are {known}")
+
+
+def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> str:
+    if not rows.any():
+        raise InvalidProblem(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
+    below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
+    if side is not None:
+        if side not in SIDES:
+            raise InvalidProblem(f"side = {side!r} is none of {', '.join(map(repr, SIDES))}")
+        return side
+    if (below & above).all() and (held.lower[rows] == held.upper[rows]).all():
+        return "exactly"
+    if not below.any():
+        return "at most"
+    if not above.any():
+        return "at least"
+    raise InvalidProblem(f"{name!r} has limits on both sides; say side='at most' or side='at least'")

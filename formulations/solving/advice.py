@@ -1,0 +1,177 @@
+"""What would make a refuted set whole: changes of its constraints, each tried and proved before it is said.
+
+Tried of each constraint that counts documents at positions, alone and then together with others:
+
+    all positions   the same documents, counted over all positions
+    nested groups   its documents extended by every group that they cross, so that they hold it or are held by it
+    both            one and the other
+    left out        the set without it
+
+Whether a matrix is totally unimodular does not depend on the limits: those of a changed constraint are the user's to
+choose. Bans and pins only take columns away, and are left alone.
+
+>>> top = RankingSet(6, 4).at_most(1, documents=[0, 1, 2], positions=range(2), name="top")
+>>> for one in advice(top):
+...     print(one)
+Count 'top' over all positions: then the matrix is totally unimodular (bipartite)
+Leave out 'top': then the matrix is totally unimodular (bipartite)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from formulations.arrays import Bools
+from formulations.errors import Unsupported
+from formulations.integrality.confirmation import confirm
+from formulations.integrality.evidence import Proof, Witness
+from formulations.integrality.proving import prove
+from formulations.integrality.statement import stated
+from formulations.integrality.verify import verify_integrality
+from formulations.sets.constraint import Constraint, rows_of_cells
+from formulations.sets.ranking_set import RankingSet
+
+__all__ = ["Advice", "advice"]
+
+WORDS = {
+    "all positions": "count {} over all positions",
+    "nested groups": "extend {} to whole groups",
+    "both": "extend {} to whole groups and count it over all positions",
+    "left out": "leave out {}",
+}
+"""The changes, the mildest first, and how they are said of a constraint."""
+
+Variant = tuple[Bools, Bools]
+"""(rows, k) and (rows, n): at which positions each row of a constraint counts which documents."""
+
+
+@dataclass(frozen=True, eq=False)
+class Advice:
+    """changes: name of a constraint → "all positions", "nested groups", "both" or "left out". admissible: the set with
+    these; proof: that its program is whole, confirmed from the matrix alone."""
+
+    changes: Mapping[str, str]
+    admissible: RankingSet
+    proof: Proof
+
+    def __str__(self) -> str:
+        parts = " and ".join(WORDS[change].format(repr(name)) for name, change in self.changes.items())
+        return f"{parts[:1].upper()}{parts[1:]}: then the matrix is totally unimodular ({self.proof.kind})"
+
+
+def advice(admissible: RankingSet, found: Proof | Witness | None = None) -> tuple[Advice, ...]:
+    """All single changes of a constraint that make the set's program whole; where there are none, changes of several
+    of which none can be spared. Empty for a set that is whole.
+
+    found: the answer of `verify_integrality` for the set, if it is known. A change that would leave no ranking is not
+    said. Raises Unsupported for what is no set, and what `verify_integrality` raises.
+    """
+    if not isinstance(admissible, RankingSet):
+        raise Unsupported(f"advice is for sets, not for a {type(admissible).__name__}; give the RankingSet")
+    answer = verify_integrality(admissible) if found is None else found
+    if isinstance(answer, Proof):
+        return ()
+    suspects = _suspects(admissible, answer)
+    single = [
+        one for held in suspects for change in WORDS if (one := _tried(admissible, {held.name: change})) is not None
+    ]
+    if single:
+        return tuple(sorted(single, key=lambda one: [*WORDS].index(next(iter(one.changes.values())))))
+    several = _several(admissible)
+    return () if several is None else (several,)
+
+
+def _suspects(admissible: RankingSet, answer: object) -> list[Constraint]:
+    """The constraints with a row in the witness: a change of any other leaves it there."""
+    counting = [held for held in admissible.constraints if held.rows]
+    if not isinstance(answer, Witness):
+        return counting
+    return [held for held in counting if {held.block.name(r) for r in range(held.rows)} & {*answer.row_names}]
+
+
+def _several(admissible: RankingSet) -> Advice | None:
+    """From all left out, one constraint after the other put back as it is, or changed as little as can be: in the
+    end none can be put back as it is, for what is not whole does not become so by more rows."""
+    counting = [held for held in admissible.constraints if held.rows]
+    changes = {held.name: "left out" for held in counting}
+    best = _tried(admissible, changes)
+    for held in counting:
+        for change in (None, "all positions", "nested groups", "both"):
+            others = {name: word for name, word in changes.items() if name != held.name}
+            milder = others if change is None else {**others, held.name: change}
+            better = _tried(admissible, milder)
+            if better is not None:
+                best, changes = better, milder
+                break
+    return best
+
+
+def _tried(admissible: RankingSet, changes: Mapping[str, str]) -> Advice | None:
+    """The set with these changes, if it holds a ranking and its program is proved whole; None else, and where a change
+    changes nothing."""
+    constraints: list[Constraint] = []
+    for held in admissible.constraints:
+        change = changes.get(held.name)
+        if change == "left out":
+            if held.forbids is not None:  # the cells that it forbids stay forbidden
+                constraints.append(Constraint.mask(held.name, held.said(0), held.forbids))
+            continue
+        fresh = held if change is None else _changed(admissible, held, change)
+        if fresh is None:
+            return None
+        constraints.append(fresh)
+    changed = replace(admissible, constraints=tuple(constraints))
+    statement = stated(changed)
+    if (np.abs(statement.matrix.data) != 1).any() or not statement.is_whole:
+        return None
+    proof = prove(statement.matrix, thorough=True)
+    if not isinstance(proof, Proof) or changed.room < changed.positions:
+        return None
+    confirm(changed, proof)
+    return Advice(dict(changes), changed, proof)
+
+
+def _changed(admissible: RankingSet, held: Constraint, change: str) -> Constraint | None:
+    """The constraint with its rows changed; None where they count no documents at positions, or stay as they are."""
+    own = _products(held, admissible.shape)
+    if own is None:
+        return None
+    positions, documents = own
+    wider = np.ones_like(positions) if change in ("all positions", "both") else positions
+    larger = documents if change == "all positions" else np.array([*_nested(admissible, held, documents)])
+    same = [np.array_equal(wider, positions), np.array_equal(larger, documents)]
+    if all(same) or (change == "both" and any(same)):
+        return None
+    k, n = admissible.shape
+    cells = [(np.flatnonzero(p), np.flatnonzero(d)) for p, d in zip(wider, larger, strict=True)]
+    says = tuple(f"{held.said(r)}, changed" for r in range(held.rows))
+    return replace(held, matrix=rows_of_cells(cells, k, n), says=says if held.labels is not None else says[0])
+
+
+def _products(held: Constraint, shape: tuple[int, int]) -> Variant | None:
+    """The positions and documents that each row counts; None unless each row is ones on all cells of such."""
+    table = csr_array(held.matrix).toarray().reshape(-1, *shape)
+    positions, documents = (table != 0).any(axis=2), (table != 0).any(axis=1)
+    return (positions, documents) if (table == positions[:, :, None] * documents[:, None, :]).all() else None
+
+
+def _nested(admissible: RankingSet, held: Constraint, documents: Bools) -> Iterator[Bools]:
+    """Each row's documents with all groups of other constraints that they cross."""
+    others = [
+        group
+        for other in admissible.constraints
+        if other is not held and other.rows and (known := _products(other, admissible.shape)) is not None
+        for group in known[1]
+    ]
+    for own in documents:
+        larger = own.copy()
+        while True:
+            crossed = [g for g in others if (larger & g).any() and (larger & ~g).any() and (g & ~larger).any()]
+            if not crossed:
+                break
+            larger = np.logical_or.reduce([larger, *crossed])
+        yield larger

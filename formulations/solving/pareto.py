@@ -1,0 +1,95 @@
+"""Two quotas at once: the best value at every pair of limits, and the pairs that none beats in all three.
+
+A pair is beaten by another that is at least as tight on both sides, leaves a ranking worth as much, and is better in
+one of the three.
+
+>>> from formulations import RankingSet, ranking_set
+>>> both = RankingSet(5, 3).at_most(3, documents=[0, 1], name="old").at_least(0, documents=[3, 4], name="new")
+>>> problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
+>>> print(pareto(problem, ("old", range(1, 3)), ("new", range(0, 3))))
+old at most  new at least  value
+          2             0     26
+          2             1     25
+          1             1     23
+          1             2     20
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+
+from formulations.arrays import Floats, frozen
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.limits import limit_of
+from formulations.solvers.solver import Solver
+from formulations.solving.solve import solve
+
+__all__ = ["Pareto", "pareto"]
+
+Quota = tuple[str, Iterable[float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Pareto:
+    """names: of the two constraints, with their sides. first (a,), second (b,): their limits. value (a, b): the best
+    ranking's, NaN where there is none; bound: proven for it."""
+
+    names: tuple[str, str]
+    first: Floats
+    second: Floats
+    value: Floats
+    bound: Floats
+
+    @property
+    def front(self) -> list[tuple[float, float, float]]:
+        """(first limit, second limit, value) that none beats, the value falling."""
+        signs = [1.0 if name.endswith("at least") else -1.0 for name in self.names]
+        points = [
+            (self.first[i], self.second[j], self.value[i, j])
+            for i, j in product(range(self.first.size), range(self.second.size))
+            if not np.isnan(self.value[i, j])
+        ]
+        table = np.array(points).reshape(-1, 3) * [*signs, 1.0]
+        slack = np.array([0.0, 0.0, 1e-9 * np.abs(table[:, 2]).max(initial=0.0)])
+        kept = []
+        for at, point in enumerate(table):
+            as_good = (table >= point - slack).all(axis=1)
+            if not (as_good & (table > point + slack).any(axis=1)).any():
+                kept.append(points[at])
+        return sorted(kept, key=lambda point: (-point[2], -point[0], -point[1]))
+
+    def __str__(self) -> str:
+        cells = [[*self.names, "value"], *([f"{x:g}", f"{y:g}", f"{value:.6g}"] for x, y, value in self.front)]
+        widths = [max(len(row[i]) for row in cells) for i in range(3)]
+        return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
+
+
+def pareto(problem: ConstrainedRanking, first: Quota, second: Quota, *, solver: Solver | str = "auto") -> Pareto:
+    """The best values at every pair of limits of two constraints, each (name, limits) as `price_of` takes them.
+
+    A quota from above is tight where it is small, one from below where it is large. Raises InvalidProblem for a name
+    that no constraint has, for a constraint with limits on both sides, and for one constraint named twice.
+    """
+    if first[0] == second[0]:
+        raise InvalidProblem(f"{first[0]!r} is named twice; sweep one constraint by price_of")
+    names = [limit_of(problem.admissible, name) for name, _ in (first, second)]
+    if "exactly" in {one.side for one in names}:
+        raise InvalidProblem("of 'exactly' no side is the tighter one; state the quota as at_most or at_least")
+    grids = [np.array(list(limits), dtype=np.float64) for _, limits in (first, second)]
+    value = np.full([grid.size for grid in grids], np.nan)
+    bound = value.copy()
+    for i, x in enumerate(grids[0].tolist()):
+        held = limit_of(problem.admissible, first[0]).at(x)
+        for j, y in enumerate(grids[1].tolist()):
+            try:
+                solution = solve(replace(problem, admissible=limit_of(held, second[0]).at(y), ranked=None), solver)
+            except Infeasible:
+                continue
+            value[i, j], bound[i, j] = solution.value, solution.bound
+    said = (f"{first[0]} {names[0].side}", f"{second[0]} {names[1].side}")
+    return Pareto(said, *map(frozen, (*grids, value, bound)))

@@ -1,0 +1,224 @@
+"""What a quota costs: the best ranking's value against the limit of a constraint, with a proven price at each point.
+
+At the limit l let y be prices of the linear program. By weak duality no ranking under the limit l' is worth more than
+
+    bound(l) + price(l) · (l' - l)        price: the sum of y over the rows of the constraint
+
+so each point proves a line above the whole curve. Of several prices that prove the same bound the one towards looser
+limits is taken: what the next unit gains at most. Where the program is not whole, `relaxed` lies above the best value.
+
+>>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
+>>> problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
+>>> print(price_of(problem, "site", range(1, 4)))
+site at most  value  price  whole
+           1  empty
+           2     24      2    yes
+           3     26      0    yes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from formulations.arrays import Bools, Floats, frozen
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.problems.ranking_set import ranking_set
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.limits import Limit, limit_of
+from formulations.sets.prices import relaxation_prices
+from formulations.sets.ranking_set import RankingSet
+from formulations.solvers.solver import Solver
+from formulations.solving.solve import solve
+
+__all__ = ["PriceCurve", "PriceCurves", "price_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class PriceCurve:
+    """limits (m,); value: of the best ranking at each, NaN where there is none; bound: proven for it; relaxed: what the
+    linear program is worth; price: the sum of the constraint's prices, per unit of the limit; whole: whether the
+    program's optimum is a ranking, to rounding. name: of the constraint, with its side."""
+
+    name: str
+    limits: Floats
+    value: Floats
+    bound: Floats
+    relaxed: Floats
+    price: Floats
+    whole: Bools
+
+    @property
+    def empty(self) -> Bools:
+        """At which limits no ranking is left."""
+        return np.isnan(self.value)
+
+    def above(self, limit: ArrayLike) -> Floats:
+        """What the prices of all points prove that no ranking under this limit is worth more than."""
+        at = np.asarray(limit, dtype=np.float64)
+        held = ~self.empty
+        lines = self.relaxed[held] + self.price[held] * (at[..., None] - self.limits[held])
+        return np.asarray(lines.min(axis=-1))
+
+    def __str__(self) -> str:
+        columns = zip(self.empty, self.value, self.price, self.whole, strict=True)
+        rows = [
+            ["empty", "", ""] if nothing else [f"{value:.6g}", f"{price + 0.0:.4g}", "yes" if whole else "no"]
+            for nothing, value, price, whole in columns
+        ]
+        return _table(self.name, self.limits, ["value", "price", "whole"], rows)
+
+
+@dataclass(frozen=True, eq=False)
+class PriceCurves:
+    """The curves of several problems (queries) at the same limits. mean, spread: of the values over the problems that
+    have a ranking at every limit, `shared` in number; spread is their standard deviation. price: their mean price;
+    whole, empty: of all problems, in how many the program is whole, and how many have no ranking."""
+
+    curves: tuple[PriceCurve, ...]
+
+    @property
+    def limits(self) -> Floats:
+        return self.curves[0].limits
+
+    @property
+    def name(self) -> str:
+        return self.curves[0].name
+
+    def _kept(self, field: str) -> Floats:
+        kept = [getattr(one, field) for one in self.curves if not one.empty.any()]
+        return np.array(kept, dtype=np.float64).reshape(len(kept), self.limits.size)
+
+    @property
+    def shared(self) -> int:
+        return len(self._kept("value"))
+
+    @property
+    def mean(self) -> Floats:
+        values = self._kept("value")
+        return values.mean(axis=0) if len(values) else np.full(self.limits.size, np.nan)
+
+    @property
+    def spread(self) -> Floats:
+        values = self._kept("value")
+        return values.std(axis=0, ddof=1) if len(values) > 1 else np.full(self.limits.size, np.nan)
+
+    @property
+    def lost(self) -> tuple[Floats, Floats]:
+        """Mean and spread of what each problem loses against the best of its own curve."""
+        values = self._kept("value")
+        if len(values) < 2:
+            return np.full(self.limits.size, np.nan), np.full(self.limits.size, np.nan)
+        off = values.max(axis=1, keepdims=True) - values
+        return off.mean(axis=0), off.std(axis=0, ddof=1)
+
+    @property
+    def price(self) -> Floats:
+        prices = self._kept("price")
+        return prices.mean(axis=0) if len(prices) else np.full(self.limits.size, np.nan)
+
+    @property
+    def whole(self) -> Floats:
+        return np.asarray(np.sum([one.whole & ~one.empty for one in self.curves], axis=0, dtype=np.float64))
+
+    @property
+    def empty(self) -> Floats:
+        return np.asarray(np.sum([one.empty for one in self.curves], axis=0, dtype=np.float64))
+
+    def __str__(self) -> str:
+        there = len(self.curves) - self.empty
+        columns = zip(self.mean, self.spread, *self.lost, self.price, self.whole, there, self.empty, strict=True)
+        rows = [
+            [f"{mean:.5g}", f"{spread:.3g}", f"{lost:.4g}", f"{off:.3g}", f"{price + 0.0:.4g}", f"{whole:.0f}/{of:.0f}",
+             f"{none:.0f}"]
+            for mean, spread, lost, off, price, whole, of, none in columns
+        ]  # fmt: skip
+        head = ["mean", "spread", "lost", "spread of it", "price", "whole", "empty"]
+        return _table(self.name, self.limits, head, rows)
+
+
+def price_of(
+    problem: ConstrainedRanking | RankingSet | Sequence[ConstrainedRanking],
+    constraint: str,
+    limits: Iterable[float],
+    *,
+    profit: ArrayLike | None = None,
+    side: str | None = None,
+    solver: Solver | str = "auto",
+) -> PriceCurve | PriceCurves:
+    """The curve of the best value against the limit of a constraint.
+
+    Args:
+        problem: one of `ranking_set`; a set, with its profit; or a sequence of problems (one a query) whose sets have
+            constraints of this name, which gives mean and spread.
+        constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
+        limits: the limits to try.
+        side: "at most", "at least" or "exactly"; needed where the constraint has limits on both sides.
+        solver: of each point.
+
+    Raises:
+        InvalidProblem: no constraint has this name, or has no limits; a set without a profit; no limits.
+        SolverFailed, Unsupported: as `solve` does. A limit that leaves no ranking is a point that says so.
+    """
+    asked = np.array(list(limits), dtype=np.float64)
+    if not asked.size or not np.isfinite(asked).all():
+        raise InvalidProblem(f"limits = {asked.tolist()} are no numbers to sweep over; give some, range(1, 5) say")
+    if isinstance(problem, RankingSet):
+        if profit is None:
+            raise InvalidProblem("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
+        problem = ranking_set(profit, problem)
+    if isinstance(problem, ConstrainedRanking):
+        return _curve(problem, constraint, asked, side, solver)
+    every = tuple(problem)
+    if not every:
+        raise InvalidProblem("there are no problems to sweep; give one at least")
+    return PriceCurves(tuple(_curve(one, constraint, asked, side, solver) for one in every))
+
+
+def _curve(
+    problem: ConstrainedRanking, name: str, limits: Floats, side: str | None, solver: Solver | str
+) -> PriceCurve:
+    limit = limit_of(problem.admissible, name, side)
+    columns = np.array([_point(problem, limit, one, solver) for one in limits.tolist()])
+    value, bound, relaxed, price, whole = map(frozen, columns.T.copy())
+    said = f"{name} {limit.side}"
+    return PriceCurve(said, frozen(limits.copy()), value, bound, relaxed, price, frozen(whole == 1.0))
+
+
+def _point(problem: ConstrainedRanking, limit: Limit, at: float, solver: Solver | str) -> tuple[float, ...]:
+    """Value, bound, relaxed value, price and whether the program is whole at one limit."""
+    try:
+        moved = replace(problem, admissible=limit.at(at), ranked=None)
+    except Infeasible:
+        return (np.nan, np.nan, np.nan, np.nan, 0.0)
+    solution = solve(moved, solver)
+    known = [solution.y] if solution.y is not None and solution.y.ndim == 1 else []
+    found = relaxation_prices(moved.stated, moved.worth)
+    prices = [*known, *([] if found is None else [found])]
+    bounds = [moved.bound(y) for y in prices]
+    relaxed = min(bounds, default=np.inf)
+    slack = max(moved.rounding, 1e-9 * moved.scale * moved.positions)
+    towards = 0.0 if limit.side == "exactly" else 0.5 if limit.side == "at most" else -0.5
+    looser = replace(moved, admissible=limit.at(at + towards))
+    next_ = relaxation_prices(looser.stated, looser.worth) if towards else None
+    # The same prices bound what is worth at `at`: their bound is linear in the limit.
+    price = np.nan if next_ is None else _sum(looser, limit, next_)
+    if next_ is None or not looser.bound(next_) - price * towards <= relaxed + slack:
+        price = _sum(moved, limit, prices[int(np.argmin(bounds))]) if prices else np.nan
+    return (solution.value, solution.bound, relaxed, price, float(relaxed - solution.value <= slack))
+
+
+def _sum(problem: ConstrainedRanking, limit: Limit, y: Floats) -> float:
+    """The prices of the rows that are moved."""
+    held = problem.named_dual(y)[limit.constraint.name].ravel()
+    return float(held[limit.rows].sum())
+
+
+def _table(name: str, limits: Floats, head: list[str], rows: list[list[str]]) -> str:
+    cells = [[name, *head], *([f"{limit:g}", *row] for limit, row in zip(limits, rows, strict=True))]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
+    return "\n".join(line.rstrip() for line in lines)

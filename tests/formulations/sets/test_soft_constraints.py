@@ -1,0 +1,231 @@
+"""Soft constraints cost what they are broken by: against all rankings, in every language, with the proof."""
+
+from itertools import permutations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from formulations import (
+    Infeasible,
+    InvalidProblem,
+    Proof,
+    RankingSet,
+    SoftRanking,
+    certify,
+    confirm,
+    ranking_set,
+    read_statement,
+    soft,
+    solve,
+    verify_integrality,
+)
+from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.testing import check_problem
+
+N, K = 5, 3
+EVERY = [np.array(order) for order in permutations(range(N), K)]
+SITE = ["a", "a", "b", None, "b"]
+START = RankingSet(N, K)
+
+
+def held(order, documents, positions=range(K)):
+    return sum(order[i] in documents for i in positions)
+
+
+def beyond(count, low=0, high=K):
+    return max(low - count, count - high, 0)
+
+
+SAID = {
+    "at most": (START.at_most(1, documents=[0, 1, 4], name="c"), lambda o: beyond(held(o, {0, 1, 4}), high=1)),
+    "at least": (START.at_least(2, documents=[3, 4], name="c"), lambda o: beyond(held(o, {3, 4}), low=2)),
+    "exactly, on a prefix": (
+        START.exactly(1, documents=[2, 3], positions=range(2), name="c"),
+        lambda o: abs(held(o, {2, 3}, range(2)) - 1),
+    ),
+    "by label": (
+        START.at_most(1, by=SITE, name="c"),
+        lambda o: beyond(held(o, {0, 1}), high=1) + beyond(held(o, {2, 4}), high=1),
+    ),
+    "between": (START.between(1, 2, documents=[0, 1, 2], name="c"), lambda o: beyond(held(o, {0, 1, 2}), 1, 2)),
+    "ban": (START.ban([0, 1], [0, 1], name="c"), lambda o: held(o, {0, 1}, range(2))),
+    "pin": (START.pin(4, 0, name="c"), lambda o: (o[0] != 4) + (4 in o[1:])),
+    "one of": (START.one_of([3, 4], name="c"), lambda o: int(o[0] not in (3, 4))),
+    "before": (
+        START.before(3, 0, name="c"),
+        lambda o: (o[0] == 0) + sum(max(held(o, {0}, range(p + 1)) - held(o, {3}, range(p)), 0) for p in (1, 2)),
+    ),
+    "if then": (START.if_then(0, [3, 4], name="c"), lambda o: max(held(o, {0}) - held(o, {3, 4}), 0)),
+    "apart": (
+        START.apart(2, documents=[0, 1, 2], name="c"),
+        lambda o: sum(beyond(held(o, {0, 1, 2}, (i, i + 1)), high=1) for i in range(2)),
+    ),
+    "a share": (
+        START.at_most(share=0.4, documents=[0, 1, 2], name="c"),
+        lambda o: beyond(held(o, {0, 1, 2}, range(2)), high=1) + beyond(held(o, {0, 1, 2}), high=2),
+    ),
+    "rows": (
+        START.rows([np.arange(15.0), np.ones(15)], lower=[20, -np.inf], upper=[22, 2.5], name="c"),
+        lambda o: beyond(sum(N * i + j for i, j in enumerate(o)), 20, 22) + 0.5,
+    ),
+}
+
+
+@pytest.mark.parametrize("price", [0.0, 0.25, 2.0, 1e4])
+@pytest.mark.parametrize("name", SAID)
+def test_a_soft_constraint_costs_its_price_a_unit(name, price):
+    stated, units = SAID[name]
+    admissible = stated.soft("c", price=price).at_most(2, documents=[0, 1, 2])
+    rng = np.random.default_rng(len(name))
+    for profit in (rng.normal(size=(K, N)), rng.integers(0, 2, (K, N)).astype(float)):
+        problem = ranking_set(profit, admissible)
+        best = max(profit[np.arange(K), o].sum() - price * units(o.tolist()) for o in EVERY if held(o, {0, 1, 2}) <= 2)
+        solution = solve(problem)
+        assert solution.value == pytest.approx(best, abs=1e-9 * max(1.0, price))
+        assert solution.gap <= problem.rounding
+        assert sum(solution.broken.values()) == pytest.approx(float(units(solution.order.tolist())))
+        certify(problem, solution, exact=True)
+
+
+def test_units_are_those_of_broken_for_every_ranking():
+    for stated, units in SAID.values():
+        admissible = stated.soft("c", price=1.0)
+        assert all(admissible.admits(order) for order in EVERY)
+        for order in EVERY:
+            assert admissible.charge(order) == pytest.approx(float(units(order.tolist())))
+            assert sum(admissible.broken(order).values()) == pytest.approx(float(units(order.tolist())))
+
+
+def test_every_solver_agrees_on_soft_rows():
+    profit = np.random.default_rng(3).normal(size=(K, N))
+    whole = START.at_most(1, by=SITE, name="site").soft("site", price=0.5).at_least(1, documents=3)
+    found = check_problem(ranking_set(profit, whole), solvers=["auto", "highs", "cp_sat", "cvxpy:HIGHS"])
+    assert len(found) == 4
+    cells = START.ban([0, 1], 0, name="late").soft("late", price=0.5).at_most(1, by=SITE)
+    assert solve(ranking_set(profit, cells)).solver == "scipy via cells at a price, collapsed assignment"
+
+
+def test_a_fractional_widened_program_is_searched_and_proved():
+    triangle = RankingSet(6, 3)
+    for number, pair in enumerate(([0, 1], [1, 2], [0, 2])):
+        triangle = triangle.at_most(1, documents=pair, name=f"pair {number}").soft(f"pair {number}", price=5.0)
+    problem = ranking_set(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
+    solution = solve(problem)
+    assert (solution.value, solution.y.ndim, solution.solver) == (3.0, 2, "highs via widened integer program")
+    certify(problem, solution, exact=True)
+
+
+def test_prices_of_soft_rows_never_exceed_what_breaking_costs():
+    profit = np.outer([1.0, 0.6, 0.5], [5.0, 4.0, 3.0, 2.0, 1.0])
+    admissible = START.at_most(1, documents=[0, 1, 2], name="few").soft("few", price=0.75)
+    solution = solve(ranking_set(profit, admissible))
+    assert solution.broken == {"few": 1.0}
+    assert solution.dual["few"] == pytest.approx(0.75)
+    assert solution.problem.bound(100.0 * solution.y) >= solution.value
+
+
+def test_integrality_is_asked_of_the_widened_statement():
+    whole = START.at_most(1, by=SITE, name="site").soft("site", price=0.5)
+    answer = verify_integrality(whole)
+    confirm(whole, answer)
+    assert isinstance(answer, Proof)
+    assert answer.shape[1] == N * K + 2  # a column for what each site is over
+    nested = verify_integrality(START.at_most(1, documents=[0, 1, 2], positions=range(2), name="top"))
+    softly = START.at_most(1, documents=[0, 1, 2], positions=range(2), name="top").soft("top", price=1.0)
+    widened = verify_integrality(softly)
+    confirm(softly, widened)
+    assert widened.determinant == nested.determinant
+    assert all("over" not in name for name in widened.column_names)
+
+
+def test_cvxpy_says_what_sets_say():
+    π = cp.Variable((K, N))
+    stated = RankingSet.from_cvxpy(
+        π,
+        [
+            soft((cp.sum(π[:, [0, 1, 4]]) <= 1).set_label("few"), price=0.5),
+            soft((2 * π[0, 3] == 2).set_label("first"), price=0.25),
+            soft((π[:, 2] == 0).set_label("never"), price=1.0),
+            cp.sum(π[:2, [1, 2]]) >= 1,
+        ],
+    )
+    assert [(one.name, one.price) for one in stated.softened] == [("few", 0.5), ("first", 0.25), ("never", 1.0)]
+    for order in EVERY:
+        π.value = np.eye(N)[order]
+        few, first, never = held(order, {0, 1, 4}), order[0] != 3, held(order, {2})
+        assert stated.charge(order) == pytest.approx(0.5 * beyond(few, high=1) + 0.25 * 2 * first + never)
+        assert stated.admits(order) == (held(order, {1, 2}, range(2)) >= 1)
+    with pytest.raises(InvalidProblem, match=r"RankingSet\(...\).soft"):
+        soft("few", price=1.0)
+
+
+def test_a_statement_file_says_what_python_says(tmp_path):
+    file = tmp_path / "soft.toml"
+    file.write_text(
+        "documents = 5\npositions = 3\nweights = [3, 2, 1]\nscores = [5, 4, 3, 2, 1]\n"
+        "[[constraint]]\nat_most = 1\ndocuments = [0, 1]\nname = 'few'\nprice = 2\n"
+        "[[constraint]]\nat_least = 1\ndocuments = [4]\n",
+        encoding="utf-8",
+    )
+    problem = read_statement(file)
+    assert isinstance(problem, SoftRanking)
+    solution = solve(problem)
+    best = max(
+        (np.outer([3, 2, 1], [5, 4, 3, 2, 1])[np.arange(K), o].sum() - 2 * beyond(held(o, {0, 1}), high=1), o.tolist())
+        for o in EVERY
+        if 4 in o
+    )
+    assert (solution.value, solution.order.tolist()) == best
+    file.write_text(file.read_text(encoding="utf-8").replace("price = 2", "price = 'dear'"), encoding="utf-8")
+    with pytest.raises(InvalidProblem, match="constraint 1: price = 'dear' is no price"):
+        read_statement(file)
+
+
+def test_sets_with_soft_constraints_are_joined_named_and_refused():
+    left = START.at_most(1, by=SITE, name="site").soft("site", price=0.5)
+    both = left & START.at_least(1, documents=3, name="site").soft("site", price=2.0)
+    assert [(one.name, one.price) for one in both.softened] == [("site", 0.5), ("site_2", 2.0)]
+    assert "site (soft, 0.5 a unit)" in str(left)
+    assert left.soft("site", price=3.0).softened[0].price == 3.0
+    with pytest.raises(InvalidProblem, match=r"no constraint is named 'cite'.*'site'"):
+        left.soft("cite", price=1.0)
+    with pytest.raises(InvalidProblem, match="price = -1 is no price"):
+        left.soft("site", price=-1)
+    with pytest.raises(InvalidProblem, match="ranking_set"):
+        ConstrainedRanking(np.zeros((K, N)), left)
+
+
+def test_an_empty_set_is_repaired_by_what_costs_least():
+    empty = START.at_least(2, documents=[0, 1], name="old").at_least(2, documents=[2, 3], name="new")
+    with pytest.raises(Infeasible):
+        empty.check_nonempty()
+    found = empty.repaired(prices={"old": 3.0, "new": 1.0})
+    assert (found.broken, found.cost, found.bound, found.proved) == ({"new": 1.0}, 1.0, 1.0, True)
+    assert str(found).endswith("breaks new by 1, at a cost of 1; none costs less")
+    assert empty.repaired(prices={"old": 1.0}).broken == {"old": 1.0}
+    with pytest.raises(Infeasible, match="Conflict: old"):
+        empty.at_most(0, documents=[0, 1], name="none").repaired(prices={"new": 1.0})
+    with pytest.raises(InvalidProblem, match="no constraint is named 'odd'"):
+        empty.repaired(prices={"odd": 1.0})
+    assert str(START.repaired()).startswith("Nothing has to be broken")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_repairs_against_all_rankings(seed):
+    rng = np.random.default_rng(seed)
+    stated, prices = START, {}
+    for number in range(4):
+        documents, positions = np.flatnonzero(rng.random(N) < 0.5), np.flatnonzero(rng.random(K) < 0.7)
+        word = ("at_least", "at_most", "exactly")[number % 3]
+        stated = stated.say(word, int(rng.integers(0, 3)), documents=documents, positions=positions, name=f"c{number}")
+        prices[f"c{number}"] = float(rng.choice([0.5, 1.0, 2.0]))
+    stated = stated.ban(rng.integers(0, N, 1), name="c4")
+    prices["c4"] = 0.75
+    if seed % 2:
+        del prices["c4"]
+    must = [order for order in EVERY if seed % 2 == 0 or (not stated.allowed.all() and stated.allowed[0][order].all())]
+    least = min(sum(prices[name] * off for name, off in stated.broken(o).items() if name in prices) for o in must)
+    found = stated.repaired(prices)
+    assert found.cost == pytest.approx(least)
+    assert found.proved

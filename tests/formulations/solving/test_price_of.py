@@ -1,0 +1,154 @@
+"""Sweeps of a limit are each point solved anew, their prices lines above the curve, their fronts what none beats."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+
+from formulations import InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set
+from formulations.sets.limits import limit_of
+from formulations.solving.price_of import PriceCurves
+
+N, K = 6, 3
+EVERY = [np.array(order) for order in permutations(range(N), K)]
+SITE = [*"aaabbc"]
+
+
+def best(profit, kept):
+    values = [profit[np.arange(K), order].sum() for order in EVERY if kept(order)]
+    return max(values, default=np.nan)
+
+
+def held(order, documents, positions=K):
+    return int(np.isin(order[:positions], documents).sum())
+
+
+def most(order, labels="abc"):
+    return max(sum(SITE[j] == label for j in order) for label in labels)
+
+
+SWEPT = {
+    "at most": (lambda s: s.at_most(3, documents=[0, 1, 2], name="q"), lambda o, at: held(o, [0, 1, 2]) <= at),
+    "at least": (lambda s: s.at_least(0, documents=[3, 4, 5], name="q"), lambda o, at: held(o, [3, 4, 5]) >= at),
+    "exactly": (lambda s: s.exactly(1, documents=[1, 3], name="q"), lambda o, at: held(o, [1, 3]) == at),
+    "by label": (lambda s: s.at_most(3, by=SITE, name="q"), lambda o, at: most(o) <= at),
+    "on a prefix": (
+        lambda s: s.at_most(2, documents=[0, 1, 2], positions=range(2), name="q"),
+        lambda o, at: held(o, [0, 1, 2], 2) <= at,
+    ),
+}
+
+
+@pytest.mark.parametrize("rank_one", [True, False])
+@pytest.mark.parametrize("name", SWEPT)
+def test_every_point_is_the_best_ranking_there_and_every_price_a_line_above_all(name, rank_one):
+    state, kept = SWEPT[name]
+    rng = np.random.default_rng(len(name))
+    start = state(RankingSet(N, K).ban(5, 0))
+    for _ in range(3):
+        profit = rng.normal(size=(K, N))
+        if rank_one:
+            profit = np.outer([3.0, 2.0, 1.0], rng.normal(size=N))
+        curve = price_of(ranking_set(profit, start), "q", range(4))
+        truth = [best(profit, lambda o, at=at: o[0] != 5 and kept(o, at)) for at in range(4)]
+        np.testing.assert_allclose(curve.value, truth, atol=1e-9)
+        there = ~curve.empty
+        assert (curve.bound[there] >= curve.value[there] - 1e-12).all()
+        assert (curve.above(curve.limits)[there] >= curve.value[there] - 1e-9).all()
+        for at in np.flatnonzero(there).tolist():
+            lines = curve.relaxed[at] + curve.price[at] * (curve.limits - curve.limits[at])
+            assert (lines[there] >= curve.value[there] - 1e-9).all()
+            gap = integrality_gap(ranking_set(profit, limit_of(start, "q").at(float(at)))).absolute
+            assert curve.relaxed[at] - curve.value[at] == pytest.approx(gap, abs=1e-6)
+            assert curve.whole[at] == (gap <= 1e-6)
+
+
+def test_prices_say_what_the_next_unit_gains_where_the_program_is_whole():
+    start = RankingSet(N, K).at_most(1, documents=[0, 1, 2], name="q")
+    curve = price_of(start, "q", [1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
+    np.testing.assert_allclose(curve.price[:2], np.diff(curve.value))
+    assert str(curve).splitlines()[0].split() == ["q", "at", "most", "value", "price", "whole"]
+    floor = RankingSet(N, K).at_least(1, documents=[3, 4, 5], name="q")
+    curve = price_of(floor, "q", [0, 1, 2, 3], profit=np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]))
+    np.testing.assert_allclose(-curve.price[1:], -np.diff(curve.value))
+
+
+def test_the_curve_says_where_the_program_stops_being_whole():
+    profit = np.outer([4.0, 4.0, 3.0], [3.0, 0, 1, 2]) - np.outer([5.0, 2, 2], [2.0, 0, 1, 3])
+    quota = RankingSet(4, 3).at_most(2, documents=[0, 1], positions=range(2), name="top")
+    curve = price_of(ranking_set(profit, quota), "top", range(3))
+    assert curve.value.tolist() == [6.0, 7.0, 9.0]
+    assert curve.whole.tolist() == [True, False, True]
+    assert curve.relaxed[1] == pytest.approx(7.5)
+    assert "no" in str(curve).splitlines()[2]
+
+
+def test_several_problems_have_mean_and_spread_and_one_row_is_swept_by_its_name():
+    rng = np.random.default_rng(4)
+    start = RankingSet(N, K).at_most(3, by=SITE, name="site")
+    problems = [ranking_set(np.outer([3.0, 2.0, 1.0], rng.normal(size=N)), start) for _ in range(5)]
+    curves = price_of(problems, "site", range(4))
+    assert isinstance(curves, PriceCurves)
+    assert curves.empty.tolist() == [5, 0, 0, 0]
+    assert curves.shared == 0
+    curves = price_of(problems, "site", [1, 2, 3])
+    values = np.array([one.value for one in curves.curves])
+    np.testing.assert_allclose(curves.mean, values.mean(axis=0))
+    np.testing.assert_allclose(curves.spread, values.std(axis=0, ddof=1))
+    np.testing.assert_allclose(curves.lost[0], (values.max(axis=1)[:, None] - values).mean(axis=0))
+    assert "5/5" in str(curves)
+    one = price_of(problems[0], "site['b']", range(4))
+    profit = problems[0].profit
+    truth = [best(profit, lambda o, at=at: held(o, [3, 4]) <= at) for at in range(4)]
+    np.testing.assert_allclose(one.value, truth, atol=1e-9)
+
+
+def test_soft_constraints_are_swept_too():
+    profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    soft = RankingSet(N, K).at_most(1, documents=[0, 1, 2], name="q").soft("q", price=1.0)
+    curve = price_of(ranking_set(profit, soft), "q", range(4))
+    truth = [max(profit[np.arange(K), o].sum() - max(held(o, [0, 1, 2]) - at, 0) for o in EVERY) for at in range(4)]
+    np.testing.assert_allclose(curve.value, truth, atol=1e-9)
+    assert (curve.price <= 1.0 + 1e-12).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pareto_fronts_against_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    profit = rng.normal(size=(K, N)) if seed % 2 else np.outer([3.0, 2.0, 1.0], rng.normal(size=N))
+    both = RankingSet(N, K).at_most(3, documents=[0, 1, 2], name="old").at_least(0, documents=[2, 5], name="new")
+    found = pareto(ranking_set(profit, both), ("old", range(4)), ("new", range(3)))
+    truth = np.array([
+        [best(profit, lambda o, x=x, y=y: held(o, [0, 1, 2]) <= x and held(o, [2, 5]) >= y) for y in range(3)]
+        for x in range(4)
+    ])  # fmt: skip
+    np.testing.assert_allclose(found.value, truth, atol=1e-9)
+    points = [(x, y, truth[x, y]) for x in range(4) for y in range(3) if not np.isnan(truth[x, y])]
+
+    def beaten(point):
+        x, y, value = point
+        return any(
+            a <= x and b >= y and c >= value - 1e-9 and (a < x or b > y or c > value + 1e-9) for a, b, c in points
+        )
+
+    assert {(x, y) for x, y, _ in found.front} == {point[:2] for point in points if not beaten(point)}
+    assert str(found).splitlines()[0].split() == ["old", "at", "most", "new", "at", "least", "value"]
+
+
+def test_what_cannot_be_swept_is_said():
+    stated = RankingSet(N, K).between(1, 2, documents=[0, 1], name="some").ban(3, name="never")
+    problem = ranking_set(np.zeros((K, N)), stated)
+    for name, limits, said in (
+        ("none", range(3), r"no constraint is named 'none'.*'some'"),
+        ("never", range(3), "forbids cells and has no limit"),
+        ("some", range(3), "limits on both sides"),
+        ("some", [], "give some"),
+    ):
+        with pytest.raises(InvalidProblem, match=said):
+            price_of(problem, name, limits)
+    with pytest.raises(InvalidProblem, match="its other limit is 1"):
+        price_of(problem, "some", [0], side="at most")
+    with pytest.raises(InvalidProblem, match="give profit="):
+        price_of(stated, "some", [2])
+    with pytest.raises(InvalidProblem, match="named twice"):
+        pareto(problem, ("some", [1]), ("some", [2]))

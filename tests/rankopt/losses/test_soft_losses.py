@@ -1,0 +1,136 @@
+"""Bounds of the regret under soft constraints: their definitions over all rankings, and what rankers make of them."""
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from problems.admissible import SETS, SOFT_SETS, batch_of, drawn, paid_out
+from problems.means import is_mean
+
+from rankopt.constraints import Admissible
+from rankopt.errors import OptionError
+from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses.margin import MarginLoss
+from rankopt.rankers import LargeMarginRanker, load_model
+from rankopt.rankers.deployment import log_weights
+
+
+@dataclass(frozen=True)
+class Halfway:
+    """Half-way between the convex and the tie-aware bound."""
+
+    convex: ClassVar[bool] = False
+
+    def __call__(self, argmax, scores):
+        return (argmax.best_reference() + argmax.best_by_score(scores)) / 2
+
+
+@pytest.mark.parametrize("tied", [False, True])
+@pytest.mark.parametrize("name", SOFT_SETS)
+@pytest.mark.parametrize("seed", range(3))
+def test_bounds_are_their_definitions_with_what_is_paid_taken_off(name, seed, tied):
+    grades, attributes, offsets, scores = drawn(seed, tied=tied)
+    measure, decay = [("nDCG@3", "power(0.5)"), ("P@2", "linear"), ("DCG", "power(1)@2")][seed]
+    batch = batch_of(SOFT_SETS[name], grades, attributes, offsets, measure, decay)
+    at = {bound: MarginLoss.build(batch, bound_named(bound)).at(scores) for bound in BOUNDS}
+    between = MarginLoss.build(batch, Halfway()).at(scores).value
+    for q in range(3):
+        orders = paid_out(batch, q)
+        s = scores[offsets[q] : offsets[q + 1]]
+        top = max(worth - paid for worth, _, paid in orders)
+        best = [(worth, c, paid) for worth, c, paid in orders if worth - paid >= top - 1e-12]
+        assert any(batch.best[q] == pytest.approx(worth) for worth, _, _ in best)
+        augmented = max(c @ s - worth - paid for worth, c, paid in orders)
+        tallest = max(c @ s - paid for _, c, paid in orders)
+        regret = max(batch.best[q] - worth for worth, c, paid in orders if c @ s - paid >= tallest - 1e-12)
+        aware = max(c @ s - paid for _, c, paid in best)
+        assert at["nonconvex"].value[q] == pytest.approx(augmented + batch.best[q] - tallest, abs=1e-11)
+        assert at["tie-aware"].value[q] == pytest.approx(augmented + batch.best[q] - aware, abs=1e-11)
+        fixed = at["convex"].reference[offsets[q] : offsets[q + 1]]
+        paid = at["convex"].value[q] - augmented - batch.best[q] + fixed @ s
+        assert any(paid == pytest.approx(pays, abs=1e-11) for _, _, pays in best)
+        assert is_mean(fixed, [c for _, c, pays in best if pays == pytest.approx(paid, abs=1e-9)])
+        rising = [regret, *(at[bound].value[q] for bound in ("nonconvex", "tie-aware", "convex"))]
+        assert (np.diff(rising) >= -1e-9).all()
+        assert between[q] == pytest.approx((at["convex"].value[q] + at["tie-aware"].value[q]) / 2, abs=1e-11)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+@pytest.mark.parametrize("name", SOFT_SETS)
+def test_planes_lie_below_the_majorant_and_touch_it(bound, name):
+    rng = np.random.default_rng(3)
+    grades, attributes, offsets, scores = drawn(10)
+    majorant = MarginLoss.build(batch_of(SOFT_SETS[name], grades, attributes, offsets), bound_named(bound))
+    loss, majorant = majorant, majorant.majorant(scores)
+    here = majorant.at(scores)
+    slope = here.placed - here.reference
+    np.testing.assert_allclose(here.value, loss.at(scores).value, atol=1e-11)
+    np.testing.assert_allclose(here.height + np.add.reduceat(slope * scores, offsets[:-1]), here.value, atol=1e-12)
+    for _ in range(3):
+        elsewhere = scores + rng.normal(size=scores.size)
+        there = majorant.at(elsewhere).bound
+        assert (here.height + np.add.reduceat(slope * elsewhere, offsets[:-1]) <= there + 1e-12).all()
+        assert (loss.at(elsewhere).value <= there + 1e-9).all()
+    alone = majorant.only(1, 2).at(scores[offsets[1] : offsets[2]])
+    np.testing.assert_allclose(alone.value, here.value[1:2], atol=1e-11)
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_price_beyond_all_else_is_the_hard_constraint(bound):
+    grades, attributes, offsets, scores = drawn(5)
+    hard = Admissible(3, short="cut").at_most(1, documents="new", positions=range(2), name="quota")
+    dear = hard.soft("quota", price=1e3)
+    at = [
+        MarginLoss.build(batch_of(one, grades, attributes, offsets), bound_named(bound)).at(scores)
+        for one in (hard, dear)
+    ]
+    np.testing.assert_allclose(at[0].value, at[1].value, atol=1e-10)
+    np.testing.assert_allclose(at[0].placed, at[1].placed, atol=1e-12)
+
+
+def learnable(seed=0, queries=8, n=6):
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(queries * n, 3))
+    grades = (features @ [1.0, 0.5, 0.0] + 0.5 * rng.normal(size=queries * n) > 0.4).astype(int)
+    attributes = {"site": rng.integers(0, 2, queries * n), "new": rng.random(queries * n) < 0.4}
+    return features, grades, np.repeat(np.arange(queries), n), attributes
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_training_closes_its_gap_and_ranking_is_the_best_of_all(bound, tmp_path):
+    features, grades, qid, attributes = learnable()
+    rules = Admissible(3).at_most(1, by="site").soft("site", price=0.1).at_least(1, documents="new", name="new")
+    rules = rules.soft("new", price=0.25)
+    assert eval(repr(rules)) == rules
+    ranker = LargeMarginRanker("nDCG@3", bound=bound, lam=0.1, tol=1e-3, constraints=rules)
+    ranker.fit(features, grades, qid=qid, attributes=attributes)
+    assert ranker.certificate_.gap <= 1e-3 * max(1.0, abs(ranker.certificate_.primal))
+    orders = ranker.rank(features, qid=qid, attributes=attributes)
+    scores = ranker.predict(features)
+    weights = ranker._shown_weights(3, 6)
+    for q, order in orders.items():
+        rows = np.flatnonzero(qid == q)
+        own = rules.on({name: values[rows] for name, values in attributes.items()}, 6)
+        worth = [weights @ scores[rows][list(o)] - own.charge(o) for o in permutations(range(6), 3)]
+        shown = np.searchsorted(rows, order)
+        assert weights @ scores[rows][shown] - own.charge(shown) == pytest.approx(max(worth))
+    ranker.save(tmp_path / "soft.model")
+    again = load_model(tmp_path / "soft.model")
+    assert again.constraints == rules
+    assert ranker.score(features, grades, qid=qid, attributes=attributes) == pytest.approx(
+        again.score(features, grades, qid=qid, attributes=attributes)
+    )
+    assert log_weights(3, 6).shape == (3,)
+
+
+def test_names_and_prices_of_rules_are_checked_and_empty_sets_repaired():
+    with pytest.raises(OptionError, match=r"no rule is named 'genre'.*'site'"):
+        SETS["sites"].soft("genre", price=1.0)
+    with pytest.raises(OptionError, match="price = nan is no price"):
+        SETS["sites"].soft("site", price=float("nan"))
+    strict = Admissible(3).at_most(1, by="site")
+    found = strict.repaired({"site": np.array(["a", "a", "b"])}, 3)
+    assert (found.broken, found.cost) == ({"site['a']": 1.0}, 1.0)
+    assert strict.soft("site", price=0.5).on({"site": np.array(["a", "a", "b"])}, 3).charge([0, 1, 2]) == 0.5
