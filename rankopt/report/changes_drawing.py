@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankopt.experiments.changes import Changed, Kind
+from rankopt.experiments.changed import Changed, Kind
 from rankopt.report.figures import Drawing, by_tens, line_style
 from rankopt.report.palette import LIGHT
 

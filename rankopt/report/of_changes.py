@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rankopt.experiments.changes import Changed, Kind, by_solver, mean_factor
+from rankopt.experiments.changed import Changed, Kind, by_solver, mean_factor
 from rankopt.experiments.rows import Row
 from rankopt.report.changes_drawing import changes_drawing
 from rankopt.report.figures import figures

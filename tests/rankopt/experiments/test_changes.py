@@ -10,7 +10,7 @@ import pytest
 from formulations import RankingSet, ranking, ranking_set
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Against, Outcome, Row, SolverSwap, Tape, changes, read_rows
-from rankopt.experiments.changes import Kind, _tails, by_solver, mean_factor, repeats_factor
+from rankopt.experiments.changed import Kind, _tails, by_solver, mean_factor, repeats_factor
 
 ROW = Row(kind="argmax", solver="highs", status=Outcome.SOLVED, problem="p", tape="argmax:1", value=1.0, bound=1.0,
           scale=1.0, tolerance=1e-6, seconds=1.0, times=(1.0, 1.01, 0.99, 1.0, 1.02), repeats=5)  # fmt: skip
@@ -92,7 +92,7 @@ def recorded(tmp_path_factory):
     path = tmp_path_factory.mktemp("swap") / "rows.jsonl"
     rng = np.random.default_rng(0)
     problems = [ranking_set(rng.normal(size=(3, 8)), RankingSet(8, 3).at_most(1, by=[0, 0, 1, 1, 2, 2, 3, 3]))]
-    problems += [ranking(rng.normal(size=5), np.zeros(5), [1.0, 0.5], [2.0, 1.0]) for _ in range(2)]
+    problems += [ranking(rng.normal(size=5), np.zeros(5), discount=[1.0, 0.5], decay=[2.0, 1.0]) for _ in range(2)]
     SolverSwap(problems=problems, argmax=("exact", "highs"), repeats=3).run(path)
     return path
 
