@@ -88,7 +88,9 @@ def _show(found: Sequence[Changed]) -> None:
         click.echo(f"{one.kind.words}: {one.after.solver}, {one.after.problem}: {one.why}")
     if len(odd) > NAMED:
         click.echo(f"and {len(odd) - NAMED} more; --report shows all")
-    click.echo("time: geometric mean over the problems that both solved, in an interval of 95% (problems and repeats")
+    click.echo(
+        "time: geometric mean over the problems with the same answer, in an interval of 95% (problems and repeats"
+    )
     click.echo("drawn anew); slower, faster: by the repeats of that problem alone, beyond the margin.")
 
 

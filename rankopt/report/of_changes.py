@@ -53,7 +53,7 @@ def _finding(found: Sequence[Changed], margin: float) -> str:
         if bad:
             told.append(f"{name}: do not change to it as it is: {' and '.join(bad)} of {len(own)} problems.")
         elif mean is None:
-            told.append(f"{name}: nothing that both solved.")
+            told.append(f"{name}: no problem with the same answer.")
         else:
             factor, low, high = mean
             word = "slower" if low > margin else "faster" if high < 1.0 / margin else ""
@@ -92,7 +92,7 @@ def _solvers(found: Sequence[Changed], margin: float) -> Html:
             shown = [brief(mean[0]), Shown(mean[0], f"{mean[1]:.3g} to {mean[2]:.3g}")]
         lines.append([solver, *shown, *(counts[kind] for kind in Kind)])
     caption = (
-        "Factor: geometric mean over the problems that both solved; interval of 95%, problems and repeats drawn anew. "
+        "Factor: geometric mean over the problems with the same answer; interval of 95%, problems and repeats drawn anew. "
         f"The rest counts problems; margin {margin:g}."
     )
     return table(["solver", "factor", "interval", *(kind.words for kind in Kind)], lines, caption)

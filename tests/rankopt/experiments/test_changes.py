@@ -62,6 +62,10 @@ def test_each_outcome_has_its_name():
     assert became(before=replace(ROW, status=Outcome.FAILED), status=Outcome.CRASHED) is Kind.UNSOLVED
     assert became(value=1.1, bound=1.1) is Kind.WRONG  # beyond the bound that the other run proved
     assert became(value=0.9, bound=0.9) is Kind.WRONG
+    open_ = replace(ROW, status=Outcome.INEXACT, bound=2.0)
+    assert changes([open_], [open_])[0].kind is Kind.SAME
+    assert changes([open_], [replace(open_, value=0.9)])[0].kind is Kind.LOST
+    assert changes([open_], [replace(open_, value=1.1)])[0].kind is Kind.MENDED
     least = replace(ROW, maximises=False)
     assert changes([least], [replace(least, value=1.1, bound=1.1)])[0].kind is Kind.WRONG
 
