@@ -41,8 +41,8 @@ def page_of_changes(found: Sequence[Changed], margin: float, made_by: str = "") 
 
 
 def _finding(found: Sequence[Changed], margin: float) -> str:
-    """The verdict of each solver and what to do."""
-    told = []
+    """The verdict of each solver and what to do; where something became wrong or was lost first."""
+    told: list[str] = []
     for solver in dict.fromkeys(one.after.solver for one in found):
         own = [one for one in found if one.after.solver == solver]
         counts = Counter(one.kind for one in own)
@@ -51,7 +51,7 @@ def _finding(found: Sequence[Changed], margin: float) -> str:
         bad = [f"{counts[kind]} {kind.words}" for kind in (Kind.WRONG, Kind.LOST) if counts[kind]]
         mean = mean_factor(own)
         if bad:
-            told.append(f"{name}: do not change to it as it is: {' and '.join(bad)} of {len(own)} problems.")
+            told.insert(0, f"{name}: do not change to it as it is: {' and '.join(bad)} of {len(own)} problems.")
         elif mean is None:
             told.append(f"{name}: no problem with the same answer.")
         else:
