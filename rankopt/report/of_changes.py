@@ -92,8 +92,8 @@ def _solvers(found: Sequence[Changed], margin: float) -> Html:
             shown = [brief(mean[0]), Shown(mean[0], f"{mean[1]:.3g} to {mean[2]:.3g}")]
         lines.append([solver, *shown, *(counts[kind] for kind in Kind)])
     caption = (
-        "Factor: geometric mean over the problems with the same answer; interval of 95%, problems and repeats drawn anew. "
-        f"The rest counts problems; margin {margin:g}."
+        "Factor: geometric mean over the problems with the same answer; interval of 95%, problems and repeats drawn "
+        f"anew. The rest counts problems; margin {margin:g}."
     )
     return table(["solver", "factor", "interval", *(kind.words for kind in Kind)], lines, caption)
 
