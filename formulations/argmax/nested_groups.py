@@ -77,17 +77,18 @@ def _settle(
 
 @compiled(
     nb.int64(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, MASK, READ_INTS, READ_INTS, READ_INTS, READ_INTS,
-        nb.float64, INTS, FLOATS,
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, MASK, READ_INTS, READ_INTS, READ_INTS,
+        READ_INTS, nb.float64, INTS, FLOATS,
     )
 )  # fmt: skip
 def place_nested(
-    scores: Floats, gain: Floats, discount: Floats, decay: Floats, allowed: Bools, leaf: Ints, parent: Ints, low: Ints,
-    high: Ints, near: float, order: Ints, told: Floats,
+    scores: Floats, gain: Floats, discount: Floats, decay: Floats, toll: Floats, allowed: Bools, leaf: Ints,
+    parent: Ints, low: Ints, high: Ints, near: float, order: Ints, told: Floats,
 ) -> int:  # fmt: skip
-    """order[i] = the document at position i of the ranking of most Σ_i decay[i] scores[π_i] - discount[i] gain[π_i];
-    told: its value, and a bound by prices, both up to rounding. FOUND; NONE where no ranking meets the limits; LOST
-    where rounding hides which way is longer: then ask with more `near`, what counts as equal relative to profits.
+    """order[i] = the document at position i of the ranking of most Σ_i decay[i] scores[π_i] - discount[i] gain[π_i] -
+    toll[π_i]; told: its value, and a bound by prices, both up to rounding. FOUND; NONE where no ranking meets the
+    limits; LOST where rounding hides which way is longer: then ask with more `near`, what counts as equal relative to
+    profits.
 
     leaf[j] is the smallest group of document j, parent[g] the next larger one, larger groups having larger numbers and
     parent.size standing for all documents. low[g] <= the placed documents of g <= high[g]. Only allowed[i, j] count.
@@ -97,7 +98,7 @@ def place_nested(
     largest = 0.0
     for i in range(k):
         for j in range(n):
-            profit[i, j] = decay[i] * scores[j] - discount[i] * gain[j]
+            profit[i, j] = decay[i] * scores[j] - discount[i] * gain[j] - toll[j]
             largest = max(largest, abs(profit[i, j]))
             if not allowed[i, j]:
                 profit[i, j] = -np.inf

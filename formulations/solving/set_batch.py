@@ -9,26 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.argmax.nested_groups import FOUND, LOST, place_nested
 from formulations.argmax.prefix_groups import prefix_argmax
 from formulations.arrays import Floats, Ints
 from formulations.forms.form import EPSILON
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.nested_groups import NestedGroups
 from formulations.sets.prefix_network import PrefixNetwork
 from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
+from formulations.solving.group_prices import best_of_groups
 from formulations.solving.solve import solve
-
-NEAR = (2.0**-50, 2.0**-44, 2.0**-36)
-"""Differences that count as none, relative to the largest profit."""
-
-WORK = 3e3
-"""Nanoseconds of a cell in Python."""
-
-TIGHT = 1e-9
-"""A gap, relative to the profits, from which the usual solvers are asked."""
 
 __all__ = ["SetBatch", "SetBatchSolution", "solve_sets"]
 
@@ -106,8 +96,8 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
             if _grouped(batch, q, order, value, bound):
                 way[q] = "prefix groups"
                 together.append(q)
-            elif _nested(batch, q, order, value, bound):
-                way[q] = "nested groups"
+            elif _limited(batch, q, order, value, bound):
+                way[q] = "groups"
                 together.append(q)
     for q in sorted(set(range(count)) - set(together)):
         solution = solve(batch[q], solver, outward=False)
@@ -161,31 +151,17 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     return True
 
 
-def _nested(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
-    """Fill in the answer of a query of nested groups with limits over all positions; whether it is one, and its answer
-    is tight."""
-    groups = NestedGroups.of(batch.sets[query].stated)
-    if groups is None:
-        return False
+def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
+    """Fill in the answer of a query whose rows limit groups of documents over all positions; whether it is one, and its
+    answer is proved."""
     rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
     spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
-    scores, gain, discount, decay = batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
-    placed, told = np.empty(decay.size, dtype=np.int64), np.empty(2)
-    place = place_nested if place_nested.pays(WORK * decay.size * scores.size) else place_nested.in_python
-    for near in NEAR:
-        ended = place(
-            scores, gain, discount, decay, groups.allowed, groups.leaf, groups.parent, groups.low, groups.high, near,
-            placed, told,
-        )  # fmt: skip
-        if ended != LOST:
-            break
-    if ended != FOUND:  # who states the problem is told what is wrong
+    found = best_of_groups(
+        batch.sets[query].stated, batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
+    )
+    if found is None:
         return False
-    size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
-    proven = told[1] + 16.0 * EPSILON * (2.0 + decay.size + groups.low.sum()) * size
-    if proven - told[0] > TIGHT * size:
-        return False
-    order[spots], value[query], bound[query] = placed, told[0], max(proven, told[0])
+    order[spots], value[query], bound[query] = found
     return True
 
 
