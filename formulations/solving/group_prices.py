@@ -78,6 +78,7 @@ class _Search:
         self.asked += 1
         name = f"tree of {self.chosen.tolist()}"
         tree = self.stated.kept(name, lambda: self.rows.tree(self.chosen))
+        assert tree is not None  # rows that cross are never chosen together
         paid = np.zeros(self.scores.size)
         for row in np.flatnonzero(self.toll).tolist():
             paid[self.rows.member[row]] += self.toll[row]
