@@ -18,7 +18,7 @@ from formulations.bridges import restated
 from rankopt.experiments import Limits, SolverSwap
 
 SOLVERS = ("highs", "highs(method='ipm')", "highs(presolve='on')")
-RELAXED, MIXED, REPEATS = 24, 120, 7
+RELAXED, MIXED, REPEATS = 12, 120, 5
 
 
 def relaxed(seed: int) -> LinearProgram:

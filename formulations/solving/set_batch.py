@@ -18,6 +18,7 @@ from formulations.sets.prefix_network import PrefixNetwork
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.soft_ranking import SoftRanking
 from formulations.solvers.solver import Solver
+from formulations.solving.group_prices import best_of_groups
 from formulations.solving.solve import solve
 
 __all__ = ["SetBatch", "SetBatchSolution", "solve_sets"]
@@ -102,6 +103,9 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
             if _grouped(batch, q, order, value, bound):
                 way[q] = "prefix groups"
                 together.append(q)
+            elif _limited(batch, q, order, value, bound):
+                way[q] = "groups"
+                together.append(q)
     for q in sorted(set(range(count)) - set(together)):
         solution = solve(batch[q], solver, outward=False)
         order[batch.places[q] : batch.places[q + 1]] = solution.order
@@ -151,6 +155,20 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
     proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size
     bound[query] = max(proven, value[query])
+    return True
+
+
+def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
+    """Fill in the answer of a query whose rows limit groups of documents over all positions; whether it is one, and its
+    answer is proved."""
+    rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
+    spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
+    found = best_of_groups(
+        batch.sets[query].stated, batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
+    )
+    if found is None:
+        return False
+    order[spots], value[query], bound[query] = found
     return True
 
 

@@ -12,7 +12,7 @@ from rankopt.commands.output import as_given, as_json, table, write_report
 from rankopt.commands.swap_table import watched
 
 if TYPE_CHECKING:
-    from rankopt.experiments.changes import Changed
+    from rankopt.experiments.changed import Changed
     from rankopt.experiments.isolation.limits import Limits
 
 __all__ = ["compare"]
@@ -35,7 +35,7 @@ def compare(
 ) -> None:
     """Replay, compare, print. Exit code 1 says that an answer is wrong, or that a solver lost a problem."""
     from rankopt.experiments.against import Against
-    from rankopt.experiments.changes import Kind
+    from rankopt.experiments.changed import Kind
     from rankopt.experiments.rows import read_rows
 
     if output is not None and Path(output).resolve() == Path(against).resolve():
@@ -60,7 +60,7 @@ def compare(
 
 def summary(found: Sequence[Changed]) -> list[dict[str, Any]]:
     """One line a tape and solver: versions, the factor with its interval, and how many problems became what."""
-    from rankopt.experiments.changes import by_solver, mean_factor
+    from rankopt.experiments.changed import by_solver, mean_factor
 
     lines: list[dict[str, Any]] = []
     for (tape, solver), own in by_solver(found).items():
@@ -88,7 +88,9 @@ def _show(found: Sequence[Changed]) -> None:
         click.echo(f"{one.kind.words}: {one.after.solver}, {one.after.problem}: {one.why}")
     if len(odd) > NAMED:
         click.echo(f"and {len(odd) - NAMED} more; --report shows all")
-    click.echo("time: geometric mean over the problems that both solved, in an interval of 95% (problems and repeats")
+    click.echo(
+        "time: geometric mean over the problems with the same answer, in an interval of 95% (problems and repeats"
+    )
     click.echo("drawn anew); slower, faster: by the repeats of that problem alone, beyond the margin.")
 
 
@@ -101,7 +103,7 @@ def _line(line: dict[str, Any]) -> list[str]:
 
 def _odd(found: Sequence[Changed]) -> list[Changed]:
     """What a reader has to look at, one by one."""
-    from rankopt.experiments.changes import Kind
+    from rankopt.experiments.changed import Kind
 
     return [one for kind in (Kind.WRONG, Kind.LOST, Kind.MENDED) for one in found if one.kind is kind]
 

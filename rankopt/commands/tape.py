@@ -16,7 +16,7 @@ SHOWN = 40
 
 
 @click.command()
-@click.argument("action", type=click.Choice(["inspect"]))
+@click.argument("action", metavar="inspect")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--solve", is_flag=True, help="Solve each problem here, and hold what the tape says of it against that.")
 @json_option
@@ -28,6 +28,8 @@ def tape(action: str, file: str, solve: bool, json_: bool) -> None:
     """
     from rankopt.experiments.tapes.tape import Tape
 
+    if action != "inspect":
+        raise click.UsageError(f"a tape cannot be asked to {action[:40]!r}; write rankopt tape inspect {file[:80]}")
     kept = Tape.load(file)
     false = _false_claims(kept) if solve else {}
     if json_:

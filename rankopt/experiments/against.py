@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments.changes import MARGIN, Changed, changes
+from rankopt.experiments.changed import MARGIN, Changed, changes
 from rankopt.experiments.isolation.limits import Limits
 from rankopt.experiments.isolation.shipping import Entrant, spec_of
 from rankopt.experiments.row_file import RowFile, grown

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankopt.experiments.changes import Changed, Kind
+from rankopt.experiments.changed import Changed, Kind
 from rankopt.report.figures import Drawing, by_tens, line_style
 from rankopt.report.palette import LIGHT
 
@@ -15,7 +15,7 @@ __all__ = ["changes_drawing"]
 MOST = 120
 """Problems of the figure; of more, evenly by factor."""
 
-PLACES = {Kind.FASTER: 1, Kind.SLOWER: 2, Kind.SAME: 0, Kind.UNDECIDED: 3}
+PLACES = {Kind.FASTER: 2, Kind.SLOWER: 1, Kind.SAME: 0, Kind.UNDECIDED: 3}
 
 
 def changes_drawing(solver: str, changed: Sequence[Changed], margin: float) -> Drawing:

@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from rankopt.experiments.changes import Changed, Kind, by_solver, mean_factor
+from rankopt.experiments.changed import Changed, Kind, by_solver, mean_factor
 from rankopt.experiments.rows import Row
 from rankopt.report.changes_drawing import changes_drawing
 from rankopt.report.figures import figures
@@ -41,8 +41,8 @@ def page_of_changes(found: Sequence[Changed], margin: float, made_by: str = "") 
 
 
 def _finding(found: Sequence[Changed], margin: float) -> str:
-    """The verdict of each solver and what to do."""
-    told = []
+    """The verdict of each solver and what to do; where something became wrong or was lost first."""
+    told: list[str] = []
     for solver in dict.fromkeys(one.after.solver for one in found):
         own = [one for one in found if one.after.solver == solver]
         counts = Counter(one.kind for one in own)
@@ -51,9 +51,9 @@ def _finding(found: Sequence[Changed], margin: float) -> str:
         bad = [f"{counts[kind]} {kind.words}" for kind in (Kind.WRONG, Kind.LOST) if counts[kind]]
         mean = mean_factor(own)
         if bad:
-            told.append(f"{name}: do not change to it as it is: {' and '.join(bad)} of {len(own)} problems.")
+            told.insert(0, f"{name}: do not change to it as it is: {' and '.join(bad)} of {len(own)} problems.")
         elif mean is None:
-            told.append(f"{name}: nothing that both solved.")
+            told.append(f"{name}: no problem with the same answer.")
         else:
             factor, low, high = mean
             word = "slower" if low > margin else "faster" if high < 1.0 / margin else ""
@@ -92,8 +92,8 @@ def _solvers(found: Sequence[Changed], margin: float) -> Html:
             shown = [brief(mean[0]), Shown(mean[0], f"{mean[1]:.3g} to {mean[2]:.3g}")]
         lines.append([solver, *shown, *(counts[kind] for kind in Kind)])
     caption = (
-        "Factor: geometric mean over the problems that both solved; interval of 95%, problems and repeats drawn anew. "
-        f"The rest counts problems; margin {margin:g}."
+        "Factor: geometric mean over the problems with the same answer; interval of 95%, problems and repeats drawn "
+        f"anew. The rest counts problems; margin {margin:g}."
     )
     return table(["solver", "factor", "interval", *(kind.words for kind in Kind)], lines, caption)
 

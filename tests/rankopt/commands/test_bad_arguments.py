@@ -102,7 +102,7 @@ def prepared(tmp_path_factory):
     (folder / "s.toml").write_text("documents = 4\npositions = 2\n", encoding="utf-8")
     rated = [f"{u},{i},{1 + (u * i + u + i) % 5}\n" for u in range(6) for i in range(13) if (u + i) % 7]
     (folder / "r.csv").write_text("user,item,rating\n" + "".join(rated), encoding="utf-8")
-    Tape.of(ranking([2.0, 1.0], [0.0, 1.0], [1.0], [1.0])).save(folder / "p.npz")
+    Tape.of(ranking([2.0, 1.0], [0.0, 1.0], discount=[1.0], decay=[1.0])).save(folder / "p.npz")
     (folder / "empty").write_bytes(b"")
     (folder / "garbage").write_bytes(rng.integers(0, 256, 400, dtype=np.uint8).tobytes())
     (folder / "folder").mkdir()

@@ -10,7 +10,7 @@ from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_se
 from formulations.notation.mps_and_lp import write
 from rankopt.cli import rankopt
 from rankopt.experiments import Tape, read_rows
-from rankopt.experiments.changes import changes
+from rankopt.experiments.changed import changes
 from rankopt.experiments.rows import written
 from rankopt.report.of_changes import page_of_changes
 

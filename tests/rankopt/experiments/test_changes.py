@@ -9,8 +9,8 @@ import pytest
 
 from formulations import RankingSet, ranking, ranking_set
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments import Against, Outcome, Row, SolverSwap, Tape, changes, read_rows
-from rankopt.experiments.changes import Kind, _tails, by_solver, mean_factor, repeats_factor
+from rankopt.experiments import Against, Limits, Outcome, Row, SolverSwap, Tape, changes, read_rows
+from rankopt.experiments.changed import Kind, _tails, by_solver, mean_factor, repeats_factor
 
 ROW = Row(kind="argmax", solver="highs", status=Outcome.SOLVED, problem="p", tape="argmax:1", value=1.0, bound=1.0,
           scale=1.0, tolerance=1e-6, seconds=1.0, times=(1.0, 1.01, 0.99, 1.0, 1.02), repeats=5)  # fmt: skip
@@ -62,6 +62,10 @@ def test_each_outcome_has_its_name():
     assert became(before=replace(ROW, status=Outcome.FAILED), status=Outcome.CRASHED) is Kind.UNSOLVED
     assert became(value=1.1, bound=1.1) is Kind.WRONG  # beyond the bound that the other run proved
     assert became(value=0.9, bound=0.9) is Kind.WRONG
+    open_ = replace(ROW, status=Outcome.INEXACT, bound=2.0)
+    assert changes([open_], [open_])[0].kind is Kind.SAME
+    assert changes([open_], [replace(open_, value=0.9)])[0].kind is Kind.LOST
+    assert changes([open_], [replace(open_, value=1.1)])[0].kind is Kind.MENDED
     least = replace(ROW, maximises=False)
     assert changes([least], [replace(least, value=1.1, bound=1.1)])[0].kind is Kind.WRONG
 
@@ -92,20 +96,23 @@ def recorded(tmp_path_factory):
     path = tmp_path_factory.mktemp("swap") / "rows.jsonl"
     rng = np.random.default_rng(0)
     problems = [ranking_set(rng.normal(size=(3, 8)), RankingSet(8, 3).at_most(1, by=[0, 0, 1, 1, 2, 2, 3, 3]))]
-    problems += [ranking(rng.normal(size=5), np.zeros(5), [1.0, 0.5], [2.0, 1.0]) for _ in range(2)]
-    SolverSwap(problems=problems, argmax=("exact", "highs"), repeats=3).run(path)
+    problems += [ranking(rng.normal(size=5), np.zeros(5), discount=[1.0, 0.5], decay=[2.0, 1.0]) for _ in range(2)]
+    limits = Limits(problem=60.0, tape=300.0)
+    SolverSwap(problems=problems, argmax=("exact", "highs"), repeats=3, limits=limits).run(path)
     return path
 
 
 def test_the_same_version_replays_the_same_answers(recorded, tmp_path):
-    run = Against(recorded, repeats=3)
+    run = Against(recorded, repeats=3, limits=Limits(problem=60.0, tape=300.0))
     rows = list(run.rows(tmp_path / "again.jsonl"))
     before = {row.key: row for row in read_rows(recorded)}
     assert [row.key for row in rows] == list(before)
-    assert all(row.value == before[row.key].value and row.status is Outcome.SOLVED for row in rows)
-    assert all(len(row.times) == 3 and row.seconds == np.median(row.times) for row in rows)
+    assert [(row.status, row.value) for row in rows] == [(row.status, row.value) for row in before.values()]
+    solved = [row for row in rows if row.status is Outcome.SOLVED]
+    assert len(solved) == 5  # 'exact' takes no set
+    assert all(len(row.times) == 3 and row.seconds == np.median(row.times) for row in solved)
     found = run.changes(rows)
-    assert {one.kind for one in found} <= {Kind.SAME, Kind.UNDECIDED, Kind.SLOWER, Kind.FASTER}
+    assert not {one.kind for one in found} & {Kind.WRONG, Kind.LOST, Kind.MENDED}
     again = Against(tmp_path / "again.jsonl", argmax=("highs", "highs(presolve='off')"), repeats=1)  # tapes came along
     both = list(again.rows())
     assert [row.solver for row in both] == ["highs"] * 3 + ["highs(presolve='off')"] * 3

@@ -31,12 +31,12 @@ class Kind(Enum):
     """What became of a problem."""
 
     WRONG = "refuted now, or its value lies beyond a bound that the other run proved"
-    LOST = "solved before, not now"
-    MENDED = "solved now, not before"
-    SLOWER = "solved by both, and the whole interval of the factor lies above the margin"
-    FASTER = "solved by both, and the whole interval lies below one by the margin"
-    SAME = "solved by both, and the whole interval lies within the margin"
-    UNDECIDED = "solved by both, but the repeats do not tell; or one of them was not tried"
+    LOST = "solved before, not now; or a worse value where no value is proved best"
+    MENDED = "solved now, not before; or a better value where no value is proved best"
+    SLOWER = "the same answer, and the whole interval of the factor lies above the margin"
+    FASTER = "the same answer, and the whole interval lies below one by the margin"
+    SAME = "the same answer, and the whole interval lies within the margin"
+    UNDECIDED = "the same answer, but the repeats do not tell; or one of them was not tried"
     UNSOLVED = "solved by neither"
 
     @property
@@ -75,12 +75,9 @@ def _changed(before: Row, after: Row, margin: float) -> Changed:
     untried = [row for row in (before, after) if row.status is Outcome.GIVEN_UP]
     if untried:
         return Changed(before, after, Kind.UNDECIDED, untried[0].message)
-    once, now = (row.status is Outcome.SOLVED for row in (before, after))
-    if once and not now:
-        return Changed(before, after, Kind.LOST, f"{after.status.words}: {after.message}")
-    if not once:
-        kind = Kind.MENDED if now else Kind.UNSOLVED
-        return Changed(before, after, kind, f"{before.status.words}: {before.message}")
+    outcome = _outcome(before, after)
+    if outcome is not None:
+        return Changed(before, after, *outcome)
     if not (before.times and after.times):
         return Changed(before, after, Kind.UNDECIDED, "a row has no repeats on record; run it again")
     factor, interval, confidence = repeats_factor(before.times, after.times)
@@ -93,6 +90,24 @@ def _changed(before: Row, after: Row, margin: float) -> Changed:
     elif 1.0 / margin <= low <= high <= margin:
         kind = Kind.SAME
     return Changed(before, after, kind, "", factor, interval, confidence)
+
+
+def _outcome(before: Row, after: Row) -> tuple[Kind, str] | None:
+    """What became of the answer, and why; None where it is the same, so that seconds can be compared."""
+    once, now = (row.status is Outcome.SOLVED for row in (before, after))
+    if once and now:
+        return None
+    if once:
+        return Kind.LOST, f"{after.status.words}: {after.message}"
+    if now:
+        return Kind.MENDED, f"{before.status.words}: {before.message}"
+    if not (before.answered and after.answered) or before.value is None or after.value is None:
+        return Kind.UNSOLVED, f"{after.status.words}: {after.message}"
+    gained = (after.value - before.value) * (1.0 if after.maximises else -1.0)
+    if abs(gained) <= (after.tolerance or 0.0) * (after.scale or 1.0):
+        return None
+    why = f"feasible both times, proved neither; {before.value:.9g} before, {after.value:.9g} now"
+    return (Kind.MENDED if gained > 0 else Kind.LOST), why
 
 
 def _beyond(before: Row, after: Row) -> str:
