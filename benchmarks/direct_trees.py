@@ -148,17 +148,21 @@ def tested(learn: Learner, split: Split, trees: int, leaves: int) -> dict:
 
 
 def choose(names: list[str]) -> None:
-    """By interval: nDCG@10 where it is defined, of the first training part of a set and of queries held out of it, the
-    mean over three folds; 100 trees of 10 leaves."""
+    """By interval and leaves: nDCG@10 where it is defined, of training queries and of queries held out of them, the mean
+    over three folds inside every training part of a set; 100 trees."""
     found = sets()
     learners = {str(interval): direct(interval=interval) for interval in INTERVALS} | {BASE: LEARNERS[BASE]}
     for name in names:
         for label, learn in learners.items():
-            parts = []
-            for inner in folds(found[name][0].train, 3):
-                scores = learn(inner.train, TREES, 10)
-                parts.append([training(queries, scores(queries)) for queries in (inner.train, inner.test)])
-            print(f"| {name} | {label} | {' | '.join(f'{value:.4f}' for value in np.mean(parts, axis=0))} |")
+            cells = []
+            for leaves in LEAVES:
+                parts = []
+                for split in found[name]:
+                    for inner in folds(split.train, 3):
+                        scores = learn(inner.train, TREES, leaves)
+                        parts.append([training(queries, scores(queries)) for queries in (inner.train, inner.test)])
+                cells += [f"{value:.4f}" for value in np.mean(parts, axis=0)]
+            print(f"| {name} | {label} | {' | '.join(cells)} |", flush=True)
 
 
 def rows_of(file: Path) -> list[dict]:

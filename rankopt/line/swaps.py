@@ -135,10 +135,10 @@ def sweep_swaps(
             if t != now:
                 if now == -np.inf:
                     value += step
-                elif weight * step != 0.0:
+                else:
                     if found < room:
                         times[found], steps[found], widths[found] = now, weight * step, spread
-                    found += 1
+                    found += weight * step != 0.0  # else the next one is written over it: who knows, a third of them
                 if t == np.inf:
                     break
                 now, step, spread = t, 0.0, 0.0
