@@ -148,8 +148,8 @@ def tested(learn: Learner, split: Split, trees: int, leaves: int) -> dict:
 
 
 def choose(names: list[str]) -> None:
-    """By interval and leaves: nDCG@10 where it is defined, of training queries and of queries held out of them, the mean
-    over three folds inside every training part of a set; 100 trees."""
+    """By interval and leaves, 100 trees: nDCG@10 where it is defined, of training queries and of some held out of them,
+    the mean over three folds inside every training part of a set."""
     found = sets()
     learners = {str(interval): direct(interval=interval) for interval in INTERVALS} | {BASE: LEARNERS[BASE]}
     for name in names:
