@@ -4,7 +4,8 @@
     RANKOPT_DATA=folder python benchmarks/direct.py --race [--sets MQ2008 OHSUMED]
 
 --choose compares settings on queries that are left out: MQ2008, which has no validation part here, trained on one of S1
-to S3 and judged on another; OHSUMED on the training and the validation file of each fold. All is nDCG@10, queries
+to S3 and judged on another; OHSUMED on the training and the validation file of each fold; MSLR and LightGBM's set on
+three folds inside each training part. All is nDCG@10, queries
 without relevant documents count 0. "sampled" are 25 steps a coordinate, of either sign and doubling, as RankLib's
 coordinate ascent tries them, on scores that are kept. --race: sampled steps and exact lines from the same start; how
 long until exact lines are as high as sampled steps end. Seconds are of the processor, one thread. RANKERS are those
@@ -21,7 +22,7 @@ from pathlib import Path
 from time import process_time
 
 import numpy as np
-from accuracy_sets import Split, sets
+from accuracy_sets import Split, folds, sets
 
 from formulations.threads import at_most
 from rankopt.data import Queries, read_svmlight
@@ -118,7 +119,7 @@ CHOICES: dict[str, Callable[[int], object]] = {
 
 def choosing() -> dict[str, list[Split]]:
     """Parts to learn from and parts to judge by."""
-    folder = Path(os.environ["RANKOPT_DATA"])
+    folder, found = Path(os.environ["RANKOPT_DATA"]), sets()
     parts = [read_svmlight(folder / "letor4-mq2008" / f"S{i}.txt.gz") for i in (1, 2, 3)]
     home = folder / "letor3-ohsumed" / "QueryLevelNorm"
     return {
@@ -127,6 +128,7 @@ def choosing() -> dict[str, list[Split]]:
             Split(*(read_svmlight(home / f"Fold{fold}" / f"{part}.txt.gz") for part in ("train", "vali")))
             for fold in range(1, 6)
         ],
+        **{name: [inner for split in found[name] for inner in folds(split.train, 3)] for name in ("MSLR", "LightGBM")},
     }
 
 

@@ -106,7 +106,7 @@ class DirectBoostedRanker(Ranker):
         trees: str = "scikit-learn",
         strategy: str = "stage-wise",
         weight: str = "inside",
-        interval: tuple[float, float] = (0.02, 0.2),
+        interval: tuple[float, float] = (0.05, 0.2),
         window: float = 0.2,
         n_estimators: int | None = None,
         num_leaves: int = 10,

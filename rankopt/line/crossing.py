@@ -4,11 +4,11 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
-from rankopt.line.first_order import FEW, dealt
+from rankopt.line.first_order import FEW, dealt, first_order
 
-__all__ = ["ROUNDING", "by_falling_score", "groups_of", "width"]
+__all__ = ["ROUNDING", "by_falling_score", "first_groups", "groups_of", "longest", "width"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,3 +51,27 @@ def groups_of(scores: Floats, slopes: Floats, order: Ints, starts: Ints) -> int:
             groups += 1
     starts[groups] = order.size
     return groups
+
+
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, FLOATS, INTS, INTS, INTS))
+def first_groups(
+    scores: Floats, slopes: Floats, by_score: Ints, gain: Floats, own: Floats, order: Ints, spare: Ints, starts: Ints
+) -> int:
+    """A query as it stands at t = -∞: its documents in `order`, how many groups of identical lines they are, with
+    `starts` as `groups_of` has them, and own[g] = Σ gain of each. by_score, spare: as `first_order` has them."""
+    first_order(scores, slopes, by_score, own, order, spare)
+    groups = groups_of(scores, slopes, order, starts)
+    for g in range(groups):
+        own[g] = 0.0
+        for place in range(starts[g], starts[g + 1]):
+            own[g] += gain[order[place]]
+    return groups
+
+
+@compiled(nb.int64(READ_INTS, nb.int64, nb.int64))
+def longest(offsets: Ints, first: int, last: int) -> int:
+    """Documents of the longest of the queries first <= q < last, 1 at least: the room that a sweep of them needs."""
+    most = 1
+    for q in range(first, last):
+        most = max(most, offsets[q + 1] - offsets[q])
+    return most

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import groups_of, width
+from rankopt.line.crossing import groups_of, longest, width
 from rankopt.line.entering import entering
 from rankopt.line.first_order import first_order
 from rankopt.line.walks import PRECISION
@@ -75,9 +75,7 @@ def sweep_cuts(
     """The events of the queries first <= q < last; returns how many there are, of which those that found room are
     written. starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
     """
-    room, found, most = times.size, 0, 1
-    for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
+    room, found, most = times.size, 0, longest(offsets, first, last)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
     line_s, line_a, own, factor = np.empty(most), np.empty(most), np.empty(most), np.empty(most)

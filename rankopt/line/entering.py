@@ -14,6 +14,10 @@ Floats = NDArray[np.float64]
 TINY = 1e-300
 """Products below it are not told apart from 0."""
 
+NATURAL = (1 << 40) - 1
+"""By its bits the compiler sees that a number is not negative: indices of that kind would count from the end, which
+every access asked for."""
+
 
 @compiled(nb.int64(READ_FLOATS, READ_FLOATS, nb.int64, nb.int64))
 def entering(line_s: Floats, line_a: Floats, place: int, lines: int) -> int:
@@ -22,7 +26,8 @@ def entering(line_s: Floats, line_a: Floats, place: int, lines: int) -> int:
     Of those whose times rounding cannot tell apart the flattest: what crosses it at once comes after.
     """
     own_s, own_a, found, soonest, limit = line_s[place], line_a[place], -1, np.inf, np.inf
-    for r in range(lines - 1, place, -1):
+    for line in range(lines - 1, place, -1):
+        r = line & NATURAL
         rise, lead = line_a[r] - own_a, own_s - line_s[r]
         if rise <= 0.0:
             break

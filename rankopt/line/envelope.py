@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
-from rankopt.line.crossing import ROUNDING, groups_of, width
+from rankopt.line.crossing import ROUNDING, groups_of, longest, width
 from rankopt.line.first_order import first_order
 
 __all__ = ["sweep_envelope"]
@@ -57,9 +57,7 @@ def sweep_envelope(
 ) -> int:
     """The events of the queries first <= q < last; returns how many there are, of which those that found room are
     written. starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
-    room, found, most = times.size, 0, 1
-    for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
+    room, found, most = times.size, 0, longest(offsets, first, last)
     key, when, line_s, line_a = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     hits, turns, who = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)

@@ -38,7 +38,7 @@ def joined(parts: Sequence[Events]) -> Events:
     if len(parts) == 1:
         return parts[0]
     ends = np.cumsum([part.times.size for part in parts])
-    told = Events(sum(part.start for part in parts), *(np.empty(int(ends[-1])) for _ in range(3)))
+    told = Events(sum(part.start for part in parts), *np.empty((3, int(ends[-1]))))
 
     def fill(number: int) -> None:
         part, rows = parts[number], slice(int(ends[number]) - parts[number].times.size, int(ends[number]))

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import groups_of, width
-from rankopt.line.first_order import first_order
+from rankopt.line.crossing import first_groups, longest, width
 
 __all__ = ["sweep_pairs"]
 
@@ -41,21 +40,17 @@ def sweep_pairs(
 ) -> int:
     """The events of the queries first <= q < last; returns how many there are, of which those that found room are
     written. starts[q]: the value at -∞."""
-    room, found, most = times.size, 0, 1
-    for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
-    key, line_s, line_a, own = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    room, found, most = times.size, 0, longest(offsets, first, last)
+    line_s, line_a, own = np.empty(most), np.empty(most), np.empty(most)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     for q in range(first, last):
         low, n = offsets[q], offsets[q + 1] - offsets[q]
         s, a, b = scores[low : low + n], slopes[low : low + n], gain[low : low + n]
         starts[q] = 0.0
-        first_order(s, a, by_score[low : low + n], key[:n], order[:n], spare[:n])
-        groups = groups_of(s, a, order[:n], begins)
+        groups = first_groups(s, a, by_score[low : low + n], b, own[:n], order[:n], spare[:n], begins)
         for g in range(groups):
-            own[g], share = 0.0, 0.0
+            share = 0.0
             for p in range(begins[g], begins[g + 1]):
-                own[g] += b[order[p]]
                 share += discount[low + p]
             starts[q] += weights[q] * own[g] * share / (begins[g + 1] - begins[g])
             line_s[g], line_a[g] = s[order[begins[g]]], a[order[begins[g]]]

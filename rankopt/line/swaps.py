@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import groups_of, width
-from rankopt.line.first_order import first_order
+from rankopt.line.crossing import first_groups, longest, width
 from rankopt.line.pairs_in_time import DIGIT, HALF, LOW, pairs_in_time
 from rankopt.line.walks import CASCADE, DISCOUNT, PRECISION, added, mean_passed
 
@@ -80,12 +79,12 @@ def sweep_swaps(
     << (k + 1) bits; documents of one gain are of one kind, and `bits` are enough to count those of a query. powers: of
     a cascade, 1, 1 - p, (1 - p)², ... of each kind, 1 << bits of them.
     """
-    room, found, most, widest = times.size, 0, 1, 0
+    room, found, most, widest = times.size, 0, longest(offsets, first, last), 0
     for q in range(first, last):
         low, n, walkers = offsets[q], offsets[q + 1] - offsets[q], 0
         for j in range(n):
             walkers += gain[low + j] != 0.0
-        most, widest = max(most, n), max(widest, walkers * (n - walkers) + walkers * (walkers - 1) // 2)
+        widest = max(widest, walkers * (n - walkers) + walkers * (walkers - 1) // 2)
     key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
     begins = np.empty(most + 1, np.int64)
     line_s, line_a, own, high = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
@@ -102,12 +101,8 @@ def sweep_swaps(
             worth[p] = discount[low + p] if kind == DISCOUNT or p < cutoff else 0.0
             table[p + 1] = table[p] + discount[low + p]
         worth[n] = 0.0
-        first_order(s, a, by_score[low : low + n], key[:n], order[:n], spare[:n])
-        groups, walkers = groups_of(s, a, order[:n], begins), 0
+        groups, walkers = first_groups(s, a, by_score[low : low + n], b, key[:n], order[:n], spare[:n], begins), 0
         for g in range(groups):
-            key[g] = 0.0
-            for p in range(begins[g], begins[g + 1]):
-                key[g] += b[order[p]]
             walkers += key[g] != 0.0
         walker, still, above, kept = 0, walkers, 0, 0  # walkers first, then what adds nothing
         for g in range(groups):
@@ -135,10 +130,10 @@ def sweep_swaps(
             if t != now:
                 if now == -np.inf:
                     value += step
-                elif weight * step != 0.0:
+                else:
                     if found < room:
                         times[found], steps[found], widths[found] = now, weight * step, spread
-                    found += 1
+                    found += weight * step != 0.0  # else the next one is written over it: who knows, a third of them
                 if t == np.inf:
                     break
                 now, step, spread = t, 0.0, 0.0

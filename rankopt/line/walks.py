@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
-from rankopt.line.crossing import groups_of, width
-from rankopt.line.first_order import first_order
+from rankopt.line.crossing import first_groups, longest, width
 from rankopt.line.times import sort_times
 
 __all__ = ["CASCADE", "DISCOUNT", "PRECISION", "added", "mean_passed", "sweep_walks"]
@@ -111,9 +110,7 @@ def sweep_walks(
     gain: b, 1 where relevant, or p; documents of gain 0 do not walk. weight_above: what a document adds to R or U of
     those below it. discount: a of every place, or 1 / i.
     """
-    room, found, most = times.size, 0, 1
-    for q in range(first, last):
-        most = max(most, offsets[q + 1] - offsets[q])
+    room, found, most = times.size, 0, longest(offsets, first, last)
     key, table, passed = np.empty(most), np.zeros(most + 1), np.empty(most + 1)
     order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
     line_s, line_a, own, above = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
@@ -131,12 +128,10 @@ def sweep_walks(
             continue
         for p in range(n):
             table[p + 1] = table[p] + discount[low + p]
-        first_order(s, a, by_score[low : low + n], key[:n], order[:n], spare[:n])
-        groups = groups_of(s, a, order[:n], begins)
+        groups = first_groups(s, a, by_score[low : low + n], b, own[:n], order[:n], spare[:n], begins)
         for g in range(groups):
-            own[g], above[g] = 0.0, 0.0
+            above[g] = 0.0
             for p in range(begins[g], begins[g + 1]):
-                own[g] += b[order[p]]
                 above[g] += heavy[order[p]]
             line_s[g], line_a[g] = s[order[begins[g]]], a[order[begins[g]]]
         higher = 0.0
