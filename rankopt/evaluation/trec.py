@@ -13,10 +13,10 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from rankopt.data.svmlight.grammar import NUMBER
 from rankopt.data.text import clipped, text_lines
@@ -45,12 +45,16 @@ class Run:
 
 @dataclass(frozen=True, eq=False)
 class Qrels:
-    """Grades (N,) of documents, grouped by query; queries and documents in the order of the file."""
+    """Grades (N,) of documents, grouped by query; queries and documents in the order of the file.
+
+    judged: (N,) which of them have a grade; the others are in the pool, unjudged, and stand with the grade 0.
+    """
 
     query_ids: tuple[str, ...]
     document_ids: tuple[str, ...]
     relevance: Floats
     offsets: Ints
+    judged: NDArray[np.bool_]
 
 
 def read_run(path: str | PathLike[str]) -> Run:
@@ -58,10 +62,15 @@ def read_run(path: str | PathLike[str]) -> Run:
     return Run(*_grouped((where, key, _score(where, word)) for where, key, word in _fields(path, RUN, value=4)))
 
 
-def read_qrels(path: str | PathLike[str], *, negative: float | None = None) -> Qrels:
-    """Read qrels. Some collections mark junk by negative grades: `negative` is what these count, None refuses them."""
+def read_qrels(path: str | PathLike[str], *, negative: float | Literal["unjudged"] | None = None) -> Qrels:
+    """Read qrels. Some collections mark junk by negative grades, others documents of the pool that nobody judged:
+    `negative` is the grade that these count, "unjudged" that they have none (as in trec_eval), None refuses them."""
     fields = _fields(path, QRELS, value=3)
-    return Qrels(*_grouped((where, key, _grade(where, key, word, negative)) for where, key, word in fields))
+    names, documents, grades, offsets = _grouped(
+        (where, key, _grade(where, key, word, negative)) for where, key, word in fields
+    )
+    judged = ~np.isnan(grades)
+    return Qrels(names, documents, np.where(judged, grades, 0.0), offsets, judged)
 
 
 def write_run(
@@ -146,7 +155,8 @@ def _score(where: str, word: bytes) -> float:
     raise DataError(f"{where}: {clipped(word)!r} is not a number; mend the line.")
 
 
-def _grade(where: str, key: Key, word: bytes, negative: float | None) -> float:
+def _grade(where: str, key: Key, word: bytes, negative: float | Literal["unjudged"] | None) -> float:
+    """The grade of a line; NaN for one that is not judged."""
     grade = float(word) if WHOLE.fullmatch(word) else np.nan
     if not np.isfinite(grade):
         raise DataError(f"{where}: {clipped(word)!r} is not a whole number; mend the line.")
@@ -156,7 +166,7 @@ def _grade(where: str, key: Key, word: bytes, negative: float | None) -> float:
         raise DataError(
             f"{where}: document {key[1]!r} has the grade {grade:g}; say what negative grades count, as in negative=0."
         )
-    return negative
+    return np.nan if negative == "unjudged" else float(negative)
 
 
 def _grouped(rows: Iterator[tuple[str, Key, float]]) -> tuple[tuple[str, ...], tuple[str, ...], Floats, Ints]:

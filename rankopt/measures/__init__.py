@@ -50,6 +50,13 @@ MEASURES = {
     "AP": "rankopt.measures.average_precision:AP",
     "ERR": "rankopt.measures.expected_reciprocal_rank:ERR",
     "MeanNDCG": "rankopt.measures.mean_ndcg:MeanNDCG",
+    "R": "rankopt.measures.recall:R",
+    "Rprec": "rankopt.measures.r_precision:Rprec",
+    "RBP": "rankopt.measures.rank_biased_precision:RBP",
+    "Success": "rankopt.measures.success:Success",
+    "Judged": "rankopt.measures.judged:Judged",
+    "Bpref": "rankopt.measures.binary_preference:Bpref",
+    "infAP": "rankopt.measures.inferred_average_precision:infAP",
 }
 """Every measure: its name in the notation, and where it lives."""
 
