@@ -88,6 +88,13 @@ class Evaluation:
         values.setflags(write=False)
         return replace(self, values=values, tied=np.full(len(self.measures), -1), query_ids=chosen)
 
+    def only(self, measures: Iterable[str | Measure]) -> Evaluation:
+        """The same of some of its measures, in this order."""
+        rows = [self._row(measure) for measure in measures]
+        values = self.values[rows]
+        values.setflags(write=False)
+        return replace(self, measures=tuple(self.measures[row] for row in rows), values=values, tied=self.tied[rows])
+
     def to_frame(self) -> Any:
         """The values as a pandas data frame: a row a query, a column a measure; NaN where it does not count."""
         columns = {repr(measure): self.values[row] for row, measure in enumerate(self.measures)}

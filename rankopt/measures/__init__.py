@@ -26,10 +26,12 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.evaluation.evaluation import Evaluation as Evaluation
     from rankopt.evaluation.evaluation import evaluate as evaluate
     from rankopt.evaluation.judged_run import judge as judge
+    from rankopt.evaluation.runs import RunComparison as RunComparison
+    from rankopt.evaluation.runs import compare_runs as compare_runs
     from rankopt.evaluation.trec import read_qrels as read_qrels
     from rankopt.evaluation.trec import read_run as read_run
-    from rankopt.evaluation.trec import write_qrels as write_qrels
-    from rankopt.evaluation.trec import write_run as write_run
+    from rankopt.evaluation.trec_writing import write_qrels as write_qrels
+    from rankopt.evaluation.trec_writing import write_run as write_run
     from rankopt.measures.convention import Convention as Convention
     from rankopt.measures.convention import conventions as conventions
     from rankopt.measures.measure import Measure as Measure
@@ -67,7 +69,9 @@ PARTS = {
     "Measure": "rankopt.measures.measure:Measure",
     "MeasureMix": "rankopt.measures.measure_mix:MeasureMix",
     "Positional": "rankopt.measures.positional:Positional",
+    "RunComparison": "rankopt.evaluation.runs:RunComparison",
     "compare": "rankopt.evaluation.comparison:compare",
+    "compare_runs": "rankopt.evaluation.runs:compare_runs",
     "conventions": "rankopt.measures.convention:conventions",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
     "holm": "rankopt.evaluation.comparison:holm",
@@ -75,8 +79,8 @@ PARTS = {
     "parse": "rankopt.measures.notation:parse",
     "read_qrels": "rankopt.evaluation.trec:read_qrels",
     "read_run": "rankopt.evaluation.trec:read_run",
-    "write_qrels": "rankopt.evaluation.trec:write_qrels",
-    "write_run": "rankopt.evaluation.trec:write_run",
+    "write_qrels": "rankopt.evaluation.trec_writing:write_qrels",
+    "write_run": "rankopt.evaluation.trec_writing:write_run",
 }
 """Everything else of this package."""
 

@@ -1,4 +1,4 @@
-"""Measures that tell unjudged documents apart, against their definitions over all orders; runs of a part of the pool."""
+"""Measures that tell unjudged documents apart, against their definitions over all orders; runs of part of a pool."""
 
 from itertools import permutations
 
