@@ -84,7 +84,10 @@ def evaluate(
             raise click.UsageError("--qrels is for runs, which bring their scores: leave --scores and --model out")
         if len(set(files)) < len(files):
             raise click.UsageError("a run is given twice")
-        asked, rules = [parse(text) for text in measure or OF_RUNS], convention_named(convention or "trec")
+        asked, rules = (
+            [parse(text) for text in measure or OF_RUNS],
+            convention_named("trec" if convention is None else convention),
+        )
         evaluate_runs(
             qrels, files, asked, rules,
             missing=missing, negative=unjudged, test=test, interval=interval, json_=json_,
@@ -99,7 +102,10 @@ def evaluate(
     from rankopt.measures import compare
     from rankopt.measures import evaluate as measured
 
-    wanted, rules = [parse(text) for text in measure or MEASURES], convention_named(convention or "default")
+    wanted, rules = (
+        [parse(text) for text in measure or MEASURES],
+        convention_named("default" if convention is None else convention),
+    )
     queries = queries_at(data, unjudged=unjudged)
     runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
     runs |= {path: _predicted(path, data, unjudged) for path in model}

@@ -172,6 +172,7 @@ def evaluate(
     values = documents.check_scores(scores)
     wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
     asked = tuple(parse(measure) for measure in wanted)
+    documents = documents.with_only({name for measure in asked for name in measure.attributes})
     ranking = _ranking(documents, values, rules)
     rows = [_values(measure.under(rules), ranking, rules) for measure in asked]
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))

@@ -59,6 +59,8 @@ MEASURES = {
     "Judged": "rankopt.measures.judged:Judged",
     "Bpref": "rankopt.measures.binary_preference:Bpref",
     "infAP": "rankopt.measures.inferred_average_precision:infAP",
+    "alpha_nDCG": "rankopt.measures.novelty:alpha_nDCG",
+    "StRecall": "rankopt.measures.novelty:StRecall",
 }
 """Every measure: its name in the notation, and where it lives."""
 

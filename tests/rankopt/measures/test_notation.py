@@ -28,7 +28,9 @@ from rankopt.measures import (
     P,
     R,
     Rprec,
+    StRecall,
     Success,
+    alpha_nDCG,
     infAP,
     nDCG,
     parse,
@@ -61,6 +63,8 @@ VALUES = {
     "Judged@10": Judged @ 10,
     "Bpref(rel=2)": Bpref(rel=2),
     "infAP": infAP,
+    "alpha_nDCG(by='site', alpha=0.25)@5": alpha_nDCG(by="site", alpha=0.25) @ 5,
+    "StRecall(by='site')@5": StRecall(by="site") @ 5,
     "Custom(discount=(2.0, 1.0), gain=(0.0, 1.0))@1": Custom(discount=np.array([2, 1]), gain=(0, 1)) @ 1,
 }
 
@@ -159,6 +163,8 @@ def test_other_spellings_are_read(text, meant):
         ("RBP(p='x')", "persistence between 0 and 1"),
         ("RBP(rel='x')", "cannot have rel='x'"),
         ("Rprec@3", "takes no cutoff"),
+        ("alpha_nDCG(alpha=0)", "a number above 0"),
+        ("StRecall(by=3)", "name an attribute"),
         ("Bpref@3", "takes no cutoff"),
         ("P(judged_only=True)@5", "cannot leave out unjudged documents"),
         ("nDCG(dcg='cubic')@5", "cannot have dcg='cubic'"),
