@@ -67,7 +67,8 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
         measure = parse(ranker.measure)
         engine, n_jobs = workers(ranker)
         smooth = load(NAMED["smooth"])
-        start = smooth(measure if isinstance(measure, Positional) else SMOOTHED, engine=engine, n_jobs=n_jobs)
+        own = isinstance(measure, Positional) and measure.inner(arranged.graded, arranged.offsets)
+        start = smooth(measure if own else SMOOTHED, engine=engine, n_jobs=n_jobs)
     if hasattr(start, "fit"):
         fitted = clone(start).fit(queries, query_weight=weights)
         given = getattr(fitted, "coef_", None)
