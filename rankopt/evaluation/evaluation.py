@@ -222,5 +222,5 @@ def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) ->
         settled = measure.under(rules)
         best = _values(settled, ranking.broken("best"), rules)
         worst = _values(settled, ranking.broken("worst"), rules)
-        counts.append(np.count_nonzero(best - worst > 1e-12 * np.abs(best)))
+        counts.append(np.count_nonzero(np.abs(best - worst) > 1e-12 * np.abs(best)))
     return np.array(counts, dtype=np.int64)
