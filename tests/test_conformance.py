@@ -27,6 +27,8 @@ POSITIONAL = [
     "WTA",
     "ERU(alpha=5, d=0)",
     "NERU(alpha=3, d=0)@4",
+    "R@3",
+    "RBP(p=0.7)",
 ]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from rankopt.commands.evaluate_runs import MEASURES as OF_RUNS
+from rankopt.commands.evaluate_runs import evaluate_runs
 from rankopt.commands.output import as_json, json_option, table
 from rankopt.commands.reading import queries_at
 
@@ -20,41 +22,90 @@ MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 
 
 @click.command()
-@click.argument("data", type=click.Path(exists=True))
+@click.argument("files", nargs=-1, required=True, metavar="DATA | RUN...", type=click.Path(exists=True))
+@click.option("--qrels", type=click.Path(exists=True, dir_okay=False), help="Judgments; the files are then TREC runs.")
 @click.option(
     "--scores", multiple=True, type=click.Path(exists=True, dir_okay=False), help="Scores; repeat to compare."
 )
 @click.option(
     "--model", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A model; repeat to compare."
 )
-@click.option("--measure", multiple=True, help=f"A measure; repeatable.  [default: {', '.join(MEASURES)}]")
 @click.option(
-    "--convention", default="default", show_default=True, help="letor2, letor3, letor4, trec, sklearn, burges."
+    "--measure",
+    multiple=True,
+    help=f"A measure; repeatable.  [default: {', '.join(MEASURES)}; of runs {', '.join(OF_RUNS)}]",
 )
-@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@click.option("--convention", help="letor2, letor3, letor4, trec, sklearn, burges.  [default: default; of runs trec]")
+@click.option(
+    "--missing",
+    type=click.Choice(["skip", "zero", "error"]),
+    default="skip",
+    show_default=True,
+    help="Judged queries that a run lacks: left out of its means, or 0 (trec_eval -c).",
+)
+@click.option(
+    "--test",
+    type=click.Choice(["randomization", "t", "wilcoxon"]),
+    default="randomization",
+    show_default=True,
+    help="The paired test of runs.",
+)
+@click.option(
+    "--interval",
+    type=click.Choice(["t", "bootstrap"]),
+    default="t",
+    show_default=True,
+    help="How intervals of runs are made.",
+)
+@click.option("--unjudged", type=float, help="The grade that negative labels stand for.  [of qrels: none]")
 @json_option
 def evaluate(
-    data: str,
+    files: tuple[str, ...],
+    qrels: str | None,
     scores: tuple[str, ...],
     model: tuple[str, ...],
     measure: tuple[str, ...],
-    convention: str,
+    convention: str | None,
+    missing: str,
+    test: str,
+    interval: str,
     unjudged: float | None,
     json_: bool,
 ) -> None:
-    """Measure the rankings of DATA that score files or models make.
+    """Measure the rankings of DATA that score files or models make; or, with --qrels, RUNs in TREC's format.
 
-    With several, each is compared with the first by a paired randomisation test over queries.
+    With several, each is compared with the first by a paired test over queries; of runs p is raised by Holm.
     """
+    from rankopt.measures import parse
+    from rankopt.measures.convention import convention_named
+
+    if qrels is not None:
+        if scores or model:
+            raise click.UsageError("--qrels is for runs, which bring their scores: leave --scores and --model out")
+        if len(set(files)) < len(files):
+            raise click.UsageError("a run is given twice")
+        asked, rules = (
+            [parse(text) for text in measure or OF_RUNS],
+            convention_named("trec" if convention is None else convention),
+        )
+        evaluate_runs(
+            qrels, files, asked, rules,
+            missing=missing, negative=unjudged, test=test, interval=interval, json_=json_,
+        )  # fmt: skip
+        return
+    _check_alone(files)
+    data = files[0]
     if not scores and not model:
         raise click.UsageError("nothing to evaluate: give --scores FILE or --model FILE")
     if len({*scores, *model}) < len(scores) + len(model):
         raise click.UsageError("a file of --scores or --model is given twice")
-    from rankopt.measures import compare, parse
+    from rankopt.measures import compare
     from rankopt.measures import evaluate as measured
-    from rankopt.measures.convention import convention_named
 
-    wanted, rules = [parse(text) for text in measure or MEASURES], convention_named(convention)
+    wanted, rules = (
+        [parse(text) for text in measure or MEASURES],
+        convention_named("default" if convention is None else convention),
+    )
     queries = queries_at(data, unjudged=unjudged)
     runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
     runs |= {path: _predicted(path, data, unjudged) for path in model}
@@ -67,7 +118,7 @@ def evaluate(
     }
     if json_:
         record: dict[str, Any] = {path: evaluation.as_dict() for path, evaluation in found.items()}
-        compared = [{"run": other, "baseline": first, **asdict(result)} for (other, _), result in pairs.items()]
+        compared = [{"run": other, "baseline": first, **result.as_dict()} for (other, _), result in pairs.items()]
         as_json({"runs": record, "compared": compared})
         return
     for path, evaluation in found.items():
@@ -85,6 +136,16 @@ def evaluate(
                 for (other, name), r in pairs.items()
             ],
         )  # fmt: skip
+
+
+def _check_alone(files: tuple[str, ...]) -> None:
+    """Raise UsageError for what only runs have."""
+    if len(files) > 1:
+        raise click.UsageError(f"{files[1]} is one file too many; several are runs, which need --qrels FILE")
+    context = click.get_current_context()
+    for name in ("missing", "test", "interval"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--{name} is for runs: give --qrels FILE, or leave it out")
 
 
 def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,20 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
 @click.option("--short", type=click.Choice(["error", "cut"]), default="error", show_default=True,
               help="What to do where the documents leave no room for k.")  # fmt: skip
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["tab", "trec"]),
+    default="tab",
+    show_default=True,
+    help="Columns by tabs, or a TREC run: query Q0 document rank score tag.",
+)
+@click.option("--tag", help="The name of a TREC run.  [default: rankopt]")
+@click.option(
+    "--scores",
+    type=click.Choice(["rank", "model"]),
+    help="Of a TREC run: numbers that give back its order, or the model's scores.  [default: rank]",
+)
 @click.option("--output", default="-", show_default=True, type=Target(dash=True))
 @json_option
 def rank(
@@ -43,6 +58,9 @@ def rank(
     at_least: tuple[str, ...],
     exactly: tuple[str, ...],
     short: str,
+    format_: str,
+    tag: str | None,
+    scores: str | None,
     output: str,
     json_: bool,
 ) -> None:
@@ -53,6 +71,10 @@ def rank(
     quotas = {"at_most": at_most, "at_least": at_least, "exactly": exactly}
     if any(quotas.values()) and k is None:
         raise click.UsageError("quotas need --k: how many documents are shown")
+    if format_ == "tab" and not (tag is None and scores is None):
+        raise click.UsageError("--tag and --scores are of a TREC run: give --format trec")
+    if format_ == "trec" and json_:
+        raise click.UsageError("--format trec and --json are two formats; give one of them")
     from rankopt.data import read_attributes
     from rankopt.errors import DataError
     from rankopt.rankers import load_model
@@ -72,18 +94,43 @@ def rank(
         raise DataError(str(error).replace("short='cut'", "--short cut")) from error
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
-    scores = ranker.predict(_by_row(queries))
+    predicted = ranker.predict(_by_row(queries))
+    if format_ == "trec":
+        _put(output, _run(queries, orders, predicted, tag, scores), packed=output.endswith(".gz"))
+        return
     lines = [
-        {"qid": query, "rank": place, "document": _document(queries, row), "score": float(scores[row])}
+        {"qid": query, "rank": place, "document": _document(queries, row), "score": float(predicted[row])}
         for query, rows in orders.items()
         for place, row in enumerate(rows.tolist(), 1)
     ]
     if json_:
         as_json({"model": model, "constraints": None if admissible is None else repr(admissible), "ranking": lines})
         return
+    _put(output, "".join(f"{line['qid']}\t{line['rank']}\t{line['document']}\t{line['score']!r}\n" for line in lines))
+
+
+def _put(output: str, text: str, packed: bool = False) -> None:
+    """Write the text as a whole, packed by gzip or not; a device or a pipe can only be written to."""
     replaced = output != "-" and (Path(output).is_file() or not Path(output).exists())
-    with click.open_file(output, "w", encoding="utf-8", atomic=replaced) as file:
-        file.writelines(f"{line['qid']}\t{line['rank']}\t{line['document']}\t{line['score']!r}\n" for line in lines)
+    content = text.encode()
+    with click.open_file(output, "wb", atomic=replaced) as file:
+        file.write(gzip.compress(content, mtime=0) if packed else content)
+
+
+def _run(queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
+    """The rankings, of rows as in the file, as a TREC run."""
+    from rankopt.errors import DataError
+    from rankopt.evaluation.trec_writing import run_text
+
+    if queries.document_ids is None:
+        raise DataError("a TREC run names documents, but these have no ids: write '#docid = NAME' behind each line")
+    name = {row: queries.document_ids[place] for place, row in enumerate(queries.row_order.tolist())}
+    shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
+    column: Any = scores or "rank"
+    try:
+        return run_text(queries, predicted[queries.row_order], tag=tag or "rankopt", column=column, orders=shown)
+    except DataError as error:
+        raise DataError(str(error).replace("column='rank'", "--scores rank")) from error
 
 
 def _by_row(queries: Queries) -> Queries:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.evaluation.rating_splits import weak_split as weak_split
     from rankopt.evaluation.ratings import RatingsEvaluation as RatingsEvaluation
     from rankopt.evaluation.ratings import evaluate_ratings as evaluate_ratings
+    from rankopt.evaluation.runs import compare_runs as compare_runs
 
 PARTS = {
     "ItemMean": "rankopt.evaluation.rating_baselines:ItemMean",
@@ -25,6 +26,7 @@ PARTS = {
     "RatingsEvaluation": "rankopt.evaluation.ratings:RatingsEvaluation",
     "Split": "rankopt.evaluation.rating_splits:Split",
     "compare": "rankopt.evaluation.comparison:compare",
+    "compare_runs": "rankopt.evaluation.runs:compare_runs",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
     "evaluate_ratings": "rankopt.evaluation.ratings:evaluate_ratings",
     "given_split": "rankopt.evaluation.rating_splits:given_split",

@@ -5,32 +5,51 @@ With d_q = a_q - b_q on n queries:
     randomisation   p = share of sign vectors ε in {-1, 1}^n with |Σ ε_q d_q| >= |Σ d_q|: were they alike, a and b
                     could be swapped on any query. All vectors where there are few, else a sample and the identity
     t               d̄ / (s / √n) against Student's t with n - 1 degrees of freedom; the interval is d̄ ± t s / √n
+    wilcoxon        signed ranks of d_q, see `signed_ranks`; intervals by the bootstrap, see `intervals`
 
 Source: Smucker, Allan and Carterette, A comparison of statistical significance tests for information retrieval
 evaluation, 2007.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.notebook_view import lines
 from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.drawn import bars_of_differences
 from rankopt.evaluation.evaluation import Evaluation
+from rankopt.evaluation.frames import Column, frame, latex_table
+from rankopt.evaluation.intervals import IntervalBy, check_interval, interval_of
 from rankopt.evaluation.judged import vector
+from rankopt.evaluation.signed_ranks import signed_rank_p
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Test = Literal["randomization", "t", "wilcoxon"]
+Measured = str | Measure | Sequence[str | Measure]
+"""A measure, or several, whose values are added up query by query."""
+
+TOLD = {"randomization": "randomisation", "t": "the t test", "wilcoxon": "Wilcoxon's signed ranks"}
 
 
 @dataclass(frozen=True)
 class Comparison:
     """Two rankers on the same queries by one measure.
 
-    difference      mean_a - mean_b, with its `interval` at the `confidence`
-    p_randomization, p_t   two-sided; `flips` sign vectors were tried, all of them where `exact`
+    difference      mean_a - mean_b, with its `interval` at the `confidence`, which is by "t" or by "bootstrap"
+    p_randomization, p_t, p_wilcoxon   two-sided; `flips` sign vectors were tried, all of them where `exact`
+    p               that of the `test` that was asked for
     wins, ties, losses     queries on which a is better, equal to 1e-12, worse
+    differences     (n,) query by query
     """
 
     measure: str
@@ -47,17 +66,64 @@ class Comparison:
     wins: int
     ties: int
     losses: int
+    p_wilcoxon: float
+    test: Test = "randomization"
+    interval_by: IntervalBy = "t"
+    differences: Floats = field(default_factory=lambda: np.zeros(0), repr=False, compare=False)
+
+    @property
+    def p(self) -> float:
+        """Of the test that was asked for."""
+        return float(getattr(self, f"p_{self.test}"))
+
+    def as_dict(self) -> dict[str, Any]:
+        """All but the differences, as plain data."""
+        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "differences"} | {"p": self.p}
+
+    def to_frame(self) -> Any:
+        """One row of a pandas data frame."""
+        record = self.as_dict()
+        low, high = record.pop("interval")
+        return frame([record | {"low": low, "high": high}])
+
+    def to_latex(self, digits: int = 4) -> str:
+        """The comparison as a LaTeX table of one row (booktabs)."""
+        low, high = self.interval
+        head: list[str | Column] = [
+            "measure",
+            "a",
+            "b",
+            Column("difference", math=True),
+            Column("interval", math=True),
+            "p",
+        ]
+        row = [
+            self.measure, f"{self.mean_a:.{digits}f}", f"{self.mean_b:.{digits}f}", f"{self.difference:+.{digits}f}",
+            f"[{low:+.{digits}f}, {high:+.{digits}f}]", f"{self.p:.{digits}f}",
+        ]  # fmt: skip
+        note = f"{self.queries} queries; {self.confidence:.0%} interval by {self._by}, p by {TOLD[self.test]}"
+        return latex_table(head, [row], note)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The differences of all queries, the largest first, and the interval of their mean."""
+        return bars_of_differences(self.differences, self.difference, self.interval, self.measure, axes)
+
+    @property
+    def _by(self) -> str:
+        return "the bootstrap" if self.interval_by == "bootstrap" else "t"
 
     def _repr_html_(self) -> str:
         return lines(str(self))
 
     def __str__(self) -> str:
         low, high = self.interval
+        also = f", {self.p_wilcoxon:.4f} by Wilcoxon's signed ranks" if self.test == "wilcoxon" else ""
+        by = " by the bootstrap" if self.interval_by == "bootstrap" else ""
         return (
             f"{self.measure} on {self.queries} queries: {self.mean_a:.4f} against {self.mean_b:.4f}\n"
-            f"difference  {self.difference:+.4f}, {self.confidence:.0%} interval {low:+.4f} to {high:+.4f}\n"
+            f"difference  {self.difference:+.4f}, {self.confidence:.0%} interval{by} {low:+.4f} to {high:+.4f}\n"
             f"p           {self.p_randomization:.4f} by randomisation ({self.flips} sign vectors, "
-            f"{'all of them' if self.exact else 'sampled'}), {self.p_t:.4f} by the t test\n"
+            f"{'all of them' if self.exact else 'sampled'}), {self.p_t:.4f} by the t test{also}\n"
             f"queries     {self.wins} better, {self.ties} equal, {self.losses} worse"
         )
 
@@ -66,18 +132,24 @@ def compare(
     run_a: Evaluation | ArrayLike,
     run_b: Evaluation | ArrayLike,
     *,
-    measure: str | Measure | None = None,
+    measure: Measured | None = None,
+    test: Test = "randomization",
+    interval: IntervalBy = "t",
     resamples: int = 10_000,
     confidence: float = 0.95,
     random_state: int | np.random.Generator | None = 0,
 ) -> Comparison:
     """Compare two evaluations, or two arrays (m,) of values in the same order of queries.
 
-    measure: which one, where the evaluations hold several. Queries that both leave out of the mean are left out here.
+    measure: which one, where the evaluations hold several; a list of them is added up query by query, as in
+    compare(a, b, measure=[f"nDCG@{k}" for k in range(1, 11)], test="wilcoxon"), as in [ORM, section 6.1].
+    test: whose p is `p`, "randomization", "t" or "wilcoxon". interval: "t" or "bootstrap", paired, of `resamples`.
+    Queries that both leave out of the mean are left out here.
     Raises DataError where the queries or the conventions differ, or fewer than two queries count.
     """
-    if resamples < 1 or not 0 < confidence < 1:
-        raise OptionError(f"resamples={resamples} and confidence={confidence} must be >= 1 and between 0 and 1.")
+    check_interval(interval, confidence, resamples)
+    if test not in get_args(Test):
+        raise OptionError(f"test cannot be {test!r}; write {', '.join(map(repr, get_args(Test)))}.")
     a, b, name = _paired(run_a, run_b, measure)
     if not np.array_equal(np.isnan(a), np.isnan(b)):
         query = int(np.argmax(np.isnan(a) != np.isnan(b)))
@@ -89,24 +161,27 @@ def compare(
     d = a - b
     level = 1e-12 * np.maximum(np.abs(a), np.abs(b))
     d[np.abs(d) <= level] = 0.0
-    p_t, half = _student(d, confidence)
+    d.setflags(write=False)
     p_flips, flips, exact = _randomization(d, resamples, np.random.default_rng(random_state))
-    mean = float(d.mean())
     return Comparison(
         measure=name,
         queries=n,
         mean_a=float(a.mean()),
         mean_b=float(b.mean()),
-        difference=mean,
-        interval=(mean - half, mean + half),
+        difference=float(d.mean()),
+        interval=interval_of(d, interval, confidence, resamples, random_state),
         confidence=confidence,
         p_randomization=p_flips,
         flips=flips,
         exact=exact,
-        p_t=p_t,
+        p_t=_student(d),
         wins=int(np.count_nonzero(d > 0)),
         ties=int(np.count_nonzero(d == 0)),
         losses=int(np.count_nonzero(d < 0)),
+        p_wilcoxon=signed_rank_p(d),
+        test=test,
+        interval_by=interval,
+        differences=d,
     )
 
 
@@ -124,7 +199,7 @@ def holm(p_values: Sequence[float]) -> Floats:
 
 
 def _paired(
-    run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: str | Measure | None
+    run_a: Evaluation | ArrayLike, run_b: Evaluation | ArrayLike, measure: Measured | None
 ) -> tuple[Floats, Floats, str]:
     """Values of both runs, query by query in the order of the first, and the name of the measure."""
     if not (isinstance(run_a, Evaluation) and isinstance(run_b, Evaluation)):
@@ -147,22 +222,23 @@ def _paired(
         raise DataError(
             f"The runs cannot be paired because {len(alone)} queries are in one only ({some}); use the same."
         )
-    return (
-        run_a.values_of(measure),
-        run_b.values_of(measure)[[row_b[query] for query in run_a.query_ids]],
-        run_a.name_of(measure),
-    )
+    summed = list(measure) if isinstance(measure, Sequence) and not isinstance(measure, str) else [measure]
+    if not summed:
+        raise DataError("No measures cannot be compared; name one or several.")
+    rows = [row_b[query] for query in run_a.query_ids]
+    a = np.sum([run_a.values_of(one) for one in summed], axis=0)
+    b = np.sum([run_b.values_of(one)[rows] for one in summed], axis=0)
+    return a, b, " + ".join(run_a.name_of(one) for one in summed)
 
 
-def _student(d: Floats, confidence: float) -> tuple[float, float]:
-    """p of the paired t test, and half the width of the interval."""
-    from scipy.special import stdtr, stdtrit
+def _student(d: Floats) -> float:
+    """p of the paired t test."""
+    from scipy.special import stdtr
 
     error = float(d.std(ddof=1)) / np.sqrt(len(d))
     if error == 0:
-        return (0.0 if d[0] else 1.0), 0.0
-    p = 2 * stdtr(len(d) - 1, -abs(d.mean()) / error)
-    return float(p), float(stdtrit(len(d) - 1, 0.5 + confidence / 2) * error)
+        return 0.0 if d[0] else 1.0
+    return float(2 * stdtr(len(d) - 1, -abs(d.mean()) / error))
 
 
 def _randomization(d: Floats, resamples: int, random: np.random.Generator) -> tuple[float, int, bool]:

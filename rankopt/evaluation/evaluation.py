@@ -1,20 +1,28 @@
 """The measures of one ranker on all queries at once."""
 
+from __future__ import annotations
+
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.notebook_view import table, view
 from rankopt.errors import DataError, MeasureError
+from rankopt.evaluation.drawn import dots_of_means
+from rankopt.evaluation.frames import frame, latex_table
+from rankopt.evaluation.intervals import IntervalBy, check_interval, interval_of
 from rankopt.evaluation.judged import Judged
 from rankopt.measures.convention import Convention, convention_named
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.tied_ranking import Ranking, ranked
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,6 +68,56 @@ class Evaluation:
     def counted(self, measure: str | Measure | None = None) -> int:
         """The number of queries in the mean."""
         return int(np.count_nonzero(~np.isnan(self.values_of(measure))))
+
+    def interval(
+        self, measure: str | Measure | None = None, *, by: IntervalBy = "t", confidence: float = 0.95,
+        resamples: int = 10_000, random_state: int | np.random.Generator | None = 0,
+    ) -> tuple[float, float]:  # fmt: skip
+        """Of the mean, over draws of such queries: by Student's t or by the "bootstrap". NaN of fewer than two."""
+        check_interval(by, confidence, resamples)
+        values = self.values_of(measure)
+        return interval_of(values[~np.isnan(values)], by, confidence, resamples, random_state)
+
+    def of(self, query_ids: Iterable[Hashable]) -> Evaluation:
+        """The same of some of its queries, in this order. `tied` is not known of a part: -1."""
+        row = {query: place for place, query in enumerate(self.query_ids)}
+        chosen = tuple(query_ids)
+        missing = [query for query in chosen if query not in row]
+        if missing:
+            raise DataError(f"Query {missing[0]!r} was not evaluated; there are {len(self)} others.")
+        values = self.values[:, [row[query] for query in chosen]]
+        values.setflags(write=False)
+        return replace(self, values=values, tied=np.full(len(self.measures), -1), query_ids=chosen)
+
+    def only(self, measures: Iterable[str | Measure]) -> Evaluation:
+        """The same of some of its measures, in this order."""
+        rows = [self._row(measure) for measure in measures]
+        values = self.values[rows]
+        values.setflags(write=False)
+        return replace(self, measures=tuple(self.measures[row] for row in rows), values=values, tied=self.tied[rows])
+
+    def to_frame(self) -> Any:
+        """The values as a pandas data frame: a row a query, a column a measure; NaN where it does not count."""
+        columns = {repr(measure): self.values[row] for row, measure in enumerate(self.measures)}
+        records = [{name: values[q] for name, values in columns.items()} for q in range(len(self))]
+        return frame(records, list(self.query_ids))
+
+    def to_latex(self, digits: int = 4) -> str:
+        """Means, their 95% t intervals and counts as a LaTeX table (booktabs)."""
+        rows = []
+        for measure in self.measures:
+            low, high = self.interval(measure)
+            told = f"[{low:.{digits}f}, {high:.{digits}f}]" if low == low else "-"
+            rows.append([repr(measure), f"{self.mean(measure):.{digits}f}", told, str(self.counted(measure))])
+        head = ["measure", "mean", "interval", "queries"]
+        return latex_table(head, rows, f"convention {self.convention.name}; 95% intervals of the mean by t")
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The means with their 95% t intervals."""
+        means = np.array([self.mean(measure) for measure in self.measures])
+        reach = np.array([self.interval(measure) for measure in self.measures]).reshape(-1, 2)
+        names = [repr(measure) for measure in self.measures]
+        return dots_of_means(names, {"": (means, reach)}, "mean, 95% t interval", axes)
 
     def as_dict(self) -> dict[str, Any]:
         """Means, counts and ties by measure, as plain data."""
@@ -121,8 +179,9 @@ def evaluate(
     rules = convention_named(convention)
     documents = Judged.read(judged, offsets, query_ids, document_ids)
     values = documents.check_scores(scores)
-    wanted = (measures,) if isinstance(measures, str | Measure) else tuple(measures)
+    wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
     asked = tuple(parse(measure) for measure in wanted)
+    documents = documents.with_only({name for measure in asked for name in measure.attributes})
     ranking = _ranking(documents, values, rules)
     rows = [_values(measure.under(rules), ranking, rules) for measure in asked]
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
@@ -138,10 +197,14 @@ def _ranking(documents: Judged, scores: Floats, rules: Convention) -> Ranking:
         with np.errstate(over="ignore"):
             scores = scores.astype(np.float32).astype(np.float64)
     if rules.ties in ("average", "worst"):
-        ranking = ranked(documents.relevance, scores, documents.offsets)
+        ranking = _ranked(documents, scores)
         return ranking.broken("worst") if rules.ties == "worst" else ranking
     key = np.arange(len(scores)) if rules.ties == "input" else documents.descending_ids()
-    return ranked(documents.relevance, scores, documents.offsets, key)
+    return _ranked(documents, scores, key)
+
+
+def _ranked(documents: Judged, scores: Floats, key: Ints | None = None) -> Ranking:
+    return ranked(documents.relevance, scores, documents.offsets, key, documents.pool, documents.attributes)
 
 
 def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:
@@ -168,5 +231,5 @@ def _tied(measures: tuple[Measure, ...], ranking: Ranking, rules: Convention) ->
         settled = measure.under(rules)
         best = _values(settled, ranking.broken("best"), rules)
         worst = _values(settled, ranking.broken("worst"), rules)
-        counts.append(np.count_nonzero(best - worst > 1e-12 * np.abs(best)))
+        counts.append(np.count_nonzero(np.abs(best - worst) > 1e-12 * np.abs(best)))
     return np.array(counts, dtype=np.int64)

@@ -1,24 +1,32 @@
 """What is evaluated, checked once: the grades of documents, grouped by query."""
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rankopt.errors import DataError
+from rankopt.errors import DataError, MeasureError
+from rankopt.measures.pool import Pool
 from rankopt.measures.segments import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Grades (N,), query boundaries (m + 1,), query ids (m) and document ids (N), where known."""
+    """Grades (N,), query boundaries (m + 1,), query ids (m) and document ids (N), where known.
+
+    pool: who is judged and retrieved, of a run held against qrels. attributes: name -> (N,), of the documents.
+    """
 
     relevance: Floats
     offsets: Ints
     query_ids: tuple[Hashable, ...]
     document_ids: tuple[Hashable, ...] | None = None
+    pool: Pool | None = None
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @classmethod
     def read(
@@ -27,11 +35,12 @@ class Judged:
         offsets: ArrayLike | None = None,
         query_ids: Sequence[Hashable] | None = None,
         document_ids: Sequence[Hashable] | None = None,
-    ) -> "Judged":
+    ) -> Judged:
         """From anything with these four attributes (a `Queries`), or from grades and keywords.
 
         Without offsets all rows are one query. Raises DataError for shapes that disagree and for infinite grades.
         """
+        pool, attributes = getattr(judged, "pool", None), getattr(judged, "attributes", None) or {}
         if hasattr(judged, "relevance") and hasattr(judged, "offsets"):
             if not (offsets is None and query_ids is None and document_ids is None):
                 raise DataError(f"A {type(judged).__name__} brings its own offsets and ids; leave the keywords out.")
@@ -61,7 +70,18 @@ class Judged:
         for what, given, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
             if given is not None and len(given) != wanted:
                 raise DataError(f"{what} has {len(given)} entries, but there are {wanted}; give one each.")
-        return cls(grades, bounds.astype(np.int64), names, documents)
+        return cls(grades, bounds.astype(np.int64), names, documents, pool, attributes)
+
+    def with_only(self, attributes: Collection[str]) -> Judged:
+        """With these attributes of the documents. MeasureError for one that they do not have."""
+        for name in attributes:
+            if name not in self.attributes:
+                known = ", ".join(map(repr, self.attributes)) or "none"
+                raise MeasureError(
+                    f"A measure reads the attribute {name!r}, which the documents do not have (there is {known}); give "
+                    "it to the Queries: attributes={...}, or read_attributes."
+                )
+        return replace(self, attributes={name: np.asarray(self.attributes[name]) for name in attributes})
 
     def check_scores(self, scores: ArrayLike) -> Floats:
         """The scores (N,) as floats. DataError for another length or NaN."""

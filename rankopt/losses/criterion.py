@@ -45,6 +45,14 @@ class Criterion:
         return self.measure.best_orders(self.relevance, self.offsets)
 
     @cached_property
+    def factors(self) -> tuple[Floats, Floats]:
+        """b (N,) and a (N,) of an inner product: its value, where `best_orders` says no more than which orders are best
+        (of RR those with the relevant document first, whatever the other places count)."""
+        if isinstance(self.measure, Positional):
+            return self.measure.gain(self.relevance, self.offsets), self.measure.discounts(self.offsets)
+        return self.best_orders
+
+    @cached_property
     def kind(self) -> Shorts:
         """(N,) which documents the measure tells apart: kinds count from 0 in each query, the least worth first."""
         return alike(self.offsets, self.best_orders[0])
@@ -78,14 +86,14 @@ class Criterion:
     def earned(self, rows: Ints) -> Floats:
         """(m,) what the orders earn that have document rows[i] at the place of row i."""
         if self.inner:
-            gain, discount = self.best_orders
+            gain, discount = self.factors
             return totals(discount * gain[rows], self.offsets)
         return self.measure.values(Ranking(self.relevance[rows], self.offsets, np.arange(rows.size + 1)))
 
     def worst_and_mean(self, scores: Floats) -> tuple[Floats, Floats]:
         """(m,) each, what the worst order earns that the scores allow, and the mean over all these orders."""
         if self.inner:
-            gain, discount = self.best_orders
+            gain, discount = self.factors
             ranking = ranked(gain, scores, self.offsets)
             worst = totals(discount * ranking.broken("worst").relevance, self.offsets)
             return worst, totals(ranking.averaged(discount) * ranking.relevance, self.offsets)

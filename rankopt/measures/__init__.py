@@ -26,10 +26,12 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.evaluation.evaluation import Evaluation as Evaluation
     from rankopt.evaluation.evaluation import evaluate as evaluate
     from rankopt.evaluation.judged_run import judge as judge
+    from rankopt.evaluation.runs import RunComparison as RunComparison
+    from rankopt.evaluation.runs import compare_runs as compare_runs
     from rankopt.evaluation.trec import read_qrels as read_qrels
     from rankopt.evaluation.trec import read_run as read_run
-    from rankopt.evaluation.trec import write_qrels as write_qrels
-    from rankopt.evaluation.trec import write_run as write_run
+    from rankopt.evaluation.trec_writing import write_qrels as write_qrels
+    from rankopt.evaluation.trec_writing import write_run as write_run
     from rankopt.measures.convention import Convention as Convention
     from rankopt.measures.convention import conventions as conventions
     from rankopt.measures.measure import Measure as Measure
@@ -50,6 +52,15 @@ MEASURES = {
     "AP": "rankopt.measures.average_precision:AP",
     "ERR": "rankopt.measures.expected_reciprocal_rank:ERR",
     "MeanNDCG": "rankopt.measures.mean_ndcg:MeanNDCG",
+    "R": "rankopt.measures.recall:R",
+    "Rprec": "rankopt.measures.r_precision:Rprec",
+    "RBP": "rankopt.measures.rank_biased_precision:RBP",
+    "Success": "rankopt.measures.success:Success",
+    "Judged": "rankopt.measures.judged:Judged",
+    "Bpref": "rankopt.measures.binary_preference:Bpref",
+    "infAP": "rankopt.measures.inferred_average_precision:infAP",
+    "alpha_nDCG": "rankopt.measures.novelty:alpha_nDCG",
+    "StRecall": "rankopt.measures.novelty:StRecall",
 }
 """Every measure: its name in the notation, and where it lives."""
 
@@ -60,7 +71,9 @@ PARTS = {
     "Measure": "rankopt.measures.measure:Measure",
     "MeasureMix": "rankopt.measures.measure_mix:MeasureMix",
     "Positional": "rankopt.measures.positional:Positional",
+    "RunComparison": "rankopt.evaluation.runs:RunComparison",
     "compare": "rankopt.evaluation.comparison:compare",
+    "compare_runs": "rankopt.evaluation.runs:compare_runs",
     "conventions": "rankopt.measures.convention:conventions",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
     "holm": "rankopt.evaluation.comparison:holm",
@@ -68,8 +81,8 @@ PARTS = {
     "parse": "rankopt.measures.notation:parse",
     "read_qrels": "rankopt.evaluation.trec:read_qrels",
     "read_run": "rankopt.evaluation.trec:read_run",
-    "write_qrels": "rankopt.evaluation.trec:write_qrels",
-    "write_run": "rankopt.evaluation.trec:write_run",
+    "write_qrels": "rankopt.evaluation.trec_writing:write_qrels",
+    "write_run": "rankopt.evaluation.trec_writing:write_run",
 }
 """Everything else of this package."""
 

@@ -6,7 +6,7 @@ since a relevant document at position i stands before n - i documents, and the r
 n₊(n₊ - 1)/2 such pairs in any order.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from rankopt.measures.binary import Binary
 from rankopt.measures.positional import Positional
 from rankopt.measures.segments import Floats, Ints, query_of_row, totals
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +43,10 @@ class AreaUnderCurve(Binary, Positional):
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         positive, negative = self._classes(relevance, offsets)
         return np.asarray(positive * negative > 0)
+
+    def values(self, ranking: Ranking) -> Floats:
+        """Of a run, what is not retrieved stands behind all that is, in any order."""
+        return super().values(replace(ranking, pool=None))
 
     def _classes(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         positive = totals(self.relevant(relevance), offsets)

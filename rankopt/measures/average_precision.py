@@ -47,7 +47,7 @@ class AveragePrecision(Binary):
         )
         earlier = position_in_query(ranking.groups) * (hits - 1) / np.maximum(size - 1, 1)
         precision = hits / size * (before + 1 + earlier) / ranking.position
-        kept = (hits > 0) & (ranking.position <= (self.cutoff or np.inf))
+        kept = (hits > 0) & (ranking.position <= (self.cutoff or np.inf)) & ranking.retrieved
         found = totals(np.where(kept, precision, 0.0), ranking.offsets)
         return np.asarray(found / np.maximum(totals(relevant, ranking.offsets), 1))
 

@@ -65,7 +65,8 @@ class ExpectedReciprocalRank(Measure):
             rows = ranking.groups[groups][:, None] + np.arange(size)
             stopped[rows] = -np.diff(subset_means(going_on[rows]), axis=1)
         share = stopped * reached[ranking.group] / ranking.position
-        return totals(np.where(ranking.position <= (self.cutoff or np.inf), share, 0.0), ranking.offsets)
+        counted = (ranking.position <= (self.cutoff or np.inf)) & ranking.retrieved
+        return totals(np.where(counted, share, 0.0), ranking.offsets)
 
 
 def subset_means(factors: Floats) -> Floats:

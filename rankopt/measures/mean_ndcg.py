@@ -51,7 +51,7 @@ class MeanNormalizedDiscountedGain(Measure):
         shares = np.divide(1.0, best, out=np.zeros_like(best), where=best > 0)
         backwards = running(np.add, shares[::-1], offsets[-1] - offsets[::-1])[::-1]
         weights = discounts * backwards / np.diff(offsets)[query_of_row(offsets)]
-        return totals(ranking.averaged(weights) * gain, offsets)
+        return totals(ranking.averaged(weights) * gain * ranking.retrieved, offsets)
 
 
 MeanNDCG = MeanNormalizedDiscountedGain()

@@ -118,6 +118,10 @@ class MeasureMix(Measure):
         parts = tuple(replace(part, measure=part.measure.under(convention)) for part in self.parts)
         return replace(self, parts=parts, short=convention.short)
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.measure.attributes)
+
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         known = [part.measure.defined(relevance, offsets) for part in self.parts]
         return np.asarray(np.logical_and.reduce(known))

@@ -57,7 +57,7 @@ class Positional(Measure):
     def values(self, ranking: Ranking) -> Floats:
         """Linear in a, so the mean over the orders of a tie group is that of its mean discount."""
         gain = self.gain(ranking.relevance, ranking.offsets)
-        products = ranking.averaged(self.discounts(ranking.offsets)) * gain
+        products = ranking.averaged(self.discounts(ranking.offsets)) * gain * ranking.retrieved
         return totals(products, ranking.offsets) - self.constant(ranking.relevance, ranking.offsets)
 
 

@@ -70,7 +70,10 @@ class ReciprocalRank(Binary, Positional):
         chance = hits[decisive][inside] / left
         missed = np.where(place > 0, np.roll(np.maximum(1 - chance, 0.0), 1), 1.0)
         position = ranking.position[ranking.groups[decisive]][inside] + place
-        reciprocal = np.where(position <= (self.cutoff or np.inf), 1 / position, 0.0)
+        counted = position <= (self.cutoff or np.inf)
+        if ranking.pool is not None:
+            counted &= ranking.pool.retrieved[ranking.groups[decisive]][inside]
+        reciprocal = np.where(counted, 1 / position, 0.0)
         # beyond the last place that the first relevant document can take, `missed` is 0 and stays so
         result[queries] = totals(running(np.multiply, missed, bounds) * np.minimum(chance, 1.0) * reciprocal, bounds)
         return result

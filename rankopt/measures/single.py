@@ -1,20 +1,27 @@
-"""One measure as text: `name`, `name@k`, `name(option=value, ...)@k`."""
+"""One measure as text: `name`, `name@k`, `name(option=value, ...)@k`, or a word of trec_eval, `ndcg_cut_10`."""
 
 import ast
+from collections.abc import Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
 from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES
+from rankopt.measures.foreign import options_of, trec_name
 from rankopt.measures.measure import Measure
 
-ALIASES = {"map": "AP", "mrr": "RR", "prec": "P", "precision": "P", "mean_ndcg": "MeanNDCG"}
+ALIASES = {
+    "map": "AP", "mrr": "RR", "prec": "P", "precision": "P", "mean_ndcg": "MeanNDCG", "recall": "R", "recip_rank": "RR",
+}  # fmt: skip
 """Names of other programs, in lower case."""
 
 
 def measure_of(text: str) -> Measure:
     """The measure that the text says; MeasureError for anything else."""
+    theirs = trec_name(text)
+    if theirs is not None:
+        return measure_with(theirs[0], {}, theirs[1])
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
@@ -28,9 +35,15 @@ def measure_of(text: str) -> Measure:
         tree = tree.func
     if not isinstance(tree, ast.Name):
         raise _unreadable(text)
-    measure = named(tree.id)
-    if options:
-        measure = measure(**options)
+    return measure_with(tree.id, options, cutoff)
+
+
+def measure_with(name: str, options: Mapping[str, Any], cutoff: Any) -> Measure:
+    """The measure of that name with these options, ours or those of ir_measures, and this cutoff, None for none."""
+    measure = named(name)
+    found = options_of(measure.name, options)
+    if found:
+        measure = measure(**found)
     return measure if cutoff is None else measure @ cutoff
 
 

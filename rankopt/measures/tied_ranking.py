@@ -4,13 +4,15 @@ A ranking of a query is a sequence of tie groups: documents of one group may sta
 strict order has groups of one. Measures are written for groups once, and so serve both.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.measures.pool import Marks, Pool
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row
 
 
@@ -21,11 +23,15 @@ class Ranking:
     relevance  (N,) grades; inside a tie group the highest comes first
     offsets    (m + 1,) rows of query q are offsets[q]:offsets[q + 1]
     groups     (G + 1,) rows of tie group g are groups[g]:groups[g + 1]
+    pool       who is judged and who is retrieved, of a run held against qrels; documents that are not stand last
+    attributes name -> (N,) of the documents, where known
     """
 
     relevance: Floats
     offsets: Ints
     groups: Ints
+    pool: Pool | None = None
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @cached_property
     def position(self) -> Ints:
@@ -43,16 +49,24 @@ class Ranking:
         return np.diff(self.groups)
 
     @property
+    def retrieved(self) -> Marks | Literal[True]:
+        """Which rows (N,) have a position that counts."""
+        return True if self.pool is None else self.pool.retrieved
+
+    @property
     def strict(self) -> bool:
         """Whether no document is tied with another."""
         return len(self.groups) == len(self.relevance) + 1
 
     @property
     def mixed(self) -> bool:
-        """Whether documents of different grades are tied."""
+        """Whether documents are tied that a measure may tell apart: by grade, judgment or attribute."""
+        if self.attributes:
+            return not self.strict
         filled = np.flatnonzero(self.size)
         first, last = self.groups[filled], self.groups[filled + 1] - 1
-        return bool(np.any(self.relevance[first] != self.relevance[last]))
+        told = [self.relevance] if self.pool is None else [self.relevance, self.pool.judged]
+        return any(bool(np.any(values[first] != values[last])) for values in told)
 
     def averaged(self, values: Floats) -> Floats:
         """Each value (N,) replaced by the mean of its tie group."""
@@ -62,21 +76,42 @@ class Ranking:
 
     def broken(self, how: Literal["best", "worst"]) -> Self:
         """The strict ranking in which every tie falls for the best or for the worst."""
-        relevance = self.relevance
-        if how == "worst":
-            first, last = self.groups[:-1][self.group], self.groups[1:][self.group]
-            relevance = relevance[first + last - 1 - np.arange(len(relevance))]
-        return type(self)(relevance, self.offsets, np.arange(len(relevance) + 1))
+        rows = np.arange(len(self.relevance))
+        strict = replace(self, groups=np.arange(len(rows) + 1))
+        if how == "best":
+            return strict
+        return strict.at(self.groups[:-1][self.group] + self.groups[1:][self.group] - 1 - rows)
+
+    def at(self, rows: Ints) -> Self:
+        """With these rows, which stay in their queries and tie groups, in place of its own."""
+        return replace(
+            self,
+            relevance=self.relevance[rows],
+            pool=None if self.pool is None else self.pool.at(rows),
+            attributes={name: values[rows] for name, values in self.attributes.items()},
+        )
 
 
-def ranked(relevance: Floats, scores: Floats, offsets: Ints, tie_key: NDArray[np.int64] | None = None) -> Ranking:
+def ranked(
+    relevance: Floats,
+    scores: Floats,
+    offsets: Ints,
+    tie_key: NDArray[np.int64] | None = None,
+    pool: Pool | None = None,
+    attributes: Mapping[str, NDArray[Any]] | None = None,
+) -> Ranking:
     """The ranking by decreasing scores (N,). With a `tie_key` (N,) equal scores stand by increasing key, and only
-    documents of equal score and key are tied.
+    documents of equal score and key are tied. What a `pool` says is not retrieved stands behind all that is.
     """
     query = query_of_row(offsets)
-    keys = (-scores, query) if tie_key is None else (tie_key, -scores, query)
-    order = np.lexsort((-relevance, *keys))
+    keys: tuple[NDArray[Any], ...] = (-scores, query) if pool is None else (-scores, ~pool.retrieved, query)
+    if tie_key is not None:
+        keys = (tie_key, *keys)
+    order = np.lexsort((-relevance, *keys) if pool is None else (~pool.judged, -relevance, *keys))
     fresh = np.ones(len(order) + 1, dtype=np.bool_)
     if len(order):
         fresh[1:-1] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
-    return Ranking(relevance[order], offsets, np.flatnonzero(fresh))
+    groups = np.flatnonzero(fresh)
+    if pool is None and not attributes:
+        return Ranking(relevance[order], offsets, groups)
+    return Ranking(relevance, offsets, groups, pool, attributes or {}).at(order)

@@ -23,7 +23,7 @@ from rankopt.testing import check_loss
 
 MEASURES = (
     "AUC", "AP", "AP@2", "RR", "RR@2", "nDCG(gain='binary')", "nDCG@3", "nDCG(discount='letor')@3", "nDCG", "P@2",
-    "P@3", "WTA", "ERR", "ERR@2", "DCG(gain=(0, 1, 1))@2", "AP(rel=2)",
+    "P@3", "WTA", "ERR", "ERR@2", "DCG(gain=(0, 1, 1))@2", "AP(rel=2)", "R@2", "RBP(p=0.5)@3",
 )  # fmt: skip
 PAIRS = [(text, name) for text in MEASURES for name in MAPS if map_named(name).takes(parse(text))]
 SOME = [pair for pair in PAIRS if pair[0] in ("AUC", "AP", "RR@2", "nDCG@3", "P@2", "ERR@2")]

@@ -14,7 +14,7 @@ from rankopt.losses.margin import MarginLoss
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import parse
 
-MEASURES = ["nDCG@3", "nDCG", "P@2", "DCG@2", "ERU(alpha=3, d=0)", "WTA"]
+MEASURES = ["nDCG@3", "nDCG", "P@2", "DCG@2", "ERU(alpha=3, d=0)", "WTA", "R@2", "RBP(p=0.5)"]
 DECAYS = ["linear", "linear@2", "power(0.5)", "power(1)@3", "log", "loglog", "discount"]
 
 

@@ -38,6 +38,24 @@ def average_precision(grades, k):
     return sum(precision(grades, i) for i in ranks if i <= k) / len(ranks) if ranks else None
 
 
+def recall(grades, k, rel=1):
+    count = sum(y >= rel for y in grades)
+    return sum(y >= rel for y in grades[:k]) / count if count else None
+
+
+def r_precision(grades, rel=1):
+    count = sum(y >= rel for y in grades)
+    return precision(grades, count, rel) if count else None
+
+
+def rank_biased_precision(grades, k, p, rel=1):
+    return (1 - p) * sum(p ** (i - 1) for i, y in enumerate(grades[:k], 1) if y >= rel)
+
+
+def success(grades, k, rel=1):
+    return float(any(y >= rel for y in grades[:k])) if any(y >= rel for y in grades) else None
+
+
 def expected_reciprocal_rank(grades, k, top):
     total, reached = 0.0, 1.0
     for i, y in enumerate(grades[:k], 1):
@@ -111,6 +129,16 @@ DEFINITIONS = {
     "ERR": lambda y: expected_reciprocal_rank(y, 99, 4),
     "ERR(max_grade=2)@3": lambda y: expected_reciprocal_rank(y, 3, 2),
     "MeanNDCG": lambda y: None if not max(y) else sum(ndcg(y, k) for k in range(1, len(y) + 1)) / len(y),
+    "R@1": lambda y: recall(y, 1),
+    "R@3": lambda y: recall(y, 3),
+    "R(rel=2)@2": lambda y: recall(y, 2, rel=2),
+    "Rprec": r_precision,
+    "Rprec(rel=2)": lambda y: r_precision(y, rel=2),
+    "RBP(p=0.8)": lambda y: rank_biased_precision(y, 99, 0.8),
+    "RBP(rel=2, p=0.5)@3": lambda y: rank_biased_precision(y, 3, 0.5, rel=2),
+    "Success@1": lambda y: success(y, 1),
+    "Success@3": lambda y: success(y, 3),
+    "Success(rel=2)@2": lambda y: success(y, 2, rel=2),
     "MeanNDCG(gain='linear')": lambda y: (
         None if not max(y) else sum(ndcg(y, k, gain=identity) for k in range(1, len(y) + 1)) / len(y)
     ),
@@ -175,7 +203,8 @@ def test_a_measure_knows_where_it_is_not_defined(text):
 def test_a_positional_measure_is_an_inner_product(text):
     measure = parse(text)
     assert isinstance(measure, Positional)
-    queries = [query for query in QUERIES if not text.startswith("RR") or sum(y > 0 for y in query) <= 1]
+    one = text.startswith(("RR", "Success"))  # an inner product with at most one relevant document
+    queries = [query for query in QUERIES if not one or sum(y >= (measure.rel or 1) for y in query) <= 1]
     relevance = np.array([float(y) for query in queries for y in query])
     offsets = np.cumsum([0, *map(len, queries)])
     gain, constant = measure.gain(relevance, offsets), measure.constant(relevance, offsets)
@@ -201,13 +230,15 @@ def test_functions_give_the_values_of_their_tables():
     assert own.values(ranking).tolist() == table.values(ranking).tolist()
 
 
-def test_the_best_of_the_nonpositional_reciprocal_rank_is_one():
-    assert parse("RR").best(RELEVANCE, OFFSETS).tolist() == [float(max(query) > 0) for query in QUERIES]
+@pytest.mark.parametrize("text", ["RR", "Success@2"])
+def test_the_best_of_what_asks_for_the_first_relevant_document_is_one(text):
+    assert parse(text).best(RELEVANCE, OFFSETS).tolist() == [float(max(query) > 0) for query in QUERIES]
 
 
-def test_reciprocal_rank_refuses_to_train_on_several_relevant_documents():
+@pytest.mark.parametrize("text", ["RR", "Success@2"])
+def test_no_gains_are_made_of_several_relevant_documents(text):
     with pytest.raises(MeasureError, match=r"query 1 \(from 0\) has 2 relevant"):
-        parse("RR").gain(np.array([1.0, 0.0, 1.0, 2.0]), np.array([0, 2, 4]))
+        parse(text).gain(np.array([1.0, 0.0, 1.0, 2.0]), np.array([0, 2, 4]))
 
 
 @pytest.mark.parametrize(
@@ -221,6 +252,11 @@ def test_reciprocal_rank_refuses_to_train_on_several_relevant_documents():
         ("P", [1, 0], "P@10"),
         ("ERR", [5, 0], "max_grade=5"),
         ("Custom", [1, 0], "Custom has no"),
+        ("R", [1, 0], "R@100"),
+        ("Success", [1, 0], "Success@5"),
+        ("Bpref", [1, 0], "hold a run against qrels"),
+        ("infAP", [1, 0], "hold a run against qrels"),
+        ("Judged@5", [1, 0], "hold a run against qrels"),
     ],
 )
 def test_grades_without_a_value_are_refused_by_name(text, grades, message):

@@ -17,12 +17,21 @@ from rankopt.measures import (
     ERU,
     MEASURES,
     NERU,
+    RBP,
     RR,
     WTA,
+    Bpref,
     Custom,
+    Judged,
     MeanNDCG,
     Measure,
     P,
+    R,
+    Rprec,
+    StRecall,
+    Success,
+    alpha_nDCG,
+    infAP,
     nDCG,
     parse,
 )
@@ -46,6 +55,16 @@ VALUES = {
     "AP@100": AP @ 100,
     "ERR(max_grade=2)@20": ERR(max_grade=2) @ 20,
     "MeanNDCG": MeanNDCG,
+    "R@100": R @ 100,
+    "Rprec": Rprec,
+    "RBP(p=0.8)": RBP,
+    "RBP(rel=2, p=0.5)@3": RBP(rel=2, p=0.5) @ 3,
+    "Success@5": Success @ 5,
+    "Judged@10": Judged @ 10,
+    "Bpref(rel=2)": Bpref(rel=2),
+    "infAP": infAP,
+    "alpha_nDCG(by='site', alpha=0.25)@5": alpha_nDCG(by="site", alpha=0.25) @ 5,
+    "StRecall(by='site')@5": StRecall(by="site") @ 5,
     "Custom(discount=(2.0, 1.0), gain=(0.0, 1.0))@1": Custom(discount=np.array([2, 1]), gain=(0, 1)) @ 1,
 }
 
@@ -62,6 +81,28 @@ def test_a_measure_prints_as_it_is_written_and_parses_back(text):
 def test_a_measure_survives_copies(text):
     for twin in (copy.deepcopy(VALUES[text]), pickle.loads(pickle.dumps(VALUES[text]))):
         assert twin == VALUES[text]
+
+
+class Theirs:
+    """A measure as ir_measures makes it."""
+
+    def __init__(self, name, **params):
+        self.NAME, self.params = name, params
+
+
+def test_objects_of_ir_measures_are_read_without_it():
+    assert parse(Theirs("nDCG", dcg="exp-log2", cutoff=10)) == nDCG(gain="exp2") @ 10
+    assert parse(Theirs("AP", rel=2)) == AP(rel=2)
+    with pytest.raises(MeasureError, match="There is no measure 'INST'"):
+        parse(Theirs("INST"))
+
+
+def test_objects_of_ir_measures_mean_what_they_print():
+    ir_measures = pytest.importorskip("ir_measures")
+    words = ["nDCG@10", "AP(rel=2)@100", "RBP(rel=1,p=0.5)", "Success@5", "Judged@10", "Bpref", "infAP", "Rprec", "RR",
+             "R(rel=2)@50", "P@5", "nDCG(gains={2:5})@3"]  # fmt: skip
+    for measure in map(ir_measures.parse_measure, words):
+        assert parse(measure) == parse(str(measure)), measure
 
 
 def test_different_measures_differ():
@@ -87,6 +128,24 @@ def test_different_measures_differ():
         ("ERU", ERU),
         ("eru(d=3.0, alpha=5)", ERU),
         ("nDCG()", nDCG),
+        ("ndcg", nDCG),
+        ("ndcg_cut_10", nDCG @ 10),
+        ("ndcg_cut.10", nDCG @ 10),
+        ("map_cut_10", AP @ 10),
+        ("recip_rank", RR),
+        ("P_5", P @ 5),
+        ("p.5", P @ 5),
+        ("recall_100", R @ 100),
+        ("success_5", Success @ 5),
+        ("rprec", Rprec),
+        ("bpref", Bpref),
+        ("BPref", Bpref),
+        ("infAP", infAP),
+        ("RBP(p=0.8,rel=1)", RBP(rel=1)),
+        ("AP(rel=2)@100", AP(rel=2) @ 100),
+        ("nDCG(dcg='exp-log2')@10", nDCG(gain="exp2") @ 10),
+        ("nDCG(gains={2:5})@10", nDCG(gain=(0, 1, 5)) @ 10),
+        ("P(judged_only=False)@5", P @ 5),
     ],
 )
 def test_other_spellings_are_read(text, meant):
@@ -97,7 +156,19 @@ def test_other_spellings_are_read(text, meant):
     ("text", "message"),
     [
         ("nDGC@10", r"did you mean nDCG\? There are nDCG, DCG, P"),
-        ("bpref", "There is no measure 'bpref'; there are nDCG"),
+        ("gm_map", "There is no measure 'gm_map'; there are nDCG"),
+        ("P_0", "whole number k >= 1"),
+        ("P_", "There is no measure 'P_'"),
+        ("RBP(p=1)", "persistence between 0 and 1"),
+        ("RBP(p='x')", "persistence between 0 and 1"),
+        ("RBP(rel='x')", "cannot have rel='x'"),
+        ("Rprec@3", "takes no cutoff"),
+        ("alpha_nDCG(alpha=0)", "a number above 0"),
+        ("StRecall(by=3)", "name an attribute"),
+        ("Bpref@3", "takes no cutoff"),
+        ("P(judged_only=True)@5", "cannot leave out unjudged documents"),
+        ("nDCG(dcg='cubic')@5", "cannot have dcg='cubic'"),
+        ("nDCG(gains={-1: 3})@5", "list whole grades"),
         ("nDCG@0", "whole number k >= 1"),
         ("nDCG@-3", "whole number k >= 1"),
         ("nDCG@2.5", "whole number k >= 1"),

@@ -27,6 +27,7 @@ from rankopt.rankers import (
     PairwiseRanker,
     Random,
     RegressionRanker,
+    SmoothRanker,
     load_model,
 )
 from rankopt.risk import sharding
@@ -195,6 +196,15 @@ def test_the_mean_weighs_paths_alike_whatever_their_scale():
     search = LineSearch.of("nDCG@5", Queries.from_arrays(X, Y, qid=QID))
     made = np.mean([w / search.deviation(w) for w in ranker.path_coefs_], axis=0)
     np.testing.assert_allclose(ranker.coef_, made, rtol=1e-12)
+
+
+@pytest.mark.parametrize("measure", ["RR", "Success@2"])
+def test_what_has_no_gains_of_several_relevant_documents_starts_from_another_measure(measure):
+    """Smoothing asks for gains, which neither has there; the climb itself asks for values."""
+    climbed, start = fitted(direct(measure=measure, start="smooth")), fitted(SmoothRanker("nDCG@10"))
+    queries = Queries.from_arrays(X, Y, qid=QID)
+    values = [evaluate(queries, one.predict(queries), measure).mean() for one in (climbed, start)]
+    assert values[0] >= values[1]
 
 
 def test_query_weights_count_and_a_weight_of_0_leaves_a_query_out():

@@ -15,7 +15,7 @@ from rankopt.measures import MeasureMix, parse
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, load_model, svm
 from rankopt.rankers.papers import PAPERS
 
-MEASURES = ("AUC", "AP", "RR", "RR@2", "nDCG", "nDCG@3", "P@2", "ERR@3", "WTA")
+MEASURES = ("AUC", "AP", "RR", "RR@2", "nDCG", "nDCG@3", "P@2", "ERR@3", "WTA", "R@2", "RBP(p=0.5)")
 ALL = [(text, name) for text in MEASURES for name in MAPS if map_named(name).takes(parse(text))]
 MIX = "AP + 2 nDCG@3 + RR[first-relevant]"
 

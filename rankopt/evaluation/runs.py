@@ -1,0 +1,189 @@
+"""Several runs on the same queries beside each other: means with intervals, and paired tests against the first.
+
+Each of the others is compared with the first by every measure; the p of all these tests are raised together by Holm's
+step-down, so that each may be read alone. Where runs lack queries, a mean is over those that its run has, and a test
+over those that both have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankopt.errors import DataError
+from rankopt.evaluation.comparison import TOLD, Comparison, Test, compare, holm
+from rankopt.evaluation.drawn import dots_of_means
+from rankopt.evaluation.evaluation import Evaluation
+from rankopt.evaluation.frames import Column, frame, latex_table, latex_text
+from rankopt.evaluation.intervals import IntervalBy
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import parse
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["RunComparison", "compare_runs"]
+
+LEVEL = 0.05
+"""Below this p a difference is marked."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunComparison:
+    """Runs by name, the first of which is the baseline, and how the others stand to it.
+
+    runs          name -> `Evaluation`, of the measures that are compared
+    intervals     (name, measure) -> the interval of the mean at the `confidence`, by "t" or by "bootstrap"
+    comparisons   (name, measure) -> `Comparison` with the baseline; p_holm: its p, raised for all of them
+    """
+
+    runs: Mapping[str, Evaluation]
+    intervals: Mapping[tuple[str, str], tuple[float, float]]
+    comparisons: Mapping[tuple[str, str], Comparison]
+    p_holm: Mapping[tuple[str, str], float]
+    test: Test
+    interval_by: IntervalBy
+    confidence: float
+
+    @property
+    def baseline(self) -> str:
+        return next(iter(self.runs))
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        return tuple(map(repr, self.runs[self.baseline].measures))
+
+    @property
+    def note(self) -> str:
+        """How the numbers were made."""
+        by = "the bootstrap" if self.interval_by == "bootstrap" else "Student's t"
+        said = f"convention {self.runs[self.baseline].convention.name}; {self.confidence:.0%} intervals by {by}"
+        if not self.comparisons:
+            return said
+        return (
+            f"{said}, of differences paired; p against {self.baseline} by {TOLD[self.test]}, two-sided, raised by Holm "
+            f"for {len(self.comparisons)} tests"
+        )
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A record for every measure and run; what a baseline does not have is None."""
+        found = []
+        for measure in self.measures:
+            for name, run in self.runs.items():
+                low, high = self.intervals[name, measure]
+                own = self.comparisons.get((name, measure))
+                row = {"measure": measure, "run": name, "queries": run.counted(measure), "mean": run.mean(measure)}
+                row |= {"low": low, "high": high, "difference": None, "difference_low": None, "difference_high": None}
+                row |= {"paired_queries": None, "p": None, "p_holm": None}
+                if own is not None:
+                    row |= {"difference": own.difference, "paired_queries": own.queries, "p": own.p}
+                    row |= dict(zip(("difference_low", "difference_high"), own.interval, strict=True))
+                    row["p_holm"] = self.p_holm[name, measure]
+                found.append(row)
+        return found
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "baseline": self.baseline, "convention": self.runs[self.baseline].convention.name, "test": self.test,
+            "interval": self.interval_by, "confidence": self.confidence, "tests": len(self.comparisons),
+            "rows": self.rows(),
+        }  # fmt: skip
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, a row for every measure and run."""
+        return frame(self.rows())
+
+    def to_latex(self, digits: int = 4) -> str:
+        """A LaTeX table (booktabs), runs down and measures across: the best mean of a measure in bold, a dagger where
+        the raised p against the baseline is below 0.05."""
+        best = {one: max(round(run.mean(one), digits) for run in self.runs.values()) for one in self.measures}
+        rows = []
+        for name, run in self.runs.items():
+            row = [latex_text(name)]
+            for measure in self.measures:
+                text = f"{run.mean(measure):.{digits}f}"
+                text = rf"\textbf{{{text}}}" if round(run.mean(measure), digits) == best[measure] else text
+                row.append(text + (r"$^\dagger$" if self.p_holm.get((name, measure), 1.0) < LEVEL else ""))
+            rows.append(row)
+        head = [Column("run", raw=True), *(Column(measure, raw=True) for measure in self.measures)]
+        return latex_table(head, rows, f"{self.note}; dagger: p < {LEVEL:g}")
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The means with their intervals, runs side by side."""
+        drawn = {}
+        for name, run in self.runs.items():
+            means = np.array([run.mean(measure) for measure in self.measures])
+            drawn[name] = (means, np.array([self.intervals[name, measure] for measure in self.measures]))
+        by = "bootstrap" if self.interval_by == "bootstrap" else "t"
+        return dots_of_means(self.measures, drawn, f"mean, {self.confidence:.0%} {by} interval", axes)
+
+    def __repr__(self) -> str:
+        width = max(len("measure"), *map(len, self.measures))
+        name_width = max(len("run"), *map(len, self.runs))
+        inside = f"{self.confidence:.0%} interval"
+        head = f"{'measure':{width}}  {'run':{name_width}}  queries    mean  {inside:>18}"
+        if self.comparisons:
+            head += f"  difference  {inside:>18}       p    Holm"
+        lines = [head]
+        for row in self.rows():
+            low, high = row["low"], row["high"]
+            spread = "-" if np.isnan(low) else f"[{low:.4f}, {high:.4f}]"
+            line = f"{row['measure']:{width}}  {row['run']:{name_width}}  {row['queries']:7}  {row['mean']:6.4f}"
+            line += f"  {spread:>18}"
+            if row["difference"] is not None:
+                low, high = row["difference_low"], row["difference_high"]
+                line += f"  {row['difference']:+10.4f}  [{low:+.4f}, {high:+.4f}]"
+                line += f"  {row['p']:6.4f}  {row['p_holm']:6.4f}"
+            lines.append(line.rstrip())
+        return "\n".join([*lines, self.note])
+
+
+def compare_runs(
+    runs: Mapping[str, Evaluation],
+    measures: str | Measure | list[str | Measure] | None = None,
+    *,
+    test: Test = "randomization",
+    interval: IntervalBy = "t",
+    confidence: float = 0.95,
+    resamples: int = 10_000,
+    random_state: int = 0,
+) -> RunComparison:
+    """Evaluations by name, the first of which the others are compared with; measures: those to compare [all].
+
+    Raises DataError where there are none, conventions differ, or two runs have fewer than two queries in common.
+    """
+    if not runs:
+        raise DataError("No runs cannot be compared; pass evaluations by name.")
+    first, *others = runs
+    asked = [measures] if isinstance(measures, str | Measure) else list(measures or runs[first].measures)
+    wanted = [parse(measure) for measure in asked]
+    intervals = {
+        (name, repr(m)): run.interval(
+            m, by=interval, confidence=confidence, resamples=resamples, random_state=random_state
+        )
+        for name, run in runs.items()
+        for m in wanted
+    }
+    comparisons = {}
+    for other in others:
+        theirs = set(runs[other].query_ids)
+        common = [query for query in runs[first].query_ids if query in theirs]
+        if len(common) < 2:
+            raise DataError(
+                f"{other} and {first} have {len(common)} queries in common, and a test needs two; see their ids."
+            )
+        a, b = runs[other].of(common), runs[first].of(common)
+        for m in wanted:
+            comparisons[other, repr(m)] = compare(
+                a, b, measure=m, test=test, interval=interval, confidence=confidence, resamples=resamples,
+                random_state=random_state,
+            )  # fmt: skip
+    raised = holm([one.p for one in comparisons.values()]).tolist() if comparisons else []
+    kept = {name: run.only(wanted) for name, run in runs.items()}
+    return RunComparison(
+        kept, intervals, comparisons, dict(zip(comparisons, raised, strict=True)), test, interval, confidence
+    )
