@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
 
 
+SWEEP = re.compile(r"(?P<name>.+)=(?P<low>\d+):(?P<high>\d+)")
+"""NAME=LOW:HIGH, the name of a constraint or of one of its rows."""
+
 ADVISED = 4
 """Pieces of advice on a set that are printed."""
 
@@ -21,9 +25,16 @@ ADVISED = 4
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--effort", default=1, show_default=True, type=click.IntRange(1), help="How long to look for a witness.")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of that search.")
+@click.option(
+    "--sweep",
+    "sweeps",
+    multiple=True,
+    metavar="NAME=LOW:HIGH",
+    help="What each limit of a constraint costs; of two constraints, the pairs of limits that none beats.",
+)
 @report_option
 @json_option
-def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -> None:
+def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: str | None, json_: bool) -> None:
     """Prove or refute that the linear program of the set in FILE (TOML) is whole.
 
     The answer is checked by a function that trusts nothing of the one that found it. Where FILE has a profit, this one
@@ -61,13 +72,14 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
     found = verify_integrality(problem, seed=seed, effort=effort)
     confirm(problem, found)
     gap = integrality_gap(problem) if isinstance(problem, ConstrainedRanking) else None
+    swept = _swept(problem, sweeps) if sweeps else []
     told = _advised(problem, admissible, found, gap)
     broken = solve(problem).broken if isinstance(problem, SoftRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.of_set import page_of_set
 
-        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given()))
+        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given(), swept))
     if json_:
         record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
         if told:
@@ -81,6 +93,8 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
             }
             if broken is not None:
                 record["optimum"]["broken"] = broken
+        if swept:
+            record["sweep"] = [_columns(one) for one in swept]
         as_json(record)
     else:
         click.echo(stated)
@@ -90,13 +104,39 @@ def verify(file: str, effort: int, seed: int, report: str | None, json_: bool) -
             click.echo(f"Checked again from {alone} alone: it holds.")
         if gap is not None:
             click.echo(str(gap))
-        for line in told:
-            click.echo(line)
+        for line in [*told, *swept]:
+            click.echo(str(line))
         if broken is not None:
             said = ", ".join(f"{name} by {amount:g}" for name, amount in broken.items())
             click.echo(f"Broken at the optimum, at its price: {said or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
+
+
+def _swept(problem: Any, sweeps: tuple[str, ...]) -> list[Any]:
+    """The curve of each constraint, and of two the front of both."""
+    from formulations.sets.constrained_ranking import ConstrainedRanking
+    from formulations.solving.pareto import pareto
+    from formulations.solving.price_of import price_of
+
+    if not isinstance(problem, ConstrainedRanking):
+        raise click.UsageError("--sweep asks what limits cost: FILE needs a profit, or weights and scores")
+    quotas = []
+    for text in sweeps:
+        found = SWEEP.fullmatch(text)
+        if found is None or int(found["low"]) > int(found["high"]):
+            raise click.UsageError(f"--sweep {text!r}: write NAME=LOW:HIGH, such as site=1:4")
+        quotas.append((found["name"], range(int(found["low"]), int(found["high"]) + 1)))
+    swept: list[Any] = [price_of(problem, *quota) for quota in quotas]
+    return [*swept, pareto(problem, *quotas)] if len(quotas) == 2 else swept
+
+
+def _columns(swept: Any) -> dict[str, Any]:
+    """What the JSON says of a curve, or of a front."""
+    if hasattr(swept, "front"):
+        return {"names": list(swept.names), "front": [list(map(float, point)) for point in swept.front]}
+    fields = {name: getattr(swept, name).tolist() for name in ("limits", "value", "bound", "relaxed", "price", "whole")}
+    return {"name": swept.name, **fields}
 
 
 def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:

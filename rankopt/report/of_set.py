@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from rankopt.report.figures import figures
 from rankopt.report.markup import Html, element
 from rankopt.report.matrix_picture import MOST_ENTRIES, matrix_picture
 from rankopt.report.page import page, section
+from rankopt.report.price_curves import price_curves
 from rankopt.report.tables import brief, table
 
 if TYPE_CHECKING:
@@ -32,7 +34,13 @@ LEAD = (
 
 
 def page_of_set(
-    name: str, problem: Any, says: str, found: Proof | Witness | Undecided, gap: IntegralityGap | None, made_by: str
+    name: str,
+    problem: Any,
+    says: str,
+    found: Proof | Witness | Undecided,
+    gap: IntegralityGap | None,
+    made_by: str,
+    swept: Sequence[Any] = (),
 ) -> str:
     """The page.
 
@@ -41,6 +49,7 @@ def page_of_set(
         found: the answer of `verify_integrality`, confirmed by `confirm`.
         gap: the answer of `integrality_gap` where the problem has an objective.
         made_by: the command.
+        swept: curves of `price_of`, and a front of `pareto`.
     """
     alone = "set and objective" if isinstance(found, Proof) and found.kind == "prefix groups" else "the matrix"
     checked = [] if isinstance(found, Undecided) else [f"Checked again from {alone} alone: it holds."]
@@ -50,6 +59,8 @@ def page_of_set(
     ]
     if gap is not None:
         parts.append(section("This optimum", str(gap) + ".", _values(gap), *_fractional(gap)))
+    if swept:
+        parts.append(section("What the limits cost", *price_curves(swept)))
     return page(f"Is {name} whole?", LEAD, *parts, finding=_finding(found, gap), made_by=made_by)
 
 

@@ -165,3 +165,59 @@ def test_a_file_that_cannot_be_used_ends_with_three(tmp_path, monkeypatch, text,
 def test_rows_are_called_after_their_attribute(tmp_path):
     admissible = read_statement(write(tmp_path, SITES + '[[constraint]]\nat_most = 1\nby = "site"'))
     assert admissible.broken([0, 1, 2]) == {"site['a.org']": 1.0}
+
+
+SWEPT = """
+documents = 5
+positions = 3
+weights = [3, 2, 1]
+scores = [5, 4, 3, 2, 1]
+[[constraint]]
+at_most = 2
+documents = [0, 1, 2]
+name = "old"
+[[constraint]]
+at_least = 0
+documents = [3, 4]
+positions = [0, 1]
+name = "new"
+"""
+
+
+def test_sweep_prints_curves_and_fronts_and_draws_them(tmp_path):
+    file, page = tmp_path / "set.toml", tmp_path / "page.html"
+    file.write_text(SWEPT, encoding="utf-8")
+    arguments = ["verify", str(file), "--sweep", "old=1:3", "--sweep", "new=0:2"]
+    text = CliRunner().invoke(rankopt, [*arguments, "--report", str(page)]).stdout
+    assert "old at most  value  price  whole" in text
+    assert "old at most  new at least  value" in text
+    assert "What the limits cost" in page.read_text(encoding="utf-8")
+    told = json.loads(CliRunner().invoke(rankopt, [*arguments, "--json"]).stdout)["sweep"]
+    orders = [np.array(order) for order in permutations(range(5), 3)]
+    profit = np.outer([3, 2, 1], [5, 4, 3, 2, 1])
+    for limit, value in zip(told[0]["limits"], told[0]["value"], strict=True):
+        kept = [o for o in orders if (o < 3).sum() <= limit]
+        assert value == max(profit[np.arange(3), o].sum() for o in kept)
+    assert told[2]["names"] == ["old at most", "new at least"]
+    for said in (["--sweep", "old"], ["--sweep", "old=3:1"]):
+        found = CliRunner().invoke(rankopt, ["verify", str(file), *said])
+        assert found.exit_code == 2
+        assert "write NAME=LOW:HIGH" in found.stderr
+    file.write_text(SITES, encoding="utf-8")
+    assert "FILE needs a profit" in CliRunner().invoke(rankopt, ["verify", str(file), "--sweep", "site=1:2"]).stderr
+
+
+def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_broke(tmp_path):
+    file = tmp_path / "set.toml"
+    pairs = "".join(
+        f"[[constraint]]\nat_most = 1\ndocuments = {pair}\nname = '{name}'\n"
+        for name, pair in zip("abc", ([0, 1], [1, 2], [0, 2]), strict=True)
+    )
+    head = "documents = 6\npositions = 3\nweights = [1.0, 0.9, 0.8]\nscores = [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]\n"
+    file.write_text(head + pairs, encoding="utf-8")
+    text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
+    assert "Advice: " in text
+    assert "This optimum is whole with: one limit moved: at most of a +1" in text
+    file.write_text(head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "price = 0.5\n"]), encoding="utf-8")
+    text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
+    assert "Broken at the optimum, at its price: a by 1" in text
