@@ -137,8 +137,8 @@ def training() -> None:
     for most in (5, 4):
         quota = Admissible(k=K, short="cut").at_most(most, by="genre")
         for solver in ("auto", "highs"):
-            ranker = LargeMarginRanker(f"nDCG@{K}", lam=1.0, bound="convex", constraints=quota, argmax=solver, tol=1e-2,
-                                       max_iter=25, w0="zeros")  # fmt: skip
+            ranker = LargeMarginRanker(f"nDCG@{K}", lam=1.0, bound="convex", constraints=quota, argmax=solver, tol=1e-3,
+                                       max_iter=200, w0="zeros")  # fmt: skip
             began = process_time()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
