@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from formulations.problems.matching import matching as matching
     from formulations.problems.pairwise_ranking import pairwise_ranking as pairwise_ranking
     from formulations.problems.pattern_ranking import pattern_ranking as pattern_ranking
+    from formulations.problems.program_file import read_program as read_program
     from formulations.problems.ranking import ranking as ranking
     from formulations.problems.ranking_set import ranking_set as ranking_set
     from formulations.problems.rescaled_ranking import rescaled_ranking as rescaled_ranking
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
     from formulations.solvers.batch_solution import BatchSolution as BatchSolution
     from formulations.solvers.own import own as own
     from formulations.solvers.solver import Answer as Answer
+    from formulations.solvers.sweep import swept as swept
     from formulations.solving.batch import solve_batch as solve_batch
     from formulations.solving.integrality_gap import integrality_gap as integrality_gap
     from formulations.solving.solve import solve as solve
@@ -160,9 +162,11 @@ WORDS = {
     "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
     "own": "formulations.solvers.own:own",
+    "read_program": "formulations.problems.program_file:read_program",
     "read_statement": "formulations.problems.statement_file:read_statement",
     "solve": "formulations.solving.solve:solve",
     "solve_batch": "formulations.solving.batch:solve_batch",
+    "swept": "formulations.solvers.sweep:swept",
     "verify_integrality": "formulations.integrality.verify:verify_integrality",
 }
 

@@ -34,6 +34,7 @@ COMMANDS = {
         "Prove or refute that the linear program of a set of rankings is whole.",
     ),
     "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same work: who is fast, who agrees, who fails."),
+    "tape": ("rankopt.commands.tape:tape", "Look into a tape of problems, without trust; check what it claims."),
     "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
     "warm": ("rankopt.commands.warm:warm", "Compile all that may be compiled, and say where it is kept."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),

@@ -33,6 +33,7 @@ from rankopt.measures.positional import Positional
 
 if TYPE_CHECKING:
     from rankopt.optimize.method import Method
+    from rankopt.rankers.choices import AnyBound
 
 __all__ = ["check_bound", "check_line_search", "check_loss", "check_map", "check_measure", "check_method"]
 
@@ -190,7 +191,7 @@ def check_bound(bound: Bound) -> None:
 
 
 def check_map(
-    map: Map, measure: str | Measure, bounds: Iterable[str | Bound] = ("convex", "tie-aware", "nonconvex")
+    map: Map, measure: str | Measure, bounds: Iterable[AnyBound] = ("convex", "tie-aware", "nonconvex")
 ) -> None:
     """A feature map, for a measure that it takes: under each of the bounds its loss passes `check_loss`, is nowhere
     below the regret of an order that the scores allow, and `LargeMarginRanker` trains it until its gap closes.
@@ -222,7 +223,7 @@ def check_map(
     _train_map(map, asked, known)
 
 
-def _train_map(map: Map, measure: Measure, bounds: list[str | Bound]) -> None:
+def _train_map(map: Map, measure: Measure, bounds: list[AnyBound]) -> None:
     """The gap of a ranker closes under this map."""
     from rankopt.rankers.large_margin import LargeMarginRanker
 

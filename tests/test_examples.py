@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-NEEDS = {"train_a_network": "torch"}
+NEEDS = {"mlflow_model": "mlflow", "train_a_network": "torch"}
 """Packages of extras that an example needs."""
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))

@@ -21,6 +21,7 @@ from formulations.errors import NoAnswer, Unsupported
 from formulations.notation.algebra import algebra
 from formulations.notation.mps_and_lp import write
 from formulations.notation.program import Program
+from formulations.notebook_view import view
 
 __all__ = ["EPSILON", "Form", "Solution", "Status", "proven"]
 
@@ -195,6 +196,12 @@ class Solution:
             f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, "
             f"solver={self.solver!r}, {1e3 * self.seconds:.3g} ms)"
         )
+
+    def _repr_html_(self) -> str:
+        said = {"problem": type(self.problem).__name__, "value": f"{self.value:.9g}", "bound": f"{self.bound:.9g}"}
+        said |= {"gap": f"{self.gap:.3g}", "violation": f"{self.violation:.3g}"}
+        said |= {"solver": f"{self.solver} {self.version}".strip(), "time": f"{1e3 * self.seconds:.3g} ms"}
+        return view(f"Solution, {self.status.name}", said)
 
 
 def judged(problem: Form, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:

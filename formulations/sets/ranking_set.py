@@ -25,6 +25,7 @@ from formulations.arrays import Bools, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import is_order
 from formulations.forms.linear_program import LinearProgram
+from formulations.notebook_view import table, view
 from formulations.sets.cells import whole_number
 from formulations.sets.conflict import emptiness, room
 from formulations.sets.constraint import Constraint, broken
@@ -259,6 +260,11 @@ class RankingSet:
         return f"RankingSet: {', '.join([f'{self.positions} of {self.documents} documents', *parts])}"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        stated = [(held.name, held.rows) for held in self.constraints]
+        title = f"RankingSet: {self.positions} of {self.documents} documents"
+        return view(title, {}, table(["constraint", "rows"], stated))
 
     def _with(self, constraint: Constraint) -> RankingSet:
         """The set with one more constraint; a name that is taken gets a number behind it."""

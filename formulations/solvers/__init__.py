@@ -1,7 +1,7 @@
 """The solvers as a table: name → class, loaded on use. The only place where a solver's name is parsed.
 
 >>> named("highs")
-Highs(time_limit=None, threads=None, method='choose', log=False, options={})
+Highs(time_limit=None, threads=None, method='choose', presolve='choose', log=False, options={})
 >>> named("cvxpy:CLARABEL").spec
 'cvxpy:CLARABEL'
 """
@@ -18,6 +18,7 @@ from formulations.bridges import crossings
 from formulations.errors import UnknownSolver
 from formulations.forms.form import Form
 from formulations.solvers.back_ends import elsewhere
+from formulations.solvers.options import optioned, stated
 from formulations.solvers.solver import Solver, suits
 
 __all__ = ["SOLVERS", "accepting", "automatic", "installed_version", "named", "specs"]
@@ -53,7 +54,11 @@ AUTOMATIC = {
 
 
 def named(spec: str) -> Solver:
-    """The solver of this name with default options; "package:variant" chooses a solver inside a package."""
+    """The solver of this name; "package:variant" chooses a solver inside a package, "name(option=value)" options that
+    are not the usual ones."""
+    if "(" in spec:
+        head, given = stated(spec)
+        return optioned(named(head), **given)
     name, _, variant = spec.partition(":")
     if name not in SOLVERS:
         near = get_close_matches(name.lower(), SOLVERS, n=1)

@@ -45,9 +45,9 @@ class ActiveSet:
     max_steps: int = 0
     compiled: bool | None = None
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (GroupedSimplexQP,)
+    accepts = (GroupedSimplexQP,)
     package: ClassVar[str] = "rankopt"
-    spec: ClassVar[str] = "active_set"
+    spec = "active_set"
 
     def declines(self, problem: Form) -> str | None:
         return None

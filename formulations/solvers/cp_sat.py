@@ -37,9 +37,9 @@ class CpSat:
     log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram,)
+    accepts = (LinearProgram,)
     package: ClassVar[str] = "ortools"
-    spec: ClassVar[str] = "cp_sat"
+    spec = "cp_sat"
 
     def __post_init__(self) -> None:
         if self.threads < 1:

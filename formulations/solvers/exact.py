@@ -41,11 +41,11 @@ class Exact:
     room: int | None = None
     compiled: bool | None = None
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (
+    accepts = (
         RankTwoAssignment, PatternRanking, LatticePath, PrefixGroupRanking,
     )  # fmt: skip
     package: ClassVar[str] = "rankopt"
-    spec: ClassVar[str] = "exact"
+    spec = "exact"
 
     def declines(self, problem: Form) -> str | None:
         return None

@@ -30,27 +30,40 @@ class Highs:
     """HiGHS through highspy. Costs are scaled by a power of two, and so are rows with entries that it would drop.
 
     time_limit: seconds; a feasible point found by then is returned. threads: HiGHS's own choice by default.
-    method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not. log: whether HiGHS prints
-    its log. options: further ones by HiGHS's own names, such as {"presolve": "off"}.
+    method: the simplex method ends at a vertex, "ipm" crosses over to one, "pdlp" does not.
+    presolve: "on" or "off" for all problems; "choose" leaves it to HiGHS, but for what `highs_presolve` says.
+    log: whether HiGHS prints its log. options: further ones by HiGHS's own names, {"simplex_strategy": 4}.
 
     The dual of a program with integers is that of its relaxation: a bound that can be recomputed, which the bound of a
-    search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are solved
-    without presolve, see `highs_presolve`.
+    search tree cannot. The latter is told in `details["told_bound"]`. Whole and real variables together are by choice
+    solved without presolve, see `highs_presolve`.
     """
 
     time_limit: float | None = None
     threads: int | None = None
     method: Literal["choose", "simplex", "ipm", "pdlp"] = "choose"
+    presolve: Literal["choose", "on", "off"] = "choose"
     log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (LinearProgram,)
+    accepts = (LinearProgram,)
     package: ClassVar[str] = "highspy"
-    spec: ClassVar[str] = "highs"
+    spec = "highs"
 
     def __post_init__(self) -> None:
         if self.method not in ("choose", "simplex", "ipm", "pdlp"):
             raise UnknownSolver(f"'highs' has no method {self.method!r}; it has choose, simplex, ipm and pdlp")
+        if self.presolve not in ("choose", "on", "off"):
+            raise UnknownSolver(f"'highs' has no presolve {self.presolve!r}; it has choose, on and off")
+
+        if self.options:
+            import highspy
+
+            asked = highspy.Highs()
+            asked.setOptionValue("output_flag", False)
+            for name, value in self.options.items():
+                if asked.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                    raise UnknownSolver(f"'highs' has no option {name!r} that may be {value!r}; see HiGHS's own list")
 
     def declines(self, problem: Form) -> str | None:
         if not isinstance(problem, LinearProgram):
@@ -94,7 +107,7 @@ class _Run:
             highspy.Highs.resetGlobalScheduler(True)
         self.highs = highspy.Highs()
         self.scale, self.row_scale = unit(problem.objective), row_units(problem.matrix)
-        self._set(output_flag=options.log, solver=options.method)
+        self._set(output_flag=options.log, solver=options.method, presolve=options.presolve)
         self._set(**options.options)
         if options.time_limit is not None:
             self._set(time_limit=float(options.time_limit))
@@ -119,7 +132,8 @@ class _Run:
                     "'highs' cannot presolve a program with whole and real variables because HiGHS then calls points "
                     "optimal that are not (ERGO-Code/HiGHS#2957); leave out the option presolve"
                 )
-            self._set(**needed)
+            if options.presolve == "choose":
+                self._set(**needed)
         self._check(self.highs.passModel(program), "passModel")
 
     def _set(self, **options: Any) -> None:

@@ -20,9 +20,9 @@ __all__ = ["NetworkX"]
 class NetworkX:
     """`networkx.network_simplex`; costs are turned into whole numbers without rounding, so its answer is exact."""
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (MinCostFlow,)
+    accepts = (MinCostFlow,)
     package: ClassVar[str] = "networkx"
-    spec: ClassVar[str] = "networkx"
+    spec = "networkx"
 
     def declines(self, problem: Form) -> str | None:
         return None

@@ -55,7 +55,7 @@ class QpSolvers:
     log: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (QuadraticProgram,)
+    accepts = (QuadraticProgram,)
     package: ClassVar[str] = "qpsolvers"
 
     def __post_init__(self) -> None:

@@ -17,9 +17,9 @@ __all__ = ["Scipy"]
 class Scipy:
     """`scipy.optimize.linear_sum_assignment` (shortest augmenting paths): exact in floats, rectangular; no duals."""
 
-    accepts: ClassVar[tuple[type[Form], ...]] = (Assignment,)
+    accepts = (Assignment,)
     package: ClassVar[str] = "scipy"
-    spec: ClassVar[str] = "scipy"
+    spec = "scipy"
 
     def declines(self, problem: Form) -> str | None:
         return None

@@ -16,6 +16,7 @@ from formulations.errors import Unsupported
 from formulations.forms.form import Form, Solution
 from formulations.forms.linear_program import LinearProgram
 from formulations.integrality.statement import stated
+from formulations.notebook_view import lines
 from formulations.solving.solve import solve
 
 __all__ = ["IntegralityGap", "integrality_gap"]
@@ -35,6 +36,9 @@ class IntegralityGap:
     integral: bool
     absolute: float
     relative: float
+
+    def _repr_html_(self) -> str:
+        return lines(str(self))
 
     def __str__(self) -> str:
         if self.integral:

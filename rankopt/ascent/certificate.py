@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.notebook_view import lines
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.line_search import LineSearch
 
@@ -61,6 +62,9 @@ class DirectionCertificate:
     def __len__(self) -> int:
         """How many directions are in the list."""
         return int(self.features.size + len(self.vectors))
+
+    def _repr_html_(self) -> str:
+        return lines(str(self))
 
     def __str__(self) -> str:
         if not len(self):

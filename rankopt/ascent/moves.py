@@ -38,12 +38,13 @@ class Move:
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Moves(Columns[Move]):
     """The accepted steps as columns: `history.value[i]` is the measure after step i, and so for each field of `Move`.
     Steps of one path stand together, in their order."""
 
     row: ClassVar[type[Move]] = Move
+    drawn: ClassVar[tuple[str, ...]] = ("value",)
 
     path: Ints
     round: Ints

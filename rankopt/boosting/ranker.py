@@ -14,11 +14,13 @@ from rankopt.boosting.metric import boosting_metric
 from rankopt.boosting.objective import boosting_objective
 from rankopt.boosting.progress import told
 from rankopt.boosting.settings import check_settings, seeds_of
+from rankopt.boosting.tree_text import nodes_of
 from rankopt.data.canonical import canonical
 from rankopt.errors import DataError
 from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_positional import told_apart
 from rankopt.losses.margin import Bound
+from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
 
 if TYPE_CHECKING:
@@ -154,6 +156,9 @@ class BoostedRanker(Ranker):
         if not hasattr(self, "_forest"):
             self._forest = Forest(self.trees_)
         return self._forest.scores(features, self._threads())
+
+    def _as_graph(self) -> Nodes:
+        return nodes_of(self.trees_, self.n_features_in_)
 
     def _check_learned(self) -> None:
         check_trees(getattr(self, "trees_", None), getattr(self, "n_rounds_", None), self.n_features_in_)

@@ -8,13 +8,19 @@ of the model's, every child a later split or a leaf, each reached once.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankopt.errors import ModelError
+from rankopt.errors import ModelError, OptionError
+from rankopt.persistence.onnx import Nodes
 
-__all__ = ["check_text", "text_of"]
+__all__ = ["check_text", "nodes_of", "text_of"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 HEADER = (
     "version", "num_class", "num_tree_per_iteration", "label_index", "max_feature_idx", "feature_names",
@@ -104,6 +110,39 @@ def _check_shape(number: int, leaves: int, features: int, numbers: dict[str, lis
         raise ModelError(f"the splits of tree {number} are no tree.")
     if ((feature < 0) | (feature >= features)).any():
         raise ModelError(f"tree {number} splits by a feature that the model does not have.")
+
+
+def nodes_of(texts: Sequence[NDArray[np.uint8]], features: int) -> Nodes:
+    """The trees of checked texts as one table of nodes, their leaves divided by how many texts there are."""
+    parts: list[tuple[Ints, Floats, Ints, Ints]] = []
+    for text in texts:
+        for block in text.tobytes().decode("ascii").split("\n\n")[1:]:
+            if block.strip("\n").startswith("Tree="):
+                parts.append(_nodes(_fields(block.strip("\n").split("\n")[1:]), len(texts)))
+    if not parts:  # no tree was grown: one leaf of 0
+        none = np.zeros(1, np.int64)
+        parts = [(np.full(1, -1), np.zeros(1), none, none)]
+    roots = np.concatenate([[0], np.cumsum([part[0].size for part in parts])[:-1]]).astype(np.int64)
+    feature, number = (np.concatenate([part[column] for part in parts]) for column in (0, 1))
+    root_of = np.repeat(roots, [part[0].size for part in parts])
+    left, right = (np.where(feature >= 0, np.concatenate([part[k] for part in parts]) + root_of, 0) for k in (2, 3))
+    return Nodes(feature, number, left, right, roots, features)
+
+
+def _nodes(tree: dict[str, str], members: int) -> tuple[Ints, Floats, Ints, Ints]:
+    """Feature, threshold or value, left and right of the nodes of one tree: its splits, then its leaves."""
+    values = np.array(tree["leaf_value"].split(), dtype=np.float64) / members
+    splits, none = int(tree["num_leaves"]) - 1, np.zeros(values.size, np.int64)
+    if not splits:
+        return np.full(1, -1), values, none, none
+    if {"4", "6"} & set(tree["decision_type"].split()):
+        raise OptionError("trees that take 0 for missing cannot be written as ONNX; grow them without zero_as_missing")
+    feature, left, right = (
+        np.array(tree[name].split(), dtype=np.int64) for name in ("split_feature", "left_child", "right_child")
+    )
+    left, right = (np.where(child < 0, splits + ~child, child) for child in (left, right))
+    number = np.concatenate([np.array(tree["threshold"].split(), dtype=np.float64), values])
+    return np.append(feature, np.full(values.size, -1)), number, np.append(left, none), np.append(right, none)
 
 
 def _is_number(word: str) -> bool:

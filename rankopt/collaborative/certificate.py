@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from formulations.notebook_view import lines
 from rankopt.optimize.certificate import Stop
 
 __all__ = ["FactorCertificate"]
@@ -61,6 +62,9 @@ class FactorCertificate:
     def _part(self, bound: float) -> float:
         below = max(self.primal - bound, 0.0)
         return below / abs(self.primal) if below else 0.0
+
+    def _repr_html_(self) -> str:
+        return lines(str(self))
 
     def __str__(self) -> str:
         told = f"{self.kind}: J = {self.primal:.8g}, gap of the users' block {100 * self.users_gap:.2g}%, of the "

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rankopt.optimize.columns import Columns
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,10 +37,13 @@ class AlternationStep:
         return min(self.users, self.items)
 
 
-@dataclass(frozen=True, eq=False)
-class AlternationHistory:
+@dataclass(frozen=True, eq=False, repr=False)
+class AlternationHistory(Columns[AlternationStep]):
     """The rounds of a run as columns: `history.primal[i]` is J after round i, and so for each field of
     `AlternationStep`."""
+
+    row: ClassVar[type[AlternationStep]] = AlternationStep
+    drawn: ClassVar[tuple[str, ...]] = ("primal", "users", "items")
 
     step: Ints
     primal: Floats
@@ -47,28 +51,6 @@ class AlternationHistory:
     items: Floats
     judged: Floats
     seconds: Floats
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            column = getattr(self, field.name)
-            if not isinstance(column, np.ndarray) or column.shape != np.shape(self.step) or column.ndim != 1:
-                raise ValueError(f"{field.name} of a history is no column of numbers, one a round")
-
-    @classmethod
-    def of(cls, steps: Sequence[AlternationStep]) -> AlternationHistory:
-        """The history of these rounds."""
-        names = [field.name for field in fields(AlternationStep)]
-        columns: dict[str, Any] = {
-            name: np.array([getattr(one, name) for one in steps], dtype=np.float64) for name in names
-        }
-        return cls(**{**columns, "step": columns["step"].astype(np.int64)})
-
-    def __len__(self) -> int:
-        return int(self.step.size)
-
-    def __getitem__(self, index: int) -> AlternationStep:
-        names = [field.name for field in fields(AlternationStep)]
-        return AlternationStep(**{name: getattr(self, name)[index].item() for name in names})
 
     def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
         """J and the bounds of both blocks against "step" or "seconds"."""

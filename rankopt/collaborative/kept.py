@@ -11,8 +11,9 @@ from rankopt.collaborative.alternation import Alternated
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.history import AlternationHistory
 from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.strength import Chosen
 
-__all__ = ["as_data", "run_of"]
+__all__ = ["as_data", "chosen_of", "run_of"]
 
 NUMBERS = ("value", "users", "items")
 DUALS = ("slopes", "heights")
@@ -29,6 +30,12 @@ def as_data(at: Alternated) -> dict[str, Any]:
         "spent": float(at.spent),
         "begun": int(at.begun),
     }
+
+
+def chosen_of(run: Mapping[str, Any]) -> Chosen | None:
+    """The strength that the run chose, if it did."""
+    chosen = run.get("chosen")
+    return chosen if isinstance(chosen, Chosen) and chosen.strength in chosen.tried else None
 
 
 def run_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Alternated | None:

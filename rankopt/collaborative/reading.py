@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.ratings.sources import ITEM, RATING, USER, plain_name
+from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
 
-__all__ = ["pairs_of", "read_ratings_and_weights"]
+__all__ = ["pairs_of", "places_of_pairs", "read_ratings_and_weights"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-def pairs_of(X: Any) -> tuple[Any, Any]:
-    """Users and items (n,), of n rows (user, item): an (n, 2) array, a data frame of two columns, or of some with the
-    usual names, or a sequence of pairs. DataError for anything else."""
-    if hasattr(X, "columns") and hasattr(X, "shape"):
-        names = list(X.columns)
-        if len(names) == 2:
-            return X[names[0]], X[names[1]]
-        from rankopt.data.ratings.sources import ITEM, USER, plain_name
+LARGEST = 1e100
+"""Ratings and weights up to which sums of their squares and products are finite."""
 
-        found = [[name for name in names if plain_name(name) in usual] for usual in (USER, ITEM)]
-        if [len(some) for some in found] != [1, 1]:
-            raise DataError(f"a frame of the columns {names} has no clear pair of user and item; pass these two alone")
-        return X[found[0][0]], X[found[1][0]]
+
+def pairs_of(X: Any) -> tuple[Any, Any]:
+    """Users and items (n,), of n rows (user, item): an (n, 2) array, a data frame with the usual names of columns, or
+    of two columns without such names, or a sequence of pairs. DataError for anything else."""
+    if hasattr(X, "columns") and hasattr(X, "shape"):
+        user, item = _named_pair(list(X.columns))
+        return X[user], X[item]
     table = X if isinstance(X, np.ndarray) else None
     if table is None:
         rows = list(X) if hasattr(X, "__iter__") and not isinstance(X, str | bytes) else None
@@ -41,13 +40,48 @@ def pairs_of(X: Any) -> tuple[Any, Any]:
     return table[:, 0], table[:, 1]
 
 
+def _named_pair(names: list[Any]) -> tuple[Any, Any]:
+    """The columns of user and item. Names go before places: of two columns the one that is named tells the other."""
+    found = [[name for name in names if plain_name(name) in usual] for usual in (USER, ITEM)]
+    clear = [len(some) for some in found]
+    if clear == [1, 1]:
+        return found[0][0], found[1][0]
+    if len({*names}) == len(names) == 2 and max(clear) + sum(plain_name(name) in RATING for name in names) < 2:
+        other = found[0] == names[1:] or found[1] == names[:1]
+        return (names[1], names[0]) if other else (names[0], names[1])
+    raise DataError(
+        f"a frame of the columns {names} has no clear pair of user and item; pass these two alone, called user and item"
+    )
+
+
+def places_of_pairs(known: Ratings, X: Any) -> tuple[Ints, Ints]:
+    """The places (n,) of the users and items of pairs, or of all pairs of `Ratings`; -1 for one that is unknown.
+    DataError for an id that is known as a number where it is a text, or the other way round."""
+    if isinstance(X, Ratings):
+        users, items = known.user_index(X.users), known.item_index(X.items)
+        check_spelling(known.users, X.users, users, "user")
+        check_spelling(known.items, X.items, items, "item")
+        return users[X.user_of()], items[X.columns]
+    first, second = pairs_of(X)
+    for ids, what in ((first, "user"), (second, "item")):
+        if isinstance(ids, list):
+            wrong = next((one for one in ids if not isinstance(one, Hashable)), None)
+            if wrong is not None:
+                raise DataError(f"{what} {wrong!r} is not hashable and so no id; pass rows (user, item)")
+    users, items = known.user_index(first), known.item_index(second)
+    check_spelling(known.users, first, users, "user")
+    check_spelling(known.items, second, items, "item")
+    return users, items
+
+
 def read_ratings_and_weights(
     X: Any, y: Any, sample_weight: Any = None, user_weight: Any = None
 ) -> tuple[Ratings, Floats | None]:
     """The ratings, and a weight (n_ratings,) each in their order, or None for 1 each.
 
     X: `Ratings`, which bring their values along, a data frame with a column of ratings, or pairs with y (n,).
-    sample_weight: (n,) one a row. user_weight: a mapping from user, or (n_users,) in the order of `Ratings.users`.
+    sample_weight: (n,) one a row. user_weight: a mapping from user, or (n_users,) in the order of `Ratings.users`;
+    a mapping must hold every user, and may hold others, whom a fold of a cross-validation lacks.
     """
     row_weight = None
     if isinstance(X, Ratings):
@@ -73,6 +107,13 @@ def read_ratings_and_weights(
     if user_weight is not None:
         spread = np.repeat(_of_users(ratings, user_weight), np.diff(ratings.bounds))
         weights = spread if weights is None else weights * spread
+    if np.abs(ratings.values).max(initial=0.0) > LARGEST:
+        row = int(np.abs(ratings.values).argmax())
+        user, item = ratings.users.item(int(ratings.user_of()[row])), ratings.items.item(int(ratings.columns[row]))
+        raise DataError(
+            f"the rating {ratings.values[row]:g} of user {user!r} and item {item!r} is too large: sums of such squares "
+            f"overflow; divide all ratings by a number, or mend it (up to {LARGEST:g} can be learned from)"
+        )
     if ratings.n_ratings == 0:
         raise DataError("there is nothing to learn because there are no ratings (0 samples); give one or more")
     return ratings, weights
@@ -104,4 +145,6 @@ def _checked(values: Any, size: int, name: str, what: str) -> Floats:
         raise DataError(f"{name} has shape {found.shape} but there are {size} {what}; pass one number each")
     if not (np.isfinite(found) & (found > 0)).all():
         raise DataError(f"{name} has weights that are not positive and finite; leave ratings of no weight out")
+    if not ((found <= LARGEST) & (found >= 1 / LARGEST)).all():
+        raise DataError(f"{name} has weights beyond {1 / LARGEST:g} to {LARGEST:g}, whose sums overflow; rescale them")
     return found

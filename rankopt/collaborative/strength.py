@@ -1,4 +1,4 @@
-"""The strength ρ = λ/λ_max chosen inside the training ratings, by cross-fitting.
+"""The strength ρ = λ/λ_max, and what items are pulled to, chosen inside the training ratings, by cross-fitting.
 
 Every user's ratings are dealt into folds; each fold is scored by the model of the others, at every ρ. λ itself would
 mislead: a fold holds fewer ratings, and its λ_max is smaller.
@@ -6,9 +6,12 @@ mislead: a fold holds fewer ratings, and its λ_max is smaller.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,8 @@ from numpy.typing import NDArray
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.start import start_of
+from rankopt.collaborative.start import Start, start_of
+from rankopt.errors import DataError
 
 __all__ = ["FOLDS", "STRENGTHS", "Chosen", "chosen_strength", "folds_of"]
 
@@ -28,53 +32,109 @@ STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)
 
 FOLDS = 5
 
+COMPARED = 0.75
+"""The ρ at which priors of items are compared."""
+
 FAR = 4.0
 """Standard errors below the best at which no weaker strength is tried."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """The chosen ρ, and what each of them reached: the mean of the measure of ratings left out."""
+    """The chosen ρ, and what each of them reached: the mean of the measure of ratings left out; NaN where these tell
+    no order from another. prior: what items are pulled to, of the priors that were compared, and what each reached.
+    seconds: what the choice took. cut: time was over before all was tried."""
 
     strength: float
     tried: tuple[float, ...]
     reached: tuple[float, ...]
+    prior: str = "mean"
+    priors: tuple[tuple[str, float], ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+    cut: bool = False
 
 
 def chosen_strength(
     rated: Rated,
-    build: Callable[[Rated], Any],
+    builds: Mapping[str, Callable[[Rated], Any]],
     factors: int,
     measure: Callable[[Rated, Floats], Floats],
     settings: Alternation,
+    ends: float = math.inf,
     strengths: tuple[float, ...] = STRENGTHS,
     folds: int = FOLDS,
 ) -> Chosen:
-    """build: from ratings to blocks. measure: of ratings left out and their scores, one number a user, NaN for none.
+    """builds: for each prior from ratings to blocks, or DataError for such as tell the loss nothing. measure: of
+    ratings left out and their scores, one number a user, NaN for none. ends: the `perf_counter` at which no further
+    strength is tried.
 
     Few ratings tell near strengths apart by luck only. So of all that lie below the best by less than one standard
     error of the difference over users the middle one is taken, the larger of two."""
-    fold = folds_of(rated, folds)
-    parts = []
-    for number in range(folds):
-        kept, left = rated.keep(fold != number), rated.keep(fold == number)
-        if left.values.size and kept.values.size:
-            blocks = build(kept)
-            parts.append((blocks, start_of(blocks, factors), left))
-    warm = [start.factors for _, start, _ in parts]
+    began, fold = perf_counter(), folds_of(rated, folds)
+
+    def deal(build: Callable[[Rated], Any]) -> _Folds:
+        parts = []
+        for number in range(folds):
+            kept, left = rated.keep(fold != number), rated.keep(fold == number)
+            if left.values.size and kept.values.size:
+                with suppress(DataError):  # what is left of few ratings has no order to learn
+                    blocks = build(kept)
+                    parts.append(_Part(blocks, start_of(blocks, factors), left))
+        return _Folds(parts, measure, settings, ends)
+
+    dealt = {prior: deal(build) for prior, build in builds.items()}
+    compared: dict[str, float] = {}
+    for prior in builds if len(builds) > 1 else ():
+        found = dealt[prior].at(COMPARED)
+        compared[prior] = float("nan") if found is None or np.isnan(found).all() else float(np.nanmean(found))
+    prior = max(builds, key=lambda one: compared.get(one, 0.0))  # the first where nothing tells them apart
     values: list[Floats] = []
     for strength in strengths:
-        found = []
-        for number, (blocks, start, left) in enumerate(parts):
-            lam, factors_now = strength * start.lam_max, start.alone
-            if strength < 1.0 and lam > 0.0:
-                here = blocks.at_strength(lam, lam)
-                factors_now = warm[number] = alternated(here, settings, partial(here.begun, warm[number])).best.factors
-            found.append(measure(*_scored(left, blocks.problem, factors_now)))
-        values.append(np.concatenate(found) if found else np.zeros(0))
+        reached = dealt[prior].at(strength)
+        if reached is None:
+            break
+        values.append(reached)
         if _hopeless(values):
             break
-    return _middle(np.array(values), strengths)
+    chosen = _middle(np.array(values), strengths)
+    return replace(
+        chosen, prior=prior, priors=tuple(compared.items()), seconds=perf_counter() - began,
+        cut=perf_counter() >= ends,
+    )  # fmt: skip
+
+
+@dataclass
+class _Part:
+    """A fold: blocks of the ratings kept, where they start, ratings left out, and the factors last found."""
+
+    blocks: Any
+    start: Start
+    left: Rated
+    warm: Factors | None = None
+
+
+@dataclass(frozen=True)
+class _Folds:
+    parts: list[_Part]
+    measure: Callable[[Rated, Floats], Floats]
+    settings: Alternation
+    ends: float
+
+    def at(self, strength: float) -> Floats | None:
+        """The measure of all that is left out, under the models of this strength; None where time is over."""
+        found = []
+        for part in self.parts:
+            lam, factors = strength * part.start.lam_max, part.start.alone
+            if strength < 1.0 and lam > 0.0:
+                left = self.ends - perf_counter()
+                if left <= 0.0:
+                    return None
+                settings = replace(self.settings, time_limit=left) if left < math.inf else self.settings
+                here = part.blocks.at_strength(lam, lam)
+                begin = partial(here.begun, part.warm or part.start.factors)
+                factors = part.warm = alternated(here, settings, begin).best.factors
+            found.append(self.measure(*_scored(part.left, part.blocks.problem, factors)))
+        return np.concatenate(found) if found else np.zeros(0)
 
 
 def _scored(left: Rated, problem: Any, factors: Factors) -> tuple[Rated, Floats]:

@@ -34,7 +34,7 @@ def store(
     verify: bool,
     json_: bool,
 ) -> None:
-    """Store LETOR / SVMlight FILEs, one after the other, as a folder of queries.
+    """Store LETOR / SVMlight FILEs or tables (parquet, CSV), one after the other, as a folder of queries.
 
     Files are read block by block, so they may be larger than memory; `train`, `predict`, `rank` and `evaluate` take the
     folder where they take a file, and map its features into memory instead of reading them.
@@ -58,10 +58,14 @@ def store(
     from rankopt.data.stored import open_stored
     from rankopt.data.stored import store as write
     from rankopt.data.svmlight.blocks import read_svmlight_blocks
+    from rankopt.data.tables import is_table, read_table
 
     def parts() -> Iterator[Queries]:
         width = features
         for file in files:
+            if is_table(file):
+                yield _table(read_table(file, unjudged=unjudged), float32, sparse)
+                continue
             for part in read_svmlight_blocks(
                 file, unjudged=unjudged, dtype="float32" if float32 else "float64", sparse=sparse, n_features=width
             ):
@@ -75,6 +79,14 @@ def store(
         as_json({"folder": output, "queries": len(queries), "documents": queries.n_documents})
     else:
         click.echo(f"wrote {output}: {queries}")
+
+
+def _table(queries: Queries, float32: bool, sparse: bool) -> Queries:
+    """Of a table, with features of that type."""
+    from scipy.sparse import csr_array
+
+    features = queries.features.astype("float32") if float32 else queries.features
+    return queries.with_(features=csr_array(features) if sparse else features) if float32 or sparse else queries
 
 
 def _verify(folders: tuple[str, ...], json_: bool) -> None:

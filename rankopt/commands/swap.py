@@ -6,18 +6,20 @@ import math
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
+from click.core import ParameterSource
 
+from formulations.solvers.options import listed
 from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
 from rankopt.commands.reading import queries_at
-from rankopt.commands.swap_table import show, summary
+from rankopt.commands.swap_table import show, summary, watched
 from rankopt.commands.target import Target
 from rankopt.losses import BOUNDS, MAPS
 
 if TYPE_CHECKING:
-    from rankopt.experiments.rows import Row
+    from rankopt.rankers.choices import BoundName, MapName
 
 
 def _positive(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -26,11 +28,25 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
     return value
 
 
+def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float:
+    if not (math.isfinite(value) and value >= 1):
+        raise click.BadParameter(f"{value:g} is no margin; give a factor of 1 or more", param=parameter)
+    return value
+
+
 @click.command()
 @click.argument("data", required=False, type=click.Path(exists=True))
 @click.option(
     "--ratings", is_flag=True,
     help="DATA are ratings, as `rankopt cofi` reads them: replay the masters of users and of items.",
+)  # fmt: skip
+@click.option(
+    "--against", metavar="ROWS", type=click.Path(exists=True, dir_okay=False),
+    help="Rows of an earlier swap: replay its tapes by what is installed now, and say what changed.",
+)  # fmt: skip
+@click.option(
+    "--margin", type=float, callback=_margin, default=1.1, show_default=True,
+    help="With --against: the factor up to which seconds count as the same.",
 )  # fmt: skip
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Queries on which learnt rankers are measured.")
 @click.option("--argmax", help="Solvers of the ranking, comma between them; 'all' that are installed, 'none'.")
@@ -72,6 +88,8 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
 def swap(
     data: str | None,
     ratings: bool,
+    against: str | None,
+    margin: float,
     test_file: str | None,
     argmax: str | None,
     master: str | None,
@@ -89,7 +107,8 @@ def swap(
     json_: bool,
     **options: Any,
 ) -> None:
-    """Swap solvers on the queries of DATA, by default on a sample that comes along.
+    """Swap solvers on the queries of DATA, by default on a sample that comes along; or on the problem in DATA, a file
+    that ends with .mps, .lp, .toml or .npz (a tape), without any learning.
 
     The problems that a training run meets are recorded and replayed through every solver; then training itself runs
     with one argmax, master or method in the place of the usual one. Each solver works in a process of its own: crashes,
@@ -98,13 +117,14 @@ def swap(
     from formulations.forms.grouped_simplex import GroupedSimplexQP
     from formulations.forms.pattern_ranking import PatternRanking
     from formulations.forms.rank_two_assignment import RankTwoAssignment
-    from formulations.solvers import accepting, named
+    from formulations.solvers import named
     from formulations.solvers.solver import suits
     from rankopt.data import load_sample
     from rankopt.experiments.isolation.limits import Limits
     from rankopt.experiments.isolation.shipping import method_spec
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
+    from rankopt.experiments.tapes.given import ENDINGS, tapes_of
     from rankopt.measures.notation import parse
     from rankopt.measures.positional import Positional
     from rankopt.optimize import METHODS as KNOWN
@@ -120,30 +140,51 @@ def swap(
         problem=time_limit or 10.0, tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)
     )
     usual = {method_spec(one): one for one in METHODS}
+    if against is not None:
+        from rankopt.commands.swap_against import compare
+
+        given = (data, test_file, method, unjudged, ratings or None)
+        if any(part is not None for part in given):
+            raise click.UsageError(
+                "--against replays tapes; leave DATA, --ratings, --test, --method and --unjudged out"
+            )
+        rankings, masters = (None if one is None else _chosen(one, (), list) for one in (argmax, master))
+        source = click.get_current_context().get_parameter_source("repeats")
+        repeats = options["repeats"] if source is ParameterSource.COMMANDLINE else 5
+        compare(against, rankings, masters, repeats, margin, limits, output, resume, report, json_)
+        return
     what: Any
+    stated = data is not None and data.endswith(ENDINGS)
     if ratings:
         from rankopt.commands.swap_ratings import masters_at
 
         if test_file is not None or argmax is not None or method is not None:
             raise click.UsageError("--ratings replays masters only; leave --test, --argmax and --method out")
         what, argmax, method = masters_at(data, options["problems"]), "none", "none"
+    elif stated:
+        if test_file is not None or method is not None:
+            raise click.UsageError("a problem is not trained on; leave --test and --method out")
+        what, method = tapes_of(data), "none"
+        every = [type(taped.form) for tape in what for taped in tape.problems]
     else:
         what = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
-    features = None if data is None or ratings else what.n_features
-    ranker = LargeMarginRanker(measure, map=map_, bound=bound, lam=lam)
+    features = None if data is None or ratings or stated else what.n_features
+    ranker = LargeMarginRanker(measure, map=cast("MapName", map_), bound=cast("BoundName", bound), lam=lam)
     inner = map_ == "positional" and isinstance(parse(measure), Positional)
-    form = RankTwoAssignment if inner else PatternRanking
+    forms = {RankTwoAssignment if inner else PatternRanking} if not stated else {*every}
+    planes = {GroupedSimplexQP} if not stated else {*every}
+    usual_argmax = ARGMAX if stated else [one for one in ARGMAX if suits(named(str(one)), *forms)]
     experiment = SolverSwap(
         what,
-        argmax=_chosen(argmax, [one for one in ARGMAX if suits(named(str(one)), form)], lambda: accepting(form)),
-        masters=_chosen(master, MASTERS, lambda: accepting(GroupedSimplexQP)),
+        argmax=_chosen(argmax, usual_argmax, lambda: _all_of(forms)),
+        masters=_chosen(master, MASTERS, lambda: _all_of(planes)),
         methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=ranker,
         held_out=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
         limits=limits,
         **options,
     )
-    rows = _watched(experiment.rows(output, resume=resume))
+    rows = watched(experiment.rows(output, resume=resume))
     if output is not None:  # with what was there before
         from rankopt.experiments.rows import read_rows
 
@@ -165,22 +206,14 @@ def swap(
 def _chosen(given: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
     """The names given, the usual ones where none are, all that are installed for "all", none for "none"."""
     if given is None:
-        return tuple(usual)
+        return usual if isinstance(usual, tuple) else tuple(usual)  # of a table `SolverSwap` knows that it is that
     if given == "none":
         return ()
-    return tuple(every()) if given == "all" else tuple(name.strip() for name in given.split(",") if name.strip())
+    return tuple(every()) if given == "all" else tuple(listed(given))
 
 
-def _watched(rows: Any) -> list[Row]:
-    """The rows, the latest of them shown on a terminal while work goes on."""
-    from rich.console import Console
+def _all_of(forms: Any) -> list[str]:
+    """All installed solvers of any of these forms."""
+    from formulations.solvers import accepting
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return list(rows)
-    found: list[Row] = []
-    with console.status("recording tapes ...") as status:
-        for row in rows:
-            found.append(row)
-            status.update(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
-    return found
+    return list(dict.fromkeys(solver for form in forms for solver in accepting(form)))

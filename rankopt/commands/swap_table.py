@@ -12,7 +12,7 @@ from rankopt.commands.output import table
 if TYPE_CHECKING:
     from rankopt.experiments.rows import Row
 
-__all__ = ["show", "summary"]
+__all__ = ["show", "summary", "watched"]
 
 SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
 """The measures that have a column; the report draws the others too."""
@@ -69,3 +69,18 @@ def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
         "-" if seconds is None else f"{unit * seconds:.3g}",
         *("-" if line["measures"].get(name) is None else f"{line['measures'][name]:.4f}" for name in measures),
     ]
+
+
+def watched(rows: Any) -> list[Row]:
+    """The rows, the latest of them shown on a terminal while work goes on."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return list(rows)
+    found: list[Row] = []
+    with console.status("recording tapes ...") as status:
+        for row in rows:
+            found.append(row)
+            status.update(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
+    return found

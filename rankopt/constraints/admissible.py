@@ -180,12 +180,13 @@ class Admissible(Spoken):
                 raise self.refusal(query, error) from error
         return tuple(sets)
 
-    def refusal(self, query: Hashable, error: Infeasible) -> DataError:
-        """What is raised where a query has no admissible ranking."""
+    def refusal(self, query: Hashable, error: Infeasible, who: str = "query", what: str = "document") -> DataError:
+        """What is raised where a query has no admissible ranking of documents, or a user none of items."""
         cure = (
             ". Or let its list be shorter: short='cut'" if self.short == "error" and "leaves room" in str(error) else ""
         )
-        return DataError(f"query {query!r} has no admissible ranking: {error}{cure}")
+        told = str(error).replace(" documents", f" {what}s").replace(" document)", f" {what})")
+        return DataError(f"{who} {query!r} has no admissible ranking: {told}{cure}")
 
     def _shorter(self, admissible: RankingSet) -> Iterable[int]:
         """The lengths that a list may have where its set is empty, the longest first. A rule that names positions asks

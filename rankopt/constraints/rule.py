@@ -87,6 +87,11 @@ class Rule:
         """(n,) the documents that it chooses by `documents`; None for all."""
         return _mask(self.documents, attributes, n)
 
+    def called_for(self, attributes: Attributes, n: int) -> Bools:
+        """(n,) of "if then", the documents of which one is called for."""
+        found = _mask(self.then, attributes, n)
+        return np.zeros(n, dtype=bool) if found is None else found
+
     def applied(self, admissible: RankingSet, attributes: Attributes, filled: int) -> RankingSet:
         """The set of one query with this constraint. `filled` positions are what the list has by its length alone: a
         rule asks for no more documents than it has positions among these."""

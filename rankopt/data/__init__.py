@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.svmlight.blocks import read_svmlight_blocks as read_svmlight_blocks
     from rankopt.data.svmlight.reader import read_svmlight as read_svmlight
     from rankopt.data.svmlight.writer import write_svmlight as write_svmlight
+    from rankopt.data.tables import read_table as read_table
 
 PARTS = {
     "KernelFeatures": "rankopt.data.kernel_features:KernelFeatures",
@@ -44,6 +45,7 @@ PARTS = {
     "read_ratings": "rankopt.data.ratings.reading:read_ratings",
     "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
     "read_svmlight_blocks": "rankopt.data.svmlight.blocks:read_svmlight_blocks",
+    "read_table": "rankopt.data.tables:read_table",
     "store": "rankopt.data.stored:store",
     "verify_stored": "rankopt.data.stored:verify_stored",
     "write_svmlight": "rankopt.data.svmlight.writer:write_svmlight",

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.notebook_view import view
 from rankopt.data.checks import first_wrong_value
 from rankopt.data.contradictions import WithoutContradictions, contradicting, nothing_left
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
-from rankopt.data.summary import summary
+from rankopt.data.summary import seen, summary
 from rankopt.data.values import Features, as_features, column, frozen, frozen_features, judged, picked, taken
 from rankopt.errors import DataError
 
@@ -232,6 +233,9 @@ class Queries:
     def __repr__(self) -> str:
         """Counts, the range of sizes, the grades, the names of attributes."""
         return summary(self.features, self.offsets, self.relevance, tuple(self.attributes))
+
+    def _repr_html_(self) -> str:
+        return view("Queries", seen(self.features, self.offsets, self.relevance, tuple(self.attributes)))
 
     def _check_values(self, features: Features | None) -> None:
         wrong = first_wrong_value(features, self.relevance, self.feature_names)

@@ -16,17 +16,34 @@ def summary(
 ) -> str:
     """For example `Queries(2 queries, 5 documents (2 to 3 a query), 4 features float64, grades 0: 3, 1: 2)`."""
     sizes = np.diff(offsets)
-    kind = f"{features.dtype}{' sparse' if is_sparse(features) else ''}"
-    each = f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
     parts = [
         _count(sizes.size, "query", "queries"),
-        f"{_count(features.shape[0], 'document', 'documents')} ({each} a query)",
-        f"{_count(features.shape[1], 'feature', 'features')} {kind}",
+        f"{_count(features.shape[0], 'document', 'documents')} ({_each(sizes)} a query)",
+        f"{_count(features.shape[1], 'feature', 'features')} {_kind(features)}",
         _grades(relevance),
     ]
     if attributes:
         parts.append(f"attributes {', '.join(attributes)}")
     return f"Queries({', '.join(parts)})"
+
+
+def seen(
+    features: Features, offsets: NDArray[np.int64], relevance: NDArray[np.float64] | None, attributes: Sequence[str]
+) -> dict[str, str]:
+    """The same, fact by fact."""
+    sizes = np.diff(offsets)
+    facts = {"queries": f"{sizes.size}", "documents": f"{features.shape[0]} ({_each(sizes)} a query)"}
+    facts["features"] = f"{features.shape[1]} {_kind(features)}"
+    facts["grades"] = _grades(relevance).removeprefix("grades ")
+    return facts | ({"attributes": ", ".join(attributes)} if attributes else {})
+
+
+def _each(sizes: NDArray[np.int64]) -> str:
+    return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+
+
+def _kind(features: Features) -> str:
+    return f"{features.dtype}{' sparse' if is_sparse(features) else ''}"
 
 
 def _count(number: int, one: str, many: str) -> str:

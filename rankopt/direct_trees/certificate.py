@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.notebook_view import lines
 from rankopt.direct_trees.problem import Problem
 from rankopt.direct_trees.tree import Tree
 from rankopt.line.best import best_interval
@@ -55,6 +56,9 @@ class TreeCertificate:
     def gap(self) -> float:
         """What the best change of one weight would gain."""
         return max(self.bound - self.value, 0.0)
+
+    def _repr_html_(self) -> str:
+        return lines(str(self))
 
     def __str__(self) -> str:
         return (

@@ -33,11 +33,12 @@ class TreeStep:
     judged: float = np.nan
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeHistory(Columns[TreeStep]):
     """The steps of a run as columns: `history.measure[i]` is M after step i, and so for each field of `TreeStep`."""
 
     row: ClassVar[type[TreeStep]] = TreeStep
+    drawn: ClassVar[tuple[str, ...]] = ("measure", "judged")
 
     step: Ints
     sweep: Ints

@@ -31,6 +31,7 @@ from rankopt.errors import DataError, Interrupted, ModelError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.mcrank.trees import GradeTrees
 from rankopt.measures.notation import parse
+from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
 
 if TYPE_CHECKING:
@@ -215,6 +216,13 @@ class DirectBoostedRanker(Ranker):
 
         with at_most(limit), threadpool_limits(limit, user_api="openmp"):
             yield limit
+
+    def _as_graph(self) -> Nodes:
+        trees, none = self.trees_, np.zeros(1, np.int64)  # the baseline is one leaf more
+        feature = np.append(trees.feature, -1).astype(np.int64)
+        left, right = (np.append(child, none).astype(np.int64) for child in (trees.left, trees.right))
+        roots = np.append(trees.roots, trees.feature.size)
+        return Nodes(feature, np.append(trees.number, trees.baseline), left, right, roots, trees.n_features)
 
     def _scores(self, features: Any) -> Floats:
         if self.trees_.n_features != features.shape[1]:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from formulations.notebook_view import lines
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.drawn import bars_of_differences
 from rankopt.evaluation.evaluation import Evaluation
@@ -110,6 +111,9 @@ class Comparison:
     @property
     def _by(self) -> str:
         return "the bootstrap" if self.interval_by == "bootstrap" else "t"
+
+    def _repr_html_(self) -> str:
+        return lines(str(self))
 
     def __str__(self) -> str:
         low, high = self.interval

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from formulations.notebook_view import table, view
 from rankopt.errors import DataError, MeasureError
 from rankopt.evaluation.drawn import dots_of_means
 from rankopt.evaluation.frames import frame, latex_table
@@ -136,6 +137,14 @@ class Evaluation:
         for measure, name, tied in zip(self.measures, names, self.tied, strict=True):
             lines.append(f"{name:{max(width, 7)}}  {self.mean(measure):7.4f}  {self.counted(measure):7}  {tied:4}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (repr(measure), f"{self.mean(measure):.4f}", self.counted(measure), int(tied))
+            for measure, tied in zip(self.measures, self.tied, strict=True)
+        ]
+        header = ["measure", "mean", "queries", "tied"]
+        return view(f"Evaluation, convention {self.convention.name}", {}, table(header, rows))
 
     def _row(self, measure: str | Measure | None) -> int:
         names = ", ".join(map(repr, self.measures))

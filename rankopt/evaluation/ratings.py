@@ -4,7 +4,12 @@
 * candidates "all": all items are ordered, but for those that the user is known to have seen; an item without a test
   rating has grade 0. Methods that do well on one often do badly on the other: what people rate is no random choice
 
-Ties are averaged: the value is the mean over all orders of items of equal score.
+So among all items a dislike counts by its number: under nDCG one star is worth more than no rating, under ERU(d=3) what
+is rated 3 or less is worth 0 as what is not rated, and on scales that go below 0 what is not rated is worth more than
+what is disliked.
+
+Ties are averaged: the value is the mean over all orders of items of equal score. A user whose candidates are all of one
+grade tells no order from another and is left out of the mean, as in `CofiRanker.score`.
 """
 
 from collections.abc import Iterator
@@ -18,6 +23,7 @@ from rankopt.data.ratings.table import Ratings
 from rankopt.data.values import sealed
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
+from rankopt.evaluation.rated_lists import measured, ordered_lists
 from rankopt.evaluation.rating_splits import Split
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
@@ -34,7 +40,8 @@ PAIRS = 1 << 20
 class RatingsEvaluation:
     """A measure of the rankings of the users of a split.
 
-    * `users` (m,): ids of those with test ratings; `values` (m,): of each, NaN where the measure is not defined
+    * `users` (m,): ids of those with test ratings; `values` (m,): of each, NaN where the measure is not defined, and
+      for users whose candidates are all of one grade
     * `tied`: how many have another value when ties fall otherwise
     * `protocol`: split, candidates and ties in words
     """
@@ -47,7 +54,7 @@ class RatingsEvaluation:
 
     @property
     def mean(self) -> float:
-        """The mean over the users for whom the measure is defined."""
+        """The mean over the users who tell one order from another, and for whom the measure is defined."""
         return float(np.nanmean(self.values))
 
     @property
@@ -68,7 +75,8 @@ def evaluate_ratings(
 
     predict: anything with `predict(Ratings)` that gives scores of all its pairs, in its order, or the scores
     themselves: (n_ratings,) of `split.test`, or (n_users, n_items) of all pairs. Of new users (`split.known`), what
-    has a `fold_in(Ratings)` is asked for it first. Raises DataError for scores of another shape or NaN.
+    has a `fold_in(Ratings)` is asked for it first. Users whose candidates are all of one grade do not count. Raises
+    DataError for scores of another shape or NaN, and where no user counts.
     """
     wanted = parse(measure)
     if candidates not in ("rated", "all"):
@@ -80,14 +88,19 @@ def evaluate_ratings(
     tested = np.flatnonzero(np.diff(split.test.bounds))
     values, tied = [], 0
     for pairs, scores in _scored(split, predict, tested, candidates):
-        found = evaluate(pairs.values, scores, wanted, offsets=pairs.bounds[_ends(pairs)])
-        values.append(found.values[0])
+        bounds = pairs.bounds[_ends(pairs)]
+        with measured(wanted, pairs.values):
+            found = evaluate(pairs.values, scores, wanted, offsets=bounds)
+        values.append(np.where(ordered_lists(bounds, pairs.values), found.values[0], np.nan))
         tied += int(found.tied[0])
+    every = np.concatenate(values)
+    if np.isnan(every).all():
+        raise DataError(f"{wanted!r} judges no user because none has candidates of two grades; test other ratings")
     what = "rated items only" if candidates == "rated" else "all items but those seen, not rated = 0"
     return RatingsEvaluation(
         wanted,
         sealed(split.test.users[tested]),
-        sealed(np.concatenate(values)),
+        sealed(every),
         tied,
         f"{split.protocol}; {what}; ties averaged",
     )

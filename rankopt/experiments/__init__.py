@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING
 from formulations.tables import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+    from rankopt.experiments.against import Against as Against
+    from rankopt.experiments.changes import Changed as Changed
+    from rankopt.experiments.changes import changes as changes
     from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
     from rankopt.experiments.isolation.limits import Limits as Limits
     from rankopt.experiments.rows import Outcome as Outcome
@@ -16,12 +19,15 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.experiments.tapes.tape import Tape as Tape
 
 PARTS = {
+    "Against": "rankopt.experiments.against:Against",
+    "Changed": "rankopt.experiments.changes:Changed",
     "IntegralityStudy": "rankopt.experiments.integrality:IntegralityStudy",
     "Limits": "rankopt.experiments.isolation.limits:Limits",
     "Outcome": "rankopt.experiments.rows:Outcome",
     "Row": "rankopt.experiments.rows:Row",
     "SolverSwap": "rankopt.experiments.solver_swap:SolverSwap",
     "Tape": "rankopt.experiments.tapes.tape:Tape",
+    "changes": "rankopt.experiments.changes:changes",
     "read_rows": "rankopt.experiments.rows:read_rows",
 }
 """Everything here, `name: "module:object"`."""

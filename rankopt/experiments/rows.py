@@ -100,6 +100,8 @@ class Row:
     """The same with restating, carrying back and judging."""
     repeats: int = 0
     """How many timed runs the median is of."""
+    times: Sequence[float] = ()
+    """The seconds of each of them, in their order."""
     memory: int | None = None
     """Peak resident bytes of the solver's process while it was at this problem, its packages included."""
     version: str = ""
@@ -147,6 +149,7 @@ class Row:
             raise ValueError("a row is a JSON object")
         known = {name: value for name, value in record.items() if name in _NAMES}
         try:
+            known["times"] = tuple(map(float, known.get("times", ())))
             return cls(**{**known, "status": Outcome[known["status"]]})
         except (KeyError, TypeError) as error:
             raise ValueError(f"a row needs kind, solver and a known status: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -11,8 +12,7 @@ from typing import Any
 
 from sklearn.base import clone
 
-from formulations.forms.form import Form
-from formulations.solvers import SOLVERS
+from formulations.solvers import SOLVERS, solves
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
 from rankopt.errors import OptionError
@@ -22,6 +22,7 @@ from rankopt.experiments.live import LiveRun
 from rankopt.experiments.recorded_run import RecordedRun
 from rankopt.experiments.row_file import RowFile, grown
 from rankopt.experiments.rows import Outcome, Row, versions
+from rankopt.experiments.tapes.given import tapes_of
 from rankopt.experiments.tapes.replaying import Replay, blank_rows
 from rankopt.experiments.tapes.tape import Tape
 from rankopt.optimize.bundle import Bundle
@@ -42,27 +43,30 @@ class SolverSwap:
     """Every solver on the same work, each in a process of its own with hard limits; what goes wrong is a row.
 
     Args:
-        what: `Queries` or a `Sample` (training runs are recorded and their tapes replayed, then solvers are swapped
-            inside live training), or a problem, several, or a `Tape` (these are replayed only).
-        argmax, masters: names of solvers, places "module:attribute", or objects such as `formulations.own(...)` makes.
+        what: `Queries` or a `Sample`: training runs are recorded and their tapes replayed, then solvers are swapped
+            inside live training. Or what `problems` takes.
+        argmax, masters: names of solvers, also with options ("highs(presolve='off')", or what `formulations.swept`
+            gives), places "module:attribute", or objects such as `formulations.own(...)` makes.
         methods: names of methods, or methods with settings of their own.
         ranker: what is trained, `LargeMarginRanker()` by default; its own argmax, master and method are the usual ones
             that others replace one at a time.
         held_out: other queries, on which learnt rankers are measured by `measures`; a `Sample` brings its own.
-        problems: about how many an argmax tape holds; a plane tape holds half as many.
+        problems: about how many an argmax tape holds; a plane tape holds half as many. Or problems of your own, of
+            any form or as files (.mps, .lp, .toml, tapes): these are replayed only, and nothing is learnt. Of them
+            quadratic programs go to `masters`, all else to `argmax`.
         repeats: timed runs of a problem, the median of which counts.
         tolerance: the gap, relative to the problem's scale, up to which an answer counts as solved.
         live: whether solvers are swapped inside training too.
     """
 
-    what: Any
+    what: Any = None
     argmax: Sequence[Entrant] = ARGMAX
     masters: Sequence[Entrant] = MASTERS
     methods: Sequence[Any] = METHODS
     ranker: Any = None
     held_out: Queries | None = None
     measures: tuple[str, ...] = MEASURES
-    problems: int = 24
+    problems: Any = 24
     repeats: int = 3
     tolerance: float = 1e-6
     live: bool = True
@@ -70,6 +74,11 @@ class SolverSwap:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.problems, int):
+            if self.what is not None:
+                raise OptionError("problems of your own stand alone; leave the data out, or give a number of problems")
+            object.__setattr__(self, "what", _several(self.problems))
+            object.__setattr__(self, "problems", 1)
         if self.problems < 1 or self.repeats < 1:
             raise OptionError(f"problems = {self.problems} and repeats = {self.repeats} must be 1 or more")
         if not (self.argmax or self.masters or self.methods):
@@ -99,10 +108,10 @@ class SolverSwap:
     def _rows(self, file: RowFile, folder: Path) -> Iterator[Row]:
         queries, held_out = self._data()
         if queries is None:
-            tape = self.what if isinstance(self.what, Tape) else Tape.of(self.what)
-            path = folder / f"{tape.name.replace(':', '-')}.npz"
-            tape.save(path)
-            yield from self._replayed(file, tape, path, self.masters if tape.kind == "master" else self.argmax)
+            for tape in tapes_of(self.what):
+                path = folder / f"{re.sub(r'[^A-Za-z0-9]+', '-', tape.name)}.npz"
+                tape.save(path)
+                yield from self._replayed(file, tape, path, self._entrants(tape))
             return
         ranker = self._ranker()
         run = RecordedRun(ranker, queries, folder, self.problems, 4.0 * self.limits.training, self.seed)
@@ -125,13 +134,17 @@ class SolverSwap:
             return self.what.train, self.held_out or self.what.test
         if isinstance(self.what, Queries):
             return self.what, self.held_out
-        several = isinstance(self.what, Sequence) and all(isinstance(one, Form) for one in self.what)
-        if not (isinstance(self.what, Form | Tape) or several):
-            raise OptionError(
-                f"a {type(self.what).__name__} has no solvers to swap; give Queries, a Sample, a problem of "
-                "formulations, several of them, or a Tape"
-            )
         return None, None
+
+    def _entrants(self, tape: Tape) -> Sequence[Entrant]:
+        """Who takes part; of the usual ones those that take such problems."""
+        if tape.kind == "master":
+            chosen, usual = self.masters, MASTERS
+        else:
+            chosen, usual = self.argmax, ARGMAX
+        if chosen is not usual:
+            return chosen
+        return [one for one in usual if any(solves(spec_of(one), taped.form) for taped in tape.problems)]
 
     def _ranker(self) -> Any:
         from rankopt.rankers.large_margin import LargeMarginRanker
@@ -198,3 +211,8 @@ def first_name(label: str) -> str:
     """The first of several names that the table of solvers has for one."""
     place = SOLVERS.get(label)
     return label if place is None else next(name for name, listed in SOLVERS.items() if listed == place)
+
+
+def _several(given: Any) -> list[Any]:
+    """What `problems=` was given, as a list."""
+    return list(given) if isinstance(given, list | tuple) else [given]

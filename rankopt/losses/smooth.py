@@ -25,14 +25,16 @@ from numpy.typing import NDArray
 
 from formulations.small import is_small
 from formulations.threads import share_ranges
+from rankopt.data.arrangement import rows_of
 from rankopt.errors import OptionError
+from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.by_query import query_of_row, sorted_rows
 from rankopt.losses.loss import GradientAt
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 
-__all__ = ["SmoothedRegret", "positional"]
+__all__ = ["SmoothedRegret", "positional", "smoothable"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -114,10 +116,7 @@ class SmoothedRegret:
     def _positional(self) -> Positional:
         found = positional(self.measure)
         if not found.inner(self.relevance, self.offsets):
-            raise OptionError(
-                f"measure {found} cannot be smoothed because it is no inner product of position weights and gains on "
-                "queries with several relevant documents; take nDCG@k, P@k, ..., or train it by LargeMarginRanker"
-            )
+            raise _refused(found, " on queries with several relevant documents")
         return found
 
     @cached_property
@@ -166,8 +165,22 @@ def positional(measure: Any) -> Positional:
     """The measure, if it can be smoothed so; OptionError for others."""
     found: Measure = parse(measure)
     if not isinstance(found, Positional):
-        raise OptionError(
-            f"measure {found} cannot be smoothed because it is no inner product of position weights and gains; take "
-            "nDCG@k, DCG@k, P@k, AUC, ..., or train it by LargeMarginRanker or along lines"
-        )
+        raise _refused(found, "")
     return found
+
+
+def smoothable(measure: Any, relevance: Floats, offsets: Ints) -> bool:
+    """Whether `SmoothedRegret` takes the measure on those of these queries that have something to order."""
+    found: Measure = parse(measure)
+    if not isinstance(found, Positional):
+        return False
+    kept = np.flatnonzero(orderable(relevance, offsets, found))
+    rows, lengths = rows_of(offsets, kept), np.diff(offsets)[kept]
+    return found.inner(relevance[rows], np.append(0, np.cumsum(lengths)))
+
+
+def _refused(measure: Measure, where: str) -> OptionError:
+    return OptionError(
+        f"measure {measure} cannot be smoothed because it is no inner product of position weights and gains{where}; "
+        f"take nDCG@k, DCG@k, P@k, AUC, ..., or train on it as it is: DirectRanker({str(measure)!r})"
+    )

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from formulations.notebook_view import lines
 from rankopt.optimize.certificate import Stop
 
 __all__ = ["AnnealingCertificate"]
@@ -40,6 +41,9 @@ class AnnealingCertificate:
         numbers = (self.sigma, self.primal, self.gradient, self.measure, self.start)
         if any(isinstance(one, bool) or not np.isfinite(one) for one in numbers) or self.gradient < 0:
             raise ValueError(f"a certificate of the numbers {numbers!r}")
+
+    def _repr_html_(self) -> str:
+        return lines(str(self))
 
     def __str__(self) -> str:
         return (

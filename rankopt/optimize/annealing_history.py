@@ -31,12 +31,13 @@ class AnnealingStep:
     seconds: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AnnealingHistory(Columns[AnnealingStep]):
     """The steps of a run as columns: `history.primal[i]` is J_σ after step i, and so for each field of
     `AnnealingStep`."""
 
     row: ClassVar[type[AnnealingStep]] = AnnealingStep
+    drawn: ClassVar[tuple[str, ...]] = ("primal",)
 
     step: Ints
     sigma: Floats

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 import numpy as np
 
+from formulations.notebook_view import view
+
 __all__ = ["Certificate", "Stop"]
 
 
@@ -57,6 +59,11 @@ class Certificate:
     def relative_gap(self) -> float:
         """gap / primal; 0 if both are 0."""
         return self.gap / abs(self.primal) if self.gap else 0.0
+
+    def _repr_html_(self) -> str:
+        said = {"J": f"{self.primal:.8g}", "proven bound": f"{self.bound:.8g}"}
+        said["gap"] = f"{self.gap:.2g} ({100 * self.relative_gap:.2g}%)"
+        return view(f"Certificate, {self.kind}", said | {"ended because": self.stop.value})
 
     def __str__(self) -> str:
         return (

@@ -8,6 +8,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from formulations.notebook_view import curves, view
+
 __all__ = ["Columns"]
 
 Row = TypeVar("Row")
@@ -23,7 +25,7 @@ class Columns(Generic[Row]):
     ... class Visit:
     ...     step: int
     ...     value: float
-    >>> @dataclass(frozen=True, eq=False)
+    >>> @dataclass(frozen=True, eq=False, repr=False)
     ... class Visits(Columns[Visit]):
     ...     row = Visit
     ...     step: np.ndarray
@@ -33,9 +35,13 @@ class Columns(Generic[Row]):
     array([0.5 , 0.75])
     >>> visits[-1]
     Visit(step=2, value=0.75)
+    >>> visits
+    Visits(2 rows, the last Visit(step=2, value=0.75))
     """
 
     row: ClassVar[type[Any]]
+    drawn: ClassVar[tuple[str, ...]] = ()
+    """Columns that a notebook draws."""
 
     def __post_init__(self) -> None:
         length = np.shape(self._first)
@@ -62,6 +68,15 @@ class Columns(Generic[Row]):
     def __getitem__(self, index: int) -> Row:
         row: Row = self.row(**{name: getattr(self, name)[index].item() for name in self.kinds()})
         return row
+
+    def __repr__(self) -> str:
+        last = f", the last {self[-1]}" if len(self) else ""
+        return f"{type(self).__name__}({len(self)} rows{last})"
+
+    def _repr_html_(self) -> str:
+        lines = {name: getattr(self, name) for name in self.drawn if np.size(self._first)}
+        last = {name: f"{getattr(self, name)[-1]:.6g}" for name in self.kinds()} if len(self) else {}
+        return view(f"{type(self).__name__}, {len(self)} rows; the last:", last, curves(lines, "rows"))
 
     @property
     def _first(self) -> Any:

@@ -36,11 +36,12 @@ class Step:
     seconds_master: float
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class History(Columns[Step]):
     """The steps of a run as columns: `history.primal[i]` is the primal of step i, and so for each field of `Step`."""
 
     row: ClassVar[type[Step]] = Step
+    drawn: ClassVar[tuple[str, ...]] = ("primal", "bound")
 
     step: Ints
     round: Ints

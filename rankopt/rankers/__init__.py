@@ -3,9 +3,32 @@
 The table is text: an estimator, and scikit-learn with it, loads when its name is first used.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from formulations.tables import member
+
+if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
+    from rankopt.ascent.directions import Random as Random
+    from rankopt.boosting.ranker import BoostedRanker as BoostedRanker
+    from rankopt.direct_trees.ranker import DirectBoostedRanker as DirectBoostedRanker
+    from rankopt.explanations.terms import Explanation as Explanation
+    from rankopt.mcrank.ranker import McRanker as McRanker
+    from rankopt.persistence.checkpoint import Checkpoint as Checkpoint
+    from rankopt.persistence.models import load_model as load_model
+    from rankopt.persistence.models import save_model as save_model
+    from rankopt.persistence.onnx import save_onnx as save_onnx
+    from rankopt.persistence.onnx import to_onnx as to_onnx
+    from rankopt.rankers.base import Ranker as Ranker
+    from rankopt.rankers.cofi import CofiRanker as CofiRanker
+    from rankopt.rankers.direct import DirectRanker as DirectRanker
+    from rankopt.rankers.large_margin import LargeMarginRanker as LargeMarginRanker
+    from rankopt.rankers.linear import LinearRanker as LinearRanker
+    from rankopt.rankers.loss import LossRanker as LossRanker
+    from rankopt.rankers.matching import MatchingRanker as MatchingRanker
+    from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
+    from rankopt.rankers.papers import svm as svm
+    from rankopt.rankers.regression import RegressionRanker as RegressionRanker
+    from rankopt.rankers.smooth import SmoothRanker as SmoothRanker
 
 RANKERS = {
     "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
@@ -51,7 +74,9 @@ _PARTS = {
     "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",
+    "save_onnx": "rankopt.persistence.onnx:save_onnx",
     "svm": "rankopt.rankers.papers:svm",
+    "to_onnx": "rankopt.persistence.onnx:to_onnx",
 }
 
 __all__ = [*RANKERS, *_PARTS]

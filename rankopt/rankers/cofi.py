@@ -18,9 +18,8 @@ from rankopt.collaborative.history import AlternationHistory, AlternationStep
 from rankopt.collaborative.measured import rated_only
 from rankopt.collaborative.prediction import scores_of_pairs
 from rankopt.collaborative.problem import Standing
-from rankopt.collaborative.reading import pairs_of, read_ratings_and_weights
+from rankopt.collaborative.reading import places_of_pairs, read_ratings_and_weights
 from rankopt.collaborative.strength import Chosen
-from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
 from rankopt.rankers.cofi_options import check_cofi
 from rankopt.rankers.cofi_saving import Kept
@@ -54,7 +53,11 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
             the training ratings (`chosen_` tells how).
         lam: λ itself, in place of strength.
         offsets: whether items have offsets b of their own; else b is one constant for all.
-        offset_strength: μ > 0, how many ratings the prior counts for.
+        offset_strength: how many ratings the prior counts for; None is 10, and 30 where it is "means". μ is this times
+            what a rating bends the loss by, Σψ²/(2Σl) at b⁰ with its slopes ψ: 1 in a regression.
+        prior: "mean", b⁰ as above; "means", plus the mean of what an item's n ratings leave over, times n/(n + 30);
+            "auto", chosen beside the strength where that is "auto" and the loss a convex one of orders, else "means"
+            under a bound that is not convex, "mean" otherwise.
         popularity: c >= 0.
         by_counts: λ and μ count once a rating of the user or item, in place of once.
         bound: of a measure's regret: "convex", "tie-aware", "nonconvex", or of your own.
@@ -65,7 +68,8 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
             are closed in one step, else 1e-3.
         certify: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix of the
             smaller side, up to 5,000 wide.
-        max_iter, time_limit: rounds, and seconds, after which it ends anyway, with a ConvergenceWarning.
+        max_iter, time_limit: rounds, and seconds, after which it ends anyway, with a ConvergenceWarning; the choice of
+            a strength may take half of the seconds.
         patience: rounds without a better measure on eval_set after which it ends.
         random_state: of start="random"; nothing else is drawn.
         engine, n_jobs: who computes users and items, as in `LargeMarginRanker`; the bits are the same.
@@ -75,11 +79,11 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
 
     Fitted: `users_`, `items_`, the ids; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
     `user_offsets_` (n,), 0 where the loss cannot see them; `item_prior_` b⁰ (m,), `unknown_` that of an item without
-    ratings, `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`; `certificate_`, `history_`, `n_iter_`; and the dual
-    states that prove what the certificate says, each a plane below every user's loss: slopes (ratings,) in the order of
-    `Ratings` and heights (n,), `dual_slopes_`, `dual_heights_` of the users' block, `item_dual_slopes_`,
-    `item_dual_heights_` of the items', often the same. With eval_set the factors are the best of all rounds there, and
-    `eval_score_` is what they reach.
+    ratings, `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`, `offset_strength_` μ; `certificate_`, `history_`,
+    `n_iter_`; and the dual states that prove what the certificate says, each a plane below every user's loss: slopes
+    (ratings,) in the order of `Ratings` and heights (n,), `dual_slopes_`, `dual_heights_` of the users' block,
+    `item_dual_slopes_`, `item_dual_heights_` of the items', often the same. With eval_set the factors are the best of
+    all rounds there, and `eval_score_` is what they reach.
     """
 
     __metadata_request__fit: ClassVar = {"sample_weight": True, "user_weight": True}
@@ -87,7 +91,8 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
 
     _saved: ClassVar[tuple[str, ...]] = (
         "users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "item_prior_",
-        "unknown_", "item_counts_", "lam_", "lam_max_", "strength_", "chosen_", "certificate_", "history_", "n_iter_",
+        "unknown_", "item_counts_", "lam_", "lam_max_", "strength_", "offset_strength_", "chosen_", "certificate_",
+        "history_", "n_iter_",
         "dual_slopes_", "dual_heights_", "item_dual_slopes_", "item_dual_heights_", "eval_score_", "n_features_in_",
         *Recommending._remembered,
     )  # fmt: skip
@@ -109,7 +114,8 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         strength: float | str = "auto",
         lam: float | None = None,
         offsets: bool = True,
-        offset_strength: float = 10.0,
+        offset_strength: float | None = None,
+        prior: str = "auto",
         popularity: float = 0.1,
         by_counts: bool = False,
         bound: Any = "convex",
@@ -134,6 +140,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         self.lam = lam
         self.offsets = offsets
         self.offset_strength = offset_strength
+        self.prior = prior
         self.popularity = popularity
         self.by_counts = by_counts
         self.bound = bound
@@ -157,8 +164,9 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
     ) -> Self:
         """Learn from ratings.
 
-        sample_weight: (n,) one a rating, for losses that are sums over ratings. user_weight: v_u, a mapping from user
-        or (n_users,) in the order of `Ratings.users`. eval_set: other ratings, `Ratings` or (X, y): the round that is
+        sample_weight: (n,) one a rating, for losses that are sums over ratings. user_weight: v_u, a mapping from user,
+        in which others than these may stand too (a fold lacks some), or (n_users,) in the order of `Ratings.users`.
+        eval_set: other ratings, `Ratings` or (X, y): the round that is
         best there is kept. A fit that fails leaves the ranker as it was.
         """
         check_cofi(**self.get_params(deep=False))
@@ -177,19 +185,15 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         """The scores (n,) of the pairs of X, rows of user and item, in their order, or of all pairs of `Ratings`.
 
         A user who is unknown has the item's offset alone, an item that is unknown the prior of one without ratings.
+        Raises DataError for an id that is known by another type: "17" where 17 is.
         """
         check_is_fitted(self)
-        known = self._known()
-        if isinstance(X, Ratings):
-            users, items = known.user_index(X.users)[X.user_of()], known.item_index(X.items)[X.columns]
-        else:
-            first, second = pairs_of(X)
-            users, items = known.user_index(first), known.item_index(second)
-        return scores_of_pairs(self.model_, users, items, self.unknown_)
+        return scores_of_pairs(self.model_, *places_of_pairs(self._known(), X), self.unknown_)
 
     def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
-        averaged; users of fewer than two different ratings do not count. sample_weight: equal inside a user."""
+        averaged; users of fewer than two different ratings tell no order and do not count, as in
+        `rankopt.evaluation.evaluate_ratings`. sample_weight: equal inside a user."""
         check_is_fitted(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight)
         values = rated_only(ratings.bounds, ratings.values, self.predict(ratings), self.measure)

@@ -13,6 +13,7 @@ from formulations.threads import at_most
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.history import AlternationHistory
+from rankopt.collaborative.prior import PRIORS
 from rankopt.engines import ended, engine_named
 from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.measures.notation import parse
@@ -36,8 +37,11 @@ def check_cofi(**given: Any) -> None:
         raise OptionError(f"lam = {lam!r} is no strength; give a positive number, or None and a strength")
     if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
         raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more, or 'free'")
-    if not 0 < number(given["offset_strength"]) < np.inf:
+    if given["offset_strength"] is not None and not 0 < number(given["offset_strength"]) < np.inf:
         raise OptionError(f"offset_strength = {given['offset_strength']!r} must be a positive number of ratings")
+    if given["prior"] not in ("auto", *PRIORS):
+        known = ", ".join(map(repr, ("auto", *PRIORS)))
+        raise OptionError(f"prior = {given['prior']!r} is unknown; it is one of {known}")
     if not 0 <= number(given["popularity"]) < np.inf:
         raise OptionError(f"popularity = {given['popularity']!r} must be a number of 0 or more")
     if not (number(given["patience"]) >= 1 and number(given["patience"]).is_integer()):
@@ -84,11 +88,11 @@ def check_learned(ranker: Any) -> None:
             raise ModelError(f"{name} is missing or holds not one number a rating.")
         if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
             raise ModelError(f"{name} holds what is no finite number.")
-    for name in ("unknown_", "lam_", "lam_max_", "strength_"):
+    for name in ("unknown_", "lam_", "lam_max_", "strength_", "offset_strength_"):
         if not np.isfinite(number(getattr(ranker, name, None))):
             raise ModelError(f"{name} is missing or no number.")
-    if ranker.lam_ < 0 or ranker.lam_max_ < 0 or ranker.strength_ < 0:
-        raise ModelError("lam_, lam_max_ and strength_ cannot be negative.")
+    if min(ranker.lam_, ranker.lam_max_, ranker.strength_, ranker.offset_strength_) < 0:
+        raise ModelError("lam_, lam_max_, strength_ and offset_strength_ cannot be negative.")
     if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
         raise ModelError("certificate_ is missing or is no certificate of factors.")
     if not isinstance(getattr(ranker, "history_", None), AlternationHistory):

@@ -55,9 +55,9 @@ class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
 
     Args:
         measure: any of `rankopt.measures`, or of your own (see `docs/adding.md` on lines), or its notation.
-        start: where it begins: "smooth" (`SmoothRanker(measure)`; nDCG@10 in place of a measure that is no discount and
-            gain), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is fitted on the
-            same queries and which is so polished, or an array (d,).
+        start: where it begins: "smooth" (`SmoothRanker(measure)`; nDCG@10 in place of a measure that cannot be smoothed
+            on these queries), "ridge" (as w0 of `LargeMarginRanker`), "zeros", a linear ranker, of which a clone is
+            fitted on the same queries and which is so polished, or an array (d,).
         order: "cyclic", every direction in turn and a step wherever one leads higher; "greedy", the best of all
             directions for each step.
         directions: of each round, any of "coordinates" (the features), "powell" (by which the last round moved w), and

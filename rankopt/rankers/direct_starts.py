@@ -14,8 +14,7 @@ from sklearn.base import clone
 
 from formulations.tables import load
 from rankopt.errors import OptionError
-from rankopt.measures.notation import parse
-from rankopt.measures.positional import Positional
+from rankopt.losses.smooth import smoothable
 from rankopt.optimize.line_search import LineSearch
 from rankopt.rankers import STARTS
 from rankopt.rankers.options import as_numbers
@@ -36,7 +35,7 @@ APART = 0.5
 """The deviation of the scores by which restarts are moved away from the start, whose own is about 1."""
 
 SMOOTHED = "nDCG@10"
-"""What the smooth start climbs where the measure has no discount and gain."""
+"""What the smooth start climbs where the measure itself cannot be smoothed on these queries."""
 
 
 def check_start(start: Any) -> None:
@@ -64,11 +63,10 @@ def start_weights(ranker: Any, queries: Queries, weights: Floats, arranged: Arra
     if isinstance(start, str) and start != "smooth":
         return np.asarray(start_named(start, NAMED)(ranker, arranged))
     if isinstance(start, str):
-        measure = parse(ranker.measure)
         engine, n_jobs = workers(ranker)
         smooth = load(NAMED["smooth"])
-        own = isinstance(measure, Positional) and measure.inner(arranged.graded, arranged.offsets)
-        start = smooth(measure if own else SMOOTHED, engine=engine, n_jobs=n_jobs)
+        taken = smoothable(ranker.measure, arranged.graded, arranged.offsets)
+        start = smooth(ranker.measure if taken else SMOOTHED, engine=engine, n_jobs=n_jobs)
     if hasattr(start, "fit"):
         fitted = clone(start).fit(queries, query_weight=weights)
         given = getattr(fitted, "coef_", None)

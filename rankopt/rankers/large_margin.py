@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +26,21 @@ from rankopt.losses.regret import Regret
 from rankopt.measures.measure_mix import MeasureMix
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
+from rankopt.rankers.choices import (
+    AnyBound,
+    AnyEngine,
+    AnyMap,
+    AnyMeasure,
+    AnyMethod,
+    AnySolver,
+    Callbacks,
+    Normalize,
+    PenaltyName,
+    ReferenceName,
+    Seed,
+    Start,
+    Strength,
+)
 from rankopt.rankers.deployment import Deployment, log_weights
 from rankopt.rankers.ending import cures_at_start
 from rankopt.rankers.optimized import OptimizedRanker
@@ -109,31 +124,31 @@ class LargeMarginRanker(OptimizedRanker):
 
     def __init__(
         self,
-        measure: Any = "nDCG@10",
+        measure: AnyMeasure = "nDCG@10",
         *,
-        map: str | Map = "positional",
-        bound: str | Bound = "nonconvex",
-        reference: str | None = None,
+        map: AnyMap = "positional",
+        bound: AnyBound = "nonconvex",
+        reference: ReferenceName | None = None,
         decay: Any = "power(0.5)",
-        w0: Any = None,
-        method: Any = "bundle",
-        argmax: Any = "exact",
-        master: Any = "auto",
-        lam: float | str | None = "scale",
+        w0: Start = None,
+        method: AnyMethod = "bundle",
+        argmax: AnySolver = "exact",
+        master: AnySolver = "auto",
+        lam: Strength = "scale",
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: Any = "threads",
+        engine: AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         warm_start: bool = False,
-        callbacks: Sequence[Callable[..., bool | None]] = (),
+        callbacks: Callbacks = (),
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: str | None = None,
-        penalty: str = "l2",
+        normalize: Normalize = None,
+        penalty: PenaltyName = "l2",
     ) -> None:
         self.measure = measure
         self.map = map

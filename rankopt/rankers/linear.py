@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.errors import DataError, ModelError
 from rankopt.explanations.terms import Explanation
+from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.inputs import read_features, read_row
 from rankopt.rankers.within_query import normalised_among
@@ -48,6 +49,9 @@ class LinearRanker(Ranker):
         rows = [read_row(self, document, name) for document, name in ((x, "x"), (y, "y"))]
         rows = normalised_among(self, rows, among, lambda X: read_features(self, X, reset=False))
         return Explanation.of(tuple(str(name) for name in names), coef, *rows)
+
+    def _as_graph(self) -> Linear:
+        return Linear(self.coef_)
 
     def _scores(self, features: Any) -> Floats:
         scores = linear_scores(features, self.coef_)

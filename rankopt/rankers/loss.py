@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +13,19 @@ from rankopt.errors import OptionError
 from rankopt.losses import loss_named
 from rankopt.losses.loss import says
 from rankopt.measures.notation import parse
+from rankopt.rankers.choices import (
+    AnyEngine,
+    AnyMeasure,
+    AnyMethod,
+    AnySolver,
+    Callbacks,
+    LossName,
+    Normalize,
+    PenaltyName,
+    Seed,
+    Start,
+    Strength,
+)
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.risk.sharding import shards_of_grades
 
@@ -48,27 +61,27 @@ class LossRanker(OptimizedRanker):
 
     def __init__(
         self,
-        loss: Any = "pairwise",
-        measure: Any = "nDCG@10",
+        loss: LossName | Callable[..., Any] = "pairwise",
+        measure: AnyMeasure = "nDCG@10",
         *,
-        w0: Any = "zeros",
-        method: Any = "bundle",
-        master: Any = "auto",
-        lam: float | str | None = 1e-2,
+        w0: Start = "zeros",
+        method: AnyMethod = "bundle",
+        master: AnySolver = "auto",
+        lam: Strength = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: Any = "threads",
+        engine: AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         warm_start: bool = False,
-        callbacks: Sequence[Callable[..., bool | None]] = (),
+        callbacks: Callbacks = (),
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: str | None = None,
-        penalty: str = "l2",
+        normalize: Normalize = None,
+        penalty: PenaltyName = "l2",
     ) -> None:
         self.loss = loss
         self.measure = measure

@@ -18,6 +18,7 @@ from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
 from rankopt.rankers import SLOT_STARTS
+from rankopt.rankers.choices import AnyBound, AnyEngine, AnyMethod, AnySolver, Callbacks, Normalize, Start, Strength
 from rankopt.rankers.ending import cures_at_start
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
@@ -76,23 +77,23 @@ class MatchingRanker(OptimizedRanker):
         slots: int | None = None,
         *,
         slot_weight: Any = None,
-        bound: Any = "convex",
-        w0: Any = None,
-        method: Any = "bundle",
-        argmax: Any = "auto",
-        master: Any = "auto",
-        lam: float | str | None = 1e-2,
+        bound: AnyBound = "convex",
+        w0: Start = None,
+        method: AnyMethod = "bundle",
+        argmax: AnySolver = "auto",
+        master: AnySolver = "auto",
+        lam: Strength = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: Any = "threads",
+        engine: AnyEngine = "threads",
         n_jobs: int | None = None,
         warm_start: bool = False,
-        callbacks: Sequence[Callable[..., bool | None]] = (),
+        callbacks: Callbacks = (),
         checkpoint: Any = None,
         verbose: int = 0,
-        normalize: str | None = None,
+        normalize: Normalize = None,
     ) -> None:
         self.slots = slots
         self.slot_weight = slot_weight

@@ -3,9 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rankopt.rankers.choices import (
+    AnyEngine,
+    AnyMeasure,
+    AnyMethod,
+    AnySolver,
+    Callbacks,
+    Normalize,
+    PenaltyName,
+    Seed,
+    Start,
+    Strength,
+)
 from rankopt.rankers.loss import LossRanker
 
 if TYPE_CHECKING:
@@ -24,26 +35,26 @@ class PairwiseRanker(LossRanker):
 
     def __init__(
         self,
-        measure: Any = "nDCG@10",
+        measure: AnyMeasure = "nDCG@10",
         *,
-        w0: Any = "zeros",
-        method: Any = "bundle",
-        master: Any = "auto",
-        lam: float | str | None = 1e-2,
+        w0: Start = "zeros",
+        method: AnyMethod = "bundle",
+        master: AnySolver = "auto",
+        lam: Strength = 1e-2,
         C: float | None = None,
         tol: float = 1e-3,
         max_iter: int = 2000,
         time_limit: float | None = None,
-        engine: Any = "threads",
+        engine: AnyEngine = "threads",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         warm_start: bool = False,
-        callbacks: Sequence[Callable[..., bool | None]] = (),
+        callbacks: Callbacks = (),
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: str | None = None,
-        penalty: str = "l2",
+        normalize: Normalize = None,
+        penalty: PenaltyName = "l2",
     ) -> None:
         super().__init__(
             "pairwise", measure, w0=w0, method=method, master=master, lam=lam, C=C, tol=tol, max_iter=max_iter,

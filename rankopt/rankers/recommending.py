@@ -17,6 +17,7 @@ from rankopt.collaborative.lists.recommendation import Recommendations
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, ModelError
 from rankopt.rankers.cofi_options import workers_of
@@ -59,7 +60,7 @@ class Recommending:
     def recommend(
         self,
         users: Any = None,
-        k: int = 10,
+        k: int | None = None,
         *,
         seen: Any = "leave out",
         among: Any = None,
@@ -68,12 +69,15 @@ class Recommending:
     ) -> Recommendations:
         """The best k items of each of these users (None: of all), of whom the model need not know any.
 
-        seen: "leave out" what a user rated in training, "keep" it, or leave out what other `Ratings` say. among: the
-        items that may be listed, None for all. popularity: c of c log(1 + count), added to the scores that order.
-        admissible: rules over attributes of the items of the training ratings, `Admissible(10).at_most(2, by="genre")`:
+        k: 10, or the number that the rules are of. seen: "leave out" what a user rated in training, "keep" it, or leave
+        out what other `Ratings` say, of whatever items. among: the items that may be listed, None for all. popularity:
+        c of c log(1 + count), added to the scores that order. admissible: rules over attributes of the items of the
+        training ratings, `Admissible(10).at_most(2, by="genre")`:
         then the list is the admissible one of the largest Σ_i s_π(i) / log2(i + 1), exactly, overlapping genres or not.
-        A list is shorter than k where fewer items are left. Equal scores stand in the order of item ids. Raises
-        DataError for a user whose items leave no admissible list.
+        A list is shorter than k where fewer items are left, and then rules ask for no more than that many. Equal scores
+        stand in the order of item ids. Raises OptionError for another k than that of the rules, which are of whole
+        lists, DataError for a user whose items leave no admissible list, as where rules ask for items and none is left
+        (`Admissible(short="cut")` then gives an empty list), and for an id that is known by another type, "17" for 17.
         """
         return self._all_known().recommend(
             users, k, seen=seen, among=among, popularity=popularity, admissible=admissible
@@ -83,29 +87,36 @@ class Recommending:
         """The k items (id, cosine) whose factors point most nearly where those of this one do."""
         return self._all_known().similar(item, k)
 
-    def fold_in(self, X: Any, y: Any = None) -> KnownModel:
+    def fold_in(self, X: Any, y: Any = None, *, sample_weight: Any = None, user_weight: Any = None) -> KnownModel:
         """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.
 
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
-        items that the model does not know are left aside.
+        items that the model does not know are left aside. sample_weight, user_weight: as in `fit`; a user of weight 2
+        is pulled to 0 half as much.
         """
         check_is_fitted(self)
-        ratings, _ = read_ratings_and_weights(X, y)
-        table = self._on_own_items(ratings)
+        ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         loss = UserLoss.named(self.loss, self.bound, self.decay)
+        loss.check_weights(sample_weight is not None)
+        table, weights = self._on_own_items(ratings, weights)
         with workers_of(self.engine, self.n_jobs):
-            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, self._tol(loss))
+            proved = folded(loss, self._penalties(loss), self.lam_, self.model_, table, weights, self._tol(loss))
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
-        return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved)
+        given = ratings if table.n_ratings < ratings.n_ratings else None
+        return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved, given)
 
-    def _on_own_items(self, ratings: Ratings) -> Ratings:
-        """The ratings of items that the model knows, over all of these."""
+    def _on_own_items(self, ratings: Ratings, weights: Any) -> tuple[Ratings, Any]:
+        """The ratings of items that the model knows, over all of these, and their weights."""
         known = self._all_known().seen
-        place = known.item_index(ratings.items)[ratings.columns]
+        index = known.item_index(ratings.items)
+        check_spelling(known.items, ratings.items, index, "item")
+        place = index[ratings.columns]
         kept = place >= 0
-        return Ratings.of_places(
-            ratings.users, ratings.user_of()[kept], known.items, place[kept].astype(np.int32), ratings.values[kept]
-        ).with_attributes(known.attributes)
+        users, items = ratings.user_of()[kept], place[kept].astype(np.int32)
+        if weights is not None:
+            weights = weights[kept][np.lexsort((items, users))]
+        table = Ratings.of_places(ratings.users, users, known.items, items, ratings.values[kept])
+        return table.with_attributes(known.attributes), weights
 
     def _all_known(self) -> KnownModel:
         check_is_fitted(self)

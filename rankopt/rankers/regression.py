@@ -1,7 +1,7 @@
 """Least squares on grades or gains: the baseline of [ORM, section 6.1], and a start w₀ of the nonconvex bounds."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from rankopt.measures.positional import Positional
 from rankopt.optimize.column_units import column_units, in_units
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.wide_ridges import Choice, ridges_of
+from rankopt.rankers.choices import AnyMeasure, Normalize
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import number
 from rankopt.scorers.linear import linear_scores
@@ -61,12 +62,12 @@ class RegressionRanker(LinearRanker):
 
     def __init__(
         self,
-        alpha: float | str = "auto",
+        alpha: float | Literal["auto"] = "auto",
         *,
-        target: str = "grade",
-        intercept: str = "query",
-        measure: Any = "nDCG@10",
-        normalize: str | None = None,
+        target: Literal["grade", "gain"] = "grade",
+        intercept: Literal["query", "all"] = "query",
+        measure: AnyMeasure = "nDCG@10",
+        normalize: Normalize = None,
     ) -> None:
         self.alpha = alpha
         self.target = target

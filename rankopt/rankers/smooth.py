@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from rankopt.optimize.annealing_stages import Reached
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.smooth_objective import SmoothObjective, deviation, deviations
 from rankopt.rankers import SMOOTH_STARTS
+from rankopt.rankers.choices import AnyEngine, AnyMeasure, Callbacks, Normalize, Start, StrengthName
 from rankopt.rankers.ending import tell_below
 from rankopt.rankers.in_range import in_range
 from rankopt.rankers.judged_mixin import Judging
@@ -98,22 +99,22 @@ class SmoothRanker(Resumed, Judging, LinearRanker):
 
     def __init__(
         self,
-        measure: Any = "nDCG@10",
+        measure: AnyMeasure = "nDCG@10",
         *,
         sigmas: Sequence[float] = SIGMAS,
-        lam: float | str = "scale",
-        w0: Any = "ridge",
-        method: str = "L-BFGS",
+        lam: float | StrengthName = "scale",
+        w0: Start = "ridge",
+        method: Literal["L-BFGS", "CG"] = "L-BFGS",
         tol: float = 1e-5,
         max_iter: int = 40,
         time_limit: float | None = None,
-        engine: Any = "threads",
+        engine: AnyEngine = "threads",
         n_jobs: int | None = None,
-        callbacks: Sequence[Callable[..., bool | None]] = (),
+        callbacks: Callbacks = (),
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: str | None = None,
+        normalize: Normalize = None,
     ) -> None:
         self.measure = measure
         self.sigmas = sigmas

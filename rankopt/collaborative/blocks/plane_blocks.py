@@ -97,6 +97,14 @@ class PlaneBlocks:
         """Whether the dual state bounds J over all factors."""
         return self.convex and self.positive
 
+    def bend(self) -> float:
+        """Σψ²/(2Σl) at b⁰ without weights of users, 1 where nothing is lost there: what a rating of this loss adds to
+        the pull on an offset, as 1 is what it adds in a regression, where the same quotient is 1 at all scores."""
+        lost, slopes, _ = self._found(self.problem.without_factors())
+        spread = np.repeat(self.weights, np.diff(self.problem.rated.bounds))
+        bent, total = float(((slopes / spread) ** 2).sum()), 2.0 * float((lost / self.weights).sum())
+        return bent / total if total > 0.0 and 0.0 < bent < np.inf else 1.0
+
     def curvature(self, slopes: Floats) -> float:
         """0: planes that are made flatter cost nothing."""
         return 0.0

@@ -56,6 +56,10 @@ class Regression:
         """M and b of least J for the users as they are."""
         return self.at(self._items(now.factors))
 
+    def bend(self) -> float:
+        """1: what a rating of weight 1 adds to the pull on an offset."""
+        return 1.0
+
     def curvature(self, slopes: Floats) -> float:
         """Σ ψ²/w: what the heights would lose if the slopes were twice as steep, and half of it is lost already."""
         weights = self.problem.rated.weights

@@ -17,6 +17,7 @@ from rankopt.collaborative.rated import Rated
 from rankopt.data.arrangement import Arrangement
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.rated_lists import measured
 from rankopt.losses import LOSSES, bound_named, loss_named
 from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.loss import says
@@ -58,6 +59,11 @@ class UserLoss:
         """Whether a constant added to a user's scores changes the loss."""
         return self.regret is None and self.factory is None
 
+    @property
+    def convex(self) -> bool:
+        """Whether it is, and need not be majorised."""
+        return self.regret is None or self.regret.bound.convex
+
     def check_weights(self, by_rating: bool) -> None:
         """DataError where weights of ratings mean nothing."""
         if by_rating and not self.sees_levels:
@@ -75,7 +81,8 @@ class UserLoss:
                 low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
                 useful = low < high
             else:
-                useful = orderable(some.values, some.bounds, self.regret.measure)
+                with measured(self.regret.measure, some.values, "loss"):
+                    useful = orderable(some.values, some.bounds, self.regret.measure)
             some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
             raise DataError(
@@ -89,8 +96,7 @@ class UserLoss:
             return Regression(problem, engine or Threads())
         rated = problem.rated
         weights = rated.weights[rated.bounds[:-1]] if rated.weights.size else np.ones(rated.n_users)
-        convex = self.regret is None or self.regret.bound.convex
-        return PlaneBlocks(problem, self._loss, weights, convex, self.ours, engine or Threads())
+        return PlaneBlocks(problem, self._loss, weights, self.convex, self.ours, engine or Threads())
 
     def _loss(self, values: Floats, bounds: Ints) -> Any:
         if self.factory is not None:

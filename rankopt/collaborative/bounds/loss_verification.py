@@ -6,6 +6,8 @@
     margin       max_π [c[π]ᵀf - a[π]ᵀb] + max a[π]ᵀb - r̄ᵀf by SciPy's assignment; the highest plane of slope ψ is a
                  doubly stochastic X, a mean of rankings: max best - Σ a_i b_j X_ij, Σ_i c_i X_ij = ψ_j + r̄_j
 
+Both programs stand in `highest_plane`.
+
 Nothing here is shared with `rankopt.losses` or with a solver of `formulations`.
 """
 
@@ -17,9 +19,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment, linprog
-from scipy.sparse import csr_array, eye_array, kron, vstack
+from scipy.optimize import linear_sum_assignment
 
+from rankopt.collaborative.bounds.highest_plane import SHORT, cheapest_mean, highest_flow
 from rankopt.errors import OptionError
 from rankopt.losses.decay import parse_decay
 from rankopt.measures.notation import parse
@@ -35,6 +37,10 @@ COSTS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "preferences": lambda low, high: 2.0**high - 2.0**low,
 }
 
+MOST_PAIRS, MOST_CELLS = 500_000, 20_000
+"""Variables of a flow, and gains × ratings of a mean of rankings, above which planes are not checked: a program at
+these takes about a minute and a gigabyte."""
+
 REFERENCES = ("convex", "tie-aware", "nonconvex")
 
 
@@ -42,11 +48,12 @@ REFERENCES = ("convex", "tie-aware", "nonconvex")
 class SlowLoss:
     """value: of grades y, scores f and weights w of one user's ratings (n,). highest: the height of the highest plane
     of slope ψ below the loss, -inf where none is; None where planes follow the scores. told: whether grades (n,) leave
-    anything to order."""
+    anything to order; able: whether their program is small enough to be solved."""
 
     value: Callable[[Floats, Floats, Floats], float]
     highest: Callable[[Floats, Floats, Floats], float] | None
     told: Callable[[Floats], bool]
+    able: Callable[[Floats], bool] = lambda y: True
     squared: bool = False
 
 
@@ -60,6 +67,7 @@ def slow_loss(spec: Any, bound: Any = "convex", decay: Any = "shifted(0.25)") ->
             lambda y, f, w: float(w[0] * _pairs(y, cost, f)),
             lambda y, psi, w: float(w[0] * _flow(y, cost, psi / w[0])),
             lambda y: bool(np.ptp(y) > 0),
+            lambda y: _pairs_of(y) <= MOST_PAIRS,
         )
     known = ", ".join(map(repr, ("regression", "squared", *COSTS)))
     if not isinstance(bound, str) or bound not in REFERENCES:
@@ -77,6 +85,7 @@ def slow_loss(spec: Any, bound: Any = "convex", decay: Any = "shifted(0.25)") ->
         lambda y, f, w: float(w[0] * margin.value(y, f)),
         (lambda y, psi, w: float(w[0] * margin.highest(y, psi / w[0]))) if bound == "convex" else None,
         lambda y: bool(y.size > 1 and margin.spread(y) > 0),
+        lambda y: y.size <= SHORT or y.size * np.unique(margin.gains(y)).size <= MOST_CELLS,
     )
 
 
@@ -86,6 +95,12 @@ def _squares(y: Floats, f: Floats, w: Floats) -> float:
 
 def _highest_square(y: Floats, psi: Floats, w: Floats) -> float:
     return -float((psi * psi / w).sum() / 2.0 + psi @ y)
+
+
+def _pairs_of(y: Floats) -> int:
+    """How many pairs of different grades there are."""
+    counts = np.unique(y, return_counts=True)[1]
+    return int(y.size**2 - counts @ counts) // 2
 
 
 def _all_pairs(y: Floats, cost: Callable[[Floats, Floats], Floats]) -> tuple[Any, Any, Floats]:
@@ -99,13 +114,7 @@ def _pairs(y: Floats, cost: Callable[[Floats, Floats], Floats], f: Floats) -> fl
 
 
 def _flow(y: Floats, cost: Callable[[Floats, Floats], Floats], psi: Floats) -> float:
-    worse, better, share = _all_pairs(y, cost)
-    if not worse.size:
-        return 0.0 if not psi.any() else -np.inf
-    arc = np.arange(worse.size)
-    signs = np.concatenate([np.ones(arc.size), -np.ones(arc.size)])
-    nodes = csr_array((signs, (np.concatenate([worse, better]), np.concatenate([arc, arc]))), shape=(y.size, arc.size))
-    return _most(np.ones(arc.size), nodes, psi, share)
+    return highest_flow(*_all_pairs(y, cost), psi)
 
 
 @dataclass(frozen=True)
@@ -118,8 +127,11 @@ class _Margin:
 
     def _parts(self, y: Floats) -> tuple[Floats, Floats, Floats]:
         """Discounts a, gains b, position weights c."""
-        gain = self.measure.gain(y, np.array([0, y.size]))
-        return self.measure.discount(y.size), gain, self.decay.weights(y.size, self.measure)
+        return self.measure.discount(y.size), self.gains(y), self.decay.weights(y.size, self.measure)
+
+    def gains(self, y: Floats) -> Floats:
+        """b."""
+        return np.asarray(self.measure.gain(y, np.array([0, y.size])))
 
     def spread(self, y: Floats) -> float:
         """By how much the best order is better than the worst."""
@@ -157,19 +169,4 @@ class _Margin:
 
     def highest(self, y: Floats, psi: Floats) -> float:
         a, b, c = self._parts(y)
-        n, one = y.size, np.ones((1, y.size))
-        rows = [
-            kron(eye_array(n), csr_array(one)),
-            kron(csr_array(one), eye_array(n)),
-            kron(csr_array(c[None]), eye_array(n)),
-        ]
-        sides = np.concatenate([np.ones(2 * n), psi + self._mean_best(b, c)])
-        best = float(a @ np.sort(b)[::-1])
-        return best + _most(-np.outer(a, b).ravel(), csr_array(vstack(rows)), sides, np.full(n * n, np.inf))
-
-
-def _most(profit: Floats, rows: csr_array, sides: Floats, upper: Floats) -> float:
-    """max profitᵀx, rows x = sides, 0 <= x <= upper; -inf where there is none."""
-    limits = np.column_stack([np.zeros(upper.size), upper])
-    found = linprog(-profit, A_eq=rows, b_eq=sides, bounds=limits, method="highs")
-    return -float(found.fun) if found.status == 0 else -np.inf
+        return float(a @ np.sort(b)[::-1]) - cheapest_mean(a, b, c, psi + self._mean_best(b, c))

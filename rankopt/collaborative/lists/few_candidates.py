@@ -43,6 +43,8 @@ class Kinds:
                 above = np.hstack([above, counted])
             elif rule.word == "at least":
                 below = np.hstack([below, counted])
+            elif rule.word == "if then":
+                exact = np.hstack([exact, counted, rule.called_for(attributes, n)[:, None]])
             else:
                 exact = np.hstack([exact, counted])
         width = above.shape[1], above.shape[1] + below.shape[1]

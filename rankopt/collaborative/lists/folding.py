@@ -15,6 +15,7 @@ from rankopt.collaborative.normal_equations import solve_ridges
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import Problem, block_bounds
 from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.row_sums import squared_loss
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
 from rankopt.risk.sharding import cut
@@ -45,13 +46,14 @@ class Folded:
 
 
 def folded(
-    loss: UserLoss, penalties: Penalties, lam: float, model: Factors, ratings: Ratings, tol: float = 1e-3
-) -> Folded:
-    """The best users for the items of the model. ratings: over its items, in their order; a user whose ratings tell
-    the loss nothing has the factors 0."""
+    loss: UserLoss, penalties: Penalties, lam: float, model: Factors, ratings: Ratings, weights: Floats | None = None,
+    tol: float = 1e-3,
+) -> Folded:  # fmt: skip
+    """The best users for the items of the model. ratings: over its items, in their order, with weights (n_ratings,); a
+    user whose ratings tell the loss nothing has the factors 0."""
     n, d = ratings.n_users, model.dimensions
     users, user_offsets = np.zeros((n, d)), np.zeros(n)
-    rated = Rated.of(ratings)
+    rated = Rated.of(ratings, weights)
     try:
         rated = loss.seen(rated)
     except DataError:  # nothing to learn from
@@ -74,9 +76,9 @@ def _by_ridges(problem: Problem, items: Factors) -> tuple[Factors, float, float]
         rated.bounds, rated.columns, left, rated.weights, items.items, problem.of_users, problem.of_user_offsets
     )
     found = Factors(users, items.items, items.offsets, user_offsets)
-    slopes = found.scores(rated.bounds, rated.columns) - rated.values
-    heights = rated.per_user(-0.5 * slopes * slopes - slopes * rated.values)
-    return found, 0.5 * float(slopes @ slopes) + problem.users_penalty(found), _bound(problem, found, slopes, heights)
+    slopes = found.scores(rated.bounds, rated.columns)
+    lost, heights = squared_loss(rated.bounds, rated.values, rated.weights, slopes)
+    return found, lost + problem.users_penalty(found), _bound(problem, found, slopes, heights)
 
 
 def _by_planes(blocks: PlaneBlocks, items: Factors, tol: float) -> tuple[Factors, float, float]:

@@ -13,7 +13,7 @@ from rankopt.collaborative.lists.folding import Folded
 from rankopt.collaborative.lists.recommendation import Recommendations, recommended
 from rankopt.collaborative.lists.similarity import similar_items
 from rankopt.collaborative.prediction import scores_of_pairs
-from rankopt.collaborative.reading import pairs_of
+from rankopt.collaborative.reading import places_of_pairs
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.table import Ratings
 
@@ -26,27 +26,28 @@ Floats = NDArray[np.float64]
 class KnownModel:
     """seen: the users, the items with their attributes, and which items each user has rated. counts (m,): how many
     ratings each item has, of all users. unknown: the offset of an item that is not among them. proved: of folded users,
-    how near they are to the best."""
+    how near they are to the best; given: what they have rated, where some of it is of items that are not known."""
 
     seen: Ratings
     factors: Factors
     counts: NDArray[np.int64]
     unknown: float
     proved: Folded | None = None
+    given: Ratings | None = None
+
+    @property
+    def told(self) -> Ratings:
+        """All that users are known to have seen."""
+        return self.seen if self.given is None else self.given
 
     def predict(self, X: Any) -> Floats:
         """The scores (n,) of pairs, as `CofiRanker.predict`."""
-        if isinstance(X, Ratings):
-            users, items = self.seen.user_index(X.users)[X.user_of()], self.seen.item_index(X.items)[X.columns]
-        else:
-            first, second = pairs_of(X)
-            users, items = self.seen.user_index(first), self.seen.item_index(second)
-        return scores_of_pairs(self.factors, users, items, self.unknown)
+        return scores_of_pairs(self.factors, *places_of_pairs(self.seen, X), self.unknown)
 
     def recommend(
         self,
         users: Any = None,
-        k: int = 10,
+        k: int | None = None,
         *,
         seen: Any = "leave out",
         among: Any = None,

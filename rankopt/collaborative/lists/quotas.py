@@ -13,15 +13,20 @@ from formulations.errors import Infeasible
 from formulations.forms.form import Solution, Status
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.prices import earned, pressing
+from formulations.sets.ranking_set import RankingSet
 from formulations.solving.solve import solve
 from rankopt.collaborative.lists.few_candidates import Kinds
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.greedy import Caps
+from rankopt.errors import DataError
 
 __all__ = ["Quotas"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+ASKING = ("at least", "exactly")
+"""Words of rules that an empty list does not follow."""
 
 FIRST = 6
 """How many times k items, the best by score, are tried before all that may be needed."""
@@ -49,6 +54,11 @@ class Quotas:
         user for whom there is none."""
         free = np.flatnonzero(scores > -np.inf)
         if not free.size:
+            if self.admissible.short == "error" and any(rule.word in ASKING for rule in self.admissible.rules):
+                raise DataError(
+                    f"user {user!r} has no admissible list because no item is left and the rules ask for some; pass "
+                    "seen='keep', more items by among=, or rules with short='cut'"
+                )
             return free
         if self.caps is not None:
             found = self.caps.order(scores)
@@ -61,25 +71,32 @@ class Quotas:
             proved = self._proved(first, needed[first.size :], scores, self.kinds)
             if proved is not None:
                 return proved
-        return needed[self._solved(needed, scores[needed], user).order]
+        try:
+            return needed[self._solved(needed, scores[needed]).order]
+        except Infeasible:
+            pass  # the words are of all items that are left
+        try:
+            return free[self._solved(free, scores[free]).order]
+        except Infeasible as error:
+            raise self.admissible.refusal(user, error, "user", "item") from error
 
     @property
     def _only_above(self) -> bool:
         return all(rule.word in ("at most", "ban") for rule in self.admissible.rules)
 
-    def _solved(self, items: Ints, scores: Floats, user: Any) -> Solution:
+    def _solved(self, items: Ints, scores: Floats) -> Solution:
         """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""
-        try:
-            allowed = self.admissible.on({name: of[items] for name, of in self.attributes.items()}, items.size)
-        except Infeasible as error:
-            raise self.admissible.refusal(user, error) from error
+        allowed = self._allowed(items)
         return solve(ConstrainedRanking(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
+
+    def _allowed(self, items: Ints) -> RankingSet:
+        return self.admissible.on({name: of[items] for name, of in self.attributes.items()}, items.size)
 
     def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: Kinds) -> Ints | None:
         """The best list of the first items, if its prices prove that no other item belongs into it; else None."""
         lowest = scores[others].min()
         try:
-            allowed = self.admissible.on({name: of[first] for name, of in self.attributes.items()}, first.size)
+            allowed = self._allowed(first)
         except Infeasible:
             return None
         k = allowed.positions

@@ -5,39 +5,31 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.lists.candidates import Candidates, Knowing, left_out
 from rankopt.collaborative.lists.quotas import Quotas
 from rankopt.constraints.admissible import Admissible
-from rankopt.data.ratings.table import Ratings
-from rankopt.data.ratings.universe import distinct_ids
+from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.values import sealed
 from rankopt.errors import DataError, OptionError
 
-__all__ = ["Recommendations", "recommended"]
+__all__ = ["Recommendations", "check_length", "recommended"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+LENGTH = 10
+"""Of a list, where nothing says it."""
+
 TOGETHER = 1 << 22
 """Scores that are held at a time."""
 
-
-class Knowing(Protocol):
-    """What recommends: see `KnownModel`."""
-
-    @property
-    def seen(self) -> Ratings: ...
-    @property
-    def factors(self) -> Factors: ...
-    @property
-    def counts(self) -> Ints: ...
-    @property
-    def unknown(self) -> float: ...
+MOST = 1e100
+"""The largest |c| of the popularity."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,7 +63,9 @@ class Recommendations:
 
     @property
     def slowest(self) -> tuple[Any, float]:
-        """The user whose list took longest, and its seconds."""
+        """The user whose list took longest, and its seconds. DataError where there are no lists."""
+        if not self.seconds.size:
+            raise DataError("no list took longest because there are no lists; ask for those of some users")
         place = int(self.seconds.argmax())
         return self.users.item(place), float(self.seconds[place])
 
@@ -91,7 +85,7 @@ class Recommendations:
 def recommended(
     model: Knowing,
     users: Any,
-    k: int,
+    k: int | None = None,
     *,
     seen: Any = "leave out",
     among: Any = None,
@@ -99,37 +93,33 @@ def recommended(
     admissible: Admissible | None = None,
 ) -> Recommendations:
     """See `CofiRanker.recommend`."""
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        raise OptionError(f"k = {k!r} is no number of items; give a whole number, 1 or more")
-    if isinstance(users, str | bytes) or (users is not None and not hasattr(users, "__iter__")):
-        raise OptionError(f"users = {users!r} is no sequence of users; pass a list, [{users!r}], or None for all")
+    k = _length(k, admissible)
     known = model.seen
     asked = known.users if users is None else _listed(users)
     places = np.arange(asked.size) if users is None else known.user_index(asked)
-    candidates, items, factors, offsets, counts = _candidates(model, among)
-    if popularity:
-        if not np.isfinite(popularity):
-            raise OptionError(f"popularity = {popularity!r} is no number; give one that is finite")
-        offsets = offsets + float(popularity) * np.log1p(counts)
-    left_out = _left_out(known, seen, asked, candidates)
-    quotas = None if admissible is None else Quotas.of(admissible, _attributes(known, items, candidates), items.size)
+    if users is not None:
+        check_spelling(known.users, asked, places, "user")
+    candidates = Candidates.among(model, among)
+    offsets = candidates.offsets + _popular(popularity, candidates.counts)
+    out, m = left_out(model, seen, asked, candidates), candidates.items.size
+    quotas = None if admissible is None else Quotas.of(admissible, candidates.attributes(known), m)
     taken, seconds = [], np.zeros(asked.size)
-    for begin in range(0, asked.size, max(1, TOGETHER // max(items.size, 1))):
-        part = places[begin : begin + max(1, TOGETHER // max(items.size, 1))]
+    for begin in range(0, asked.size, max(1, TOGETHER // max(m, 1))):
+        part = places[begin : begin + max(1, TOGETHER // max(m, 1))]
         mine = np.where(part[:, None] >= 0, model.factors.users[part], 0.0)
         level = np.where(part >= 0, model.factors.user_offsets[part], 0.0)
-        scores = mine @ factors.T + offsets
+        scores = mine @ candidates.factors.T + offsets
         for row, u in enumerate(range(begin, begin + part.size)):
             own = scores[row]
-            own[left_out(u)] = -np.inf
+            own[out(u)] = -np.inf
             began = perf_counter()
-            order = _best(own, k) if quotas is None else quotas.best(own, asked.item(u))[:k]
+            order = _best(own, k) if quotas is None else quotas.best(own, asked.item(u))
             seconds[u] = perf_counter() - began
             taken.append((order, own[order] + level[row]))
     bounds = np.concatenate([[0], np.cumsum([order.size for order, _ in taken], dtype=np.int64)])
     chosen = np.concatenate([np.zeros(0, dtype=np.int64), *(order for order, _ in taken)])
     values = np.concatenate([np.zeros(0), *(some for _, some in taken)])
-    return Recommendations(asked, bounds, sealed(items[chosen]), sealed(values), sealed(seconds))
+    return Recommendations(asked, bounds, sealed(candidates.items[chosen]), sealed(values), sealed(seconds))
 
 
 def _best(scores: Floats, k: int) -> Ints:
@@ -143,64 +133,49 @@ def _best(scores: Floats, k: int) -> Ints:
     return np.asarray(found[np.argsort(-scores[found], kind="stable")][:k])
 
 
+def check_length(k: Any) -> int:
+    """OptionError for what is no number of items."""
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        raise OptionError(f"k = {k!r} is no number of items; give a whole number, 1 or more")
+    return int(k)
+
+
+def _length(k: Any, admissible: Admissible | None) -> int:
+    """What is said; that of the rules, which are of whole lists, where there are some."""
+    if k is not None:
+        k = check_length(k)
+    if admissible is None:
+        return LENGTH if k is None else k
+    if k not in (None, admissible.k):
+        raise OptionError(
+            f"k = {k} items cannot be listed under rules of lists of {admissible.k}, which would not hold for them; "
+            f"state the rules by Admissible({k}), or leave k out"
+        )
+    return admissible.k
+
+
+def _popular(popularity: Any, counts: Ints) -> Floats:
+    """c log(1 + count)."""
+    number = isinstance(popularity, int | float | np.integer | np.floating) and not isinstance(popularity, bool)
+    if not number or not np.isfinite(popularity) or abs(popularity) > MOST:
+        raise OptionError(f"popularity = {popularity!r} is no number that scores can take; give one up to {MOST:g}")
+    return np.asarray(float(popularity) * np.log1p(counts))
+
+
 def _listed(ids: Any) -> NDArray[Any]:
+    """The users that are asked for, (n,)."""
+    if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
+        raise OptionError(f"users = {ids!r} is no sequence of users; pass a list, [{ids!r}], or None for all")
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
-    if isinstance(values, np.ndarray):
-        return values
-    values = list(values)
-    if values and all(type(one) is int and abs(one) < 2**63 for one in values):
-        return np.array(values, dtype=np.int64)
-    return np.fromiter(values, dtype=object, count=len(values))
-
-
-def _candidates(model: Knowing, among: Any) -> tuple[Ints, NDArray[Any], Floats, Floats, Ints]:
-    """Places (-1: unknown) and ids of the items that may be recommended, their factors, offsets and counts."""
-    if among is None:
-        m = model.seen.n_items
-        return np.arange(m), model.seen.items, model.factors.items, model.factors.offsets, model.counts
-    items = distinct_ids(among, "item")
-    if not items.size:
-        raise DataError("among names no item, so nothing can be recommended; list some, or leave it out")
-    places = model.seen.item_index(items)
-    inside = places >= 0
-    factors = np.where(inside[:, None], model.factors.items[places], 0.0)
-    offsets = np.where(inside, model.factors.offsets[places], model.unknown)
-    return places, items, factors, offsets, np.where(inside, model.counts[places], 0)
-
-
-def _left_out(known: Ratings, seen: Any, asked: NDArray[Any], candidates: Ints) -> Any:
-    """The function from a row of `asked` to the candidates that it has seen."""
-    nothing = np.zeros(0, dtype=np.int64)
-    if isinstance(seen, str) and seen == "keep":
-        return lambda u: nothing
-    table = known if isinstance(seen, str) and seen == "leave out" else seen
-    if not isinstance(table, Ratings):
-        raise OptionError(f"seen = {seen!r} is unknown; it is 'leave out', 'keep', or Ratings of what was seen")
-    places = table.user_index(asked)
-    at = np.full(known.n_items + 1, -1, dtype=np.int64)  # where an item of the model stands among the candidates
-    at[candidates] = np.arange(candidates.size)
-    at[-1] = -1
-    of_item = at[known.item_index(table.items)] if table is not known else at[:-1]
-
-    def left_out(u: int) -> Ints:
-        place = places[u]
-        if place < 0:
-            return nothing
-        found = of_item[table.columns[table.bounds[place] : table.bounds[place + 1]]]
-        return np.asarray(found[found >= 0])
-
-    return left_out
-
-
-def _attributes(known: Ratings, items: NDArray[Any], candidates: Ints) -> dict[str, NDArray[Any]]:
-    """The attributes of the candidates; an item that is not known has none."""
-    found = {}
-    for name, values in known.attributes.items():
-        if (candidates >= 0).all():
-            found[name] = values[candidates]
-        else:
-            own = np.full(items.size, None, dtype=object)
-            for place, one in enumerate(candidates.tolist()):
-                own[place] = values[one] if one >= 0 else None
-            found[name] = own
-    return found
+    if not isinstance(values, np.ndarray):
+        values = list(values)
+        if values and all(type(one) is int and abs(one) < 2**63 for one in values):
+            return np.array(values, dtype=np.int64)
+        values = np.fromiter(values, dtype=object, count=len(values))
+    if values.ndim != 1:
+        raise OptionError(f"users have shape {values.shape}, but are a sequence of ids; pass a vector, or None for all")
+    if values.dtype == object:
+        wrong = next((one for one in values.tolist() if not isinstance(one, Hashable)), None)
+        if wrong is not None:
+            raise OptionError(f"users name {wrong!r}, which is not hashable and so no id; pass ids of users")
+    return values

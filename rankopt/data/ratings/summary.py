@@ -17,16 +17,27 @@ def summary(
     bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
 ) -> str:
     """For example `Ratings(2 users (1 to 2 ratings each), 2 items (1 to 2), 3 ratings 2: 1, 4: 1, 5: 1)`."""
-    parts = [
-        f"{bounds.size - 1} users ({_range(np.diff(bounds))} ratings each)",
-        f"{counts.size} items ({_range(counts)})",
-        f"{values.size} ratings {_values(values)}".rstrip(),
-    ]
-    if attributes:
-        names = [*attributes]
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        parts.append(f"attributes {', '.join(names[:NAMED])}{more}")
+    facts = seen(bounds, counts, values, attributes)
+    users, _, each = facts["users"].partition(" ")
+    items, _, rated = facts["items"].partition(" ")
+    number, _, ratings = facts["ratings"].partition(" ")
+    parts = [f"{users} users {each}", f"{items} items {rated}", f"{number} ratings {ratings}".rstrip()]
+    parts += [f"attributes {facts['attributes']}"] if attributes else []
     return f"Ratings({', '.join(parts)})"
+
+
+def seen(
+    bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
+) -> dict[str, str]:
+    """The same, fact by fact."""
+    facts = {
+        "users": f"{bounds.size - 1} ({_range(np.diff(bounds))} ratings each)",
+        "items": f"{counts.size} ({_range(counts)})",
+        "ratings": f"{values.size} {_values(values)}".rstrip(),
+    }
+    names = [*attributes]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return facts | ({"attributes": f"{', '.join(names[:NAMED])}{more}"} if names else {})
 
 
 def _range(sizes: NDArray[np.int64]) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.notebook_view import view
 from rankopt.data.ratings.attributes import attributes_of_items
 from rankopt.data.ratings.fingerprint import fingerprint_of
 from rankopt.data.ratings.ordering import by_code, first_twice, in_order, not_rising
 from rankopt.data.ratings.sources import triplets_of_csr, triplets_of_frame
-from rankopt.data.ratings.summary import summary
+from rankopt.data.ratings.summary import seen, summary
 from rankopt.data.ratings.universe import coded, distinct_ids, placed, places
 from rankopt.data.values import column, frozen, sealed
 from rankopt.errors import DataError
@@ -277,6 +278,9 @@ class Ratings:
     def __repr__(self) -> str:
         """Counts and ranges, in ten lines at the most."""
         return summary(self.bounds, self.counts, self.values, self.attributes)
+
+    def _repr_html_(self) -> str:
+        return view("Ratings", seen(self.bounds, self.counts, self.values, self.attributes))
 
 
 def _twice(user: Any, item: Any, first: int, second: int) -> DataError:

@@ -1,10 +1,12 @@
 """The ids of users or of items in one order, whatever order they came in, and the place of each.
 
 A universe is a read-only array of distinct ids: int64 where all are whole numbers, else objects. Order: numbers by
-value, then strings, then other types by their names; inside a type by `<`, or by `repr` where the type has no order.
+value, then strings, then other types by their names; inside a type by `<`, or, where that does not order all of these
+ids, by `repr`, sets by that of their elements.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -97,6 +99,7 @@ def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> ND
             numbers = np.array([one if ok else 0 for one, ok in zip(wholes, inside, strict=True)], dtype=np.int64)
         else:
             inside = numbers <= np.iinfo(np.int64).max
+            numbers = np.where(inside, numbers, 0).astype(np.int64)  # beside int64, uint64 would be compared as floats
         found = np.full(len(numbers), -1, dtype=np.int64)
         for begin, part in _chunks(numbers) if known.size else ():
             at = np.minimum(np.searchsorted(known, part), known.size - 1)
@@ -193,9 +196,19 @@ def _kind(one: Hashable) -> tuple[int, str]:
 
 def _sorted(named: list[Any], chosen: list[int]) -> list[int]:
     try:
-        return sorted(chosen, key=lambda i: named[i])
-    except TypeError:
-        return sorted(chosen, key=lambda i: repr(named[i]))
+        order = sorted(chosen, key=lambda i: named[i])
+        if all(named[i] < named[j] for i, j in pairwise(order)):  # a chain: sets, ordered in part, make none
+            return order
+    except (TypeError, ValueError):
+        pass
+    return sorted(chosen, key=lambda i: _spelled(named[i]))
+
+
+def _spelled(one: Any) -> str:
+    """`repr`, but for sets, whose elements it names as they happen to lie."""
+    if isinstance(one, frozenset):
+        return f"{{{', '.join(sorted(map(_spelled, one)))}}}"
+    return f"({', '.join(map(_spelled, one))})" if isinstance(one, tuple) else repr(one)
 
 
 def _is_missing(one: Hashable) -> bool:

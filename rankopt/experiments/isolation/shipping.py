@@ -28,6 +28,8 @@ def spec_of(entrant: Any) -> str:
         if not isinstance(entrant, Solver):
             raise UnknownSolver(f"{entrant!r} is no solver; give a name, or wrap a function by formulations.own(...)")
         return _own_spec(entrant)
+    if _has_options(entrant):
+        return _own_spec(named(entrant))
     head = entrant.partition(":")[0]
     if entrant == "auto" or head in SOLVERS:
         return entrant
@@ -56,6 +58,12 @@ def _own_spec(solver: Any) -> str:
     return spec + _options(solver, usual)
 
 
+def _has_options(entrant: str) -> bool:
+    """Whether a name is one of the table with options, as in "highs(presolve='off')"."""
+    head, bracket, _ = entrant.partition("(")
+    return bool(bracket) and head.partition(":")[0] in SOLVERS
+
+
 def _options(part: Any, usual: Any) -> str:
     """The options of a part that differ from those that its name stands for."""
     if type(usual) is not type(part) or not is_dataclass(usual):
@@ -69,7 +77,7 @@ def resolved(entrant: Entrant) -> Solver:
     """The solver itself. Raises UnknownSolver where there is none, or its package is missing."""
     if not isinstance(entrant, str):
         return entrant
-    if entrant.partition(":")[0] not in SOLVERS and ":" in entrant:
+    if not _has_options(entrant) and entrant.partition(":")[0] not in SOLVERS and ":" in entrant:
         return imported(entrant)
     try:
         return named(entrant)

@@ -19,10 +19,13 @@ LOOSE = 1e-6
 
 
 def refuted_claim(taped: Taped, solution: Solution) -> str | None:
-    """Which claim in `details` is false: told_value, told_bound, or a told_status of "OPTIMAL"."""
+    """Which claim in `details` is false: told_value, told_bound, or a told_status of "OPTIMAL".
+
+    What the tape says is attained counts up to the bound that is proven of this answer: tapes may be another's.
+    """
     form, told = taped.form, solution.details
     sign, slack = (1.0 if form.maximises else -1.0), LOOSE * (form.scale or 1.0)
-    attained = max(sign * value for value in (solution.value, *_attained(taped)))
+    attained = max(sign * solution.value, *(min(sign * value, sign * solution.bound) for value in _attained(taped)))
     value, bound = (_number(told.get(name)) for name in ("told_value", "told_bound"))
     if value is not None and not abs(value - solution.value) <= slack:
         return f"it says that the value is {value:.9g}, and it is {solution.value:.9g}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -108,7 +109,8 @@ class Replay:
             return
 
     def warm(self) -> None:
-        warm(self.solver, type(self.tape.problems[0].form))
+        for form in dict.fromkeys(type(taped.form) for taped in self.tape.problems):
+            warm(self.solver, form)
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
         taped, blank = self.tape.problems[item], self.blanks[item]
@@ -139,7 +141,7 @@ class Replay:
         answer = watched.said[0] if watched is not None and watched.said else None
         row = replace(
             blank, value=solution.value, bound=solution.bound, seconds=median(own), seconds_whole=median(whole),
-            repeats=len(own), version=solution.version, message=solution.message[:300],
+            repeats=len(own), times=tuple(own), version=solution.version, message=solution.message[:300],
             iterations=solution.details.get("iterations"), integral=_is_whole(form, answer),
         )  # fmt: skip
         if solution.status is Status.INACCURATE:
@@ -165,8 +167,8 @@ def warm(solver: Solver | None, form: type[Form]) -> None:
         for kernel in kernels_of(*rooms):
             kernel.ready()
     with suppress(FormulationError):  # it will fail again, where it counts
-        _, problem, _ = next(iter(instances(form)))
-        solve(problem, "auto" if solver is None else solver)
+        for _, problem, _ in islice(instances(form), 1):
+            solve(problem, "auto" if solver is None else solver)
 
 
 def fault(error: Exception) -> dict[str, Any]:

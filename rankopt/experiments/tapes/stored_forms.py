@@ -6,7 +6,7 @@ closed list; nothing is read by evaluating it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from formulations.errors import FormulationError
 from formulations.forms.form import Form
 from formulations.tables import load
 from rankopt.errors import DataError, OptionError
+from rankopt.experiments.tapes.stored_parts import check_parts
 
 __all__ = ["FORMS", "Packed", "unpacked"]
 
@@ -35,9 +37,19 @@ FORMS = {
     "PrefixGroupRanking": "formulations.forms.prefix_group_ranking:PrefixGroupRanking",
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
+    "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
 }
 """What can be stored, `name: "module:class"`."""
+
+
+LARGEST = range(1 << 31)
+"""Rows or columns that a matrix may have."""
+
+
+_DAMAGE = (
+    FormulationError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, MemoryError,
+)  # fmt: skip
 
 
 class Packed:
@@ -91,17 +103,56 @@ def unpacked(records: list[dict[str, Any]], arrays: list[NDArray[Any]], wanted: 
         if not isinstance(value, Mapping):
             return value
         if "array" in value:
-            return arrays[value["array"]]
+            return arrays[_place(value["array"], arrays)]
         if "csr" in value:
-            return csr_array(tuple(whole(part) for part in value["csr"]), shape=tuple(value["shape"]))
+            return _matrix([whole(part) for part in value["csr"]], value["shape"])
         if "record" in value:
-            return made[value["record"]]
+            return made[_place(value["record"], made)]
         return tuple(whole(item) for item in value["tuple"])
 
     try:
         for record in records:
             parts = {name: whole(value) for name, value in record["fields"].items()}
-            made.append(load(FORMS[record["class"]])(**parts))
-        return [made[number] for number in wanted]
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise DataError(f"the tape is damaged, or not written by this version: {error!r}; record it again") from error
+            kind = load(FORMS[record["class"]])
+            check_parts(kind, parts)
+            made.append(kind(**parts))
+        forms = [made[_place(number, made)] for number in wanted]
+        for form in forms:
+            if not isinstance(form, Form):
+                raise TypeError(f"a {type(form).__name__} is no problem")
+            if not np.isfinite(form.scale):
+                raise ValueError("its numbers overflow")
+    except (
+        FormulationError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        if isinstance(error, DataError):
+            raise
+        why = f"{type(error).__name__} {error}"[:200]
+        raise DataError(f"the tape is damaged, or not written by this version: {why}; record it again") from error
+    return forms
+
+
+def _place(number: Any, among: Sequence[Any]) -> int:
+    """A number of a list, none counted from its end."""
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(among):
+        raise IndexError(f"{str(number)[:40]} is none of {len(among)}")
+    return number
+
+
+def _matrix(parts: list[Any], shape: Any) -> csr_array:
+    """A sparse matrix whose indices stay inside it."""
+    data, indices, starts = parts
+    rows, columns = (_place(side, LARGEST) for side in shape)
+    if data.ndim != 1 or data.dtype.kind != "f" or indices.dtype.kind != "i" or starts.dtype.kind != "i":
+        raise TypeError("a sparse matrix has entries, columns and starts")
+    if indices.shape != data.shape or starts.shape != (rows + 1,) or starts[0] != 0 or starts[-1] != data.size:
+        raise ValueError("a sparse matrix whose rows do not fit its entries")
+    if (np.diff(starts) < 0).any() or (data.size and not 0 <= indices.min() <= indices.max() < columns):
+        raise ValueError("a sparse matrix with entries outside of it")
+    return csr_array((data, indices, starts), shape=(rows, columns))

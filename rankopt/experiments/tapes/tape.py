@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from formulations.errors import FormulationError
 from formulations.forms.form import Form
@@ -20,10 +21,9 @@ from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.solving.solve import solve
 from rankopt.errors import DataError
 from rankopt.experiments.tapes.stored_forms import Packed, unpacked
+from rankopt.experiments.tapes.tape_file import FORMAT, checked_meta, members
 
 __all__ = ["Tape", "Taped"]
-
-FORMAT = "rankopt tape 1"
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,17 +73,12 @@ class Tape:
         packed = Packed()
         listed = [[taped.name, taped.step, packed.add(taped.form)] for taped in self.problems]
         meta = {"format": FORMAT, "label": self.label, "problems": listed, "records": packed.records}
-        return json.dumps(meta, ensure_ascii=False).encode(), {f"a{i}": array for i, array in enumerate(packed.arrays)}
+        return _as_text(meta), {f"a{i}": array for i, array in enumerate(packed.arrays)}
 
     @cached_property
     def name(self) -> str:
         """The label and a fingerprint of all its numbers, as in "argmax:1f0c9a27"."""
-        meta, arrays = self._packed
-        digest = hashlib.sha256(meta)
-        for array in arrays.values():
-            digest.update(f"{array.dtype.str}{array.shape}".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return f"{self.label}:{digest.hexdigest()[:8]}"
+        return _fingerprint(self.label, *self._packed)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the tape to an .npz file, which holds arrays only."""
@@ -94,17 +89,36 @@ class Tape:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Tape:
-        """The tape that `save` wrote. Raises DataError where it did not."""
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                meta = json.loads(file["meta"].tobytes().decode())
-                if meta["format"] != FORMAT:
-                    raise DataError(f"{path} has the format {meta['format']!r}, not {FORMAT!r}; record it again")
-                arrays = [file[f"a{i}"] for i in range(len(file.files) - 2)]
-                known = file["known"].tolist()
-        except (KeyError, ValueError, EOFError) as error:
-            raise DataError(f"{path} is no tape, or a damaged one: {error}; record it again") from error
-        names, steps, numbers = zip(*meta["problems"], strict=True)
-        forms = unpacked(meta["records"], arrays, list(numbers))
-        pairs = [None if np.isnan(pair).any() else (pair[0], pair[1]) for pair in known]
-        return cls(meta["label"], tuple(map(Taped, names, forms, steps, pairs)))
+        """The tape that `save` wrote, its fingerprint that of the file. Raises DataError where it did not.
+
+        Files of others are read without trust: see `tape_file`; what is known of a problem is a claim, which
+        `judged_again` works out anew.
+        """
+        meta, arrays = members(path)
+        label, listed = checked_meta(path, meta)
+        known = arrays.pop("known", np.empty(0))
+        names = [f"a{i}" for i in range(len(arrays))]
+        if known.shape != (len(listed), 2) or arrays.keys() != {*names}:
+            raise DataError(f"{path} is damaged: it lacks arrays, or has others; record it again")
+        forms = unpacked(meta["records"], [arrays[name] for name in names], [number for _, _, number in listed])
+        pairs = [None if np.isnan(pair).any() else (float(pair[0]), float(pair[1])) for pair in known]
+        told = zip(listed, forms, pairs, strict=True)
+        tape = cls(label, tuple(Taped(name, form, step, pair) for (name, step, _), form, pair in told))
+        tape.__dict__["name"] = _fingerprint(label, _as_text(meta), {name: arrays[name] for name in names})
+        return tape
+
+    def judged_again(self) -> Tape:
+        """The tape with what the automatic solvers of this version prove."""
+        return replace(self, problems=tuple(Taped.judged(one.name, one.form, one.step) for one in self.problems))
+
+
+def _as_text(meta: dict[str, Any]) -> bytes:
+    return json.dumps(meta, ensure_ascii=False).encode()
+
+
+def _fingerprint(label: str, meta: bytes, arrays: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(meta)
+    for array in arrays.values():
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return f"{label}:{digest.hexdigest()[:8]}"

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from rankopt.collaborative.bounds import loss_verification
+from rankopt.collaborative.bounds.highest_plane import cheapest_mean
 from rankopt.collaborative.bounds.loss_verification import slow_loss
 from rankopt.data import Ratings
 from rankopt.errors import DataError, OptionError
@@ -130,7 +132,57 @@ def test_what_is_no_number_is_never_as_claimed(loss, certify):
         assert "not all finite" in str(found)
 
 
-def test_lists_too_long_for_the_slow_way_are_not_called_checked():
+def of_long_lists(users=4, each=70):
     rng = np.random.default_rng(0)
-    ratings = Ratings.of(np.repeat(range(8), 70), np.tile(range(70), 8), rng.integers(1, 6, 560).astype(float))
-    assert "could be checked" in str(CofiRanker("ordinal", factors=1, strength=0.3).fit(ratings).verify(ratings))
+    user, item = np.repeat(range(users), each), np.tile(range(each), users)
+    return Ratings.of(user, item, rng.integers(1, 6, user.size).astype(float))
+
+
+@pytest.mark.parametrize("loss", ["nDCG@5", "ordinal", "regression"])
+def test_planes_of_long_lists_are_checked_too(loss):
+    ratings = of_long_lists()
+    ranker = CofiRanker(loss, factors=1, strength=0.3).fit(ratings)
+    found = ranker.verify(ratings)
+    assert found.holds, str(found)
+    assert (found.planes, found.of, found.too_long) == (4, 4, 0)
+    assert "planes of 4 of 4 users checked" in str(found)
+    ranker.dual_heights_ = ranker.dual_heights_ + 1e-3 * np.eye(4)[2]
+    wrong = ranker.verify(ratings).wrong
+    assert any(one.startswith("the users' plane of user 2 stands 0.001") for one in wrong), wrong
+
+
+def test_lists_too_long_for_the_slow_way_are_counted(monkeypatch):
+    ratings = of_long_lists()
+    ranker = CofiRanker("ordinal", factors=1, strength=0.3).fit(ratings)
+    most = [sum(a < b for a in y for b in y) for y in ratings.values.reshape(4, 70)]
+    monkeypatch.setattr(loss_verification, "MOST_PAIRS", sorted(most)[1])
+    found = ranker.verify(ratings)
+    assert (found.holds, found.planes, found.of, found.too_long) == (True, 2, 4, 2)
+    assert "planes of 2 of 4 users checked (2 of the drawn lists are too long for it)" in str(found)
+    monkeypatch.setattr(loss_verification, "MOST_PAIRS", 0)
+    assert "could be checked" in str(ranker.verify(ratings))
+    for wrong in ({"planes": -1}, {"seed": 0.5}):
+        with pytest.raises(OptionError, match="whole number"):
+            ranker.verify(ratings, **wrong)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 5, 12])
+def test_a_mean_of_rankings_by_gains_is_the_one_of_all_items(levels):
+    """Strassen: few variables a grade say what n² variables say, for means of rankings and for what is none."""
+    rng, n = np.random.default_rng(levels), 12
+    for _ in range(6):
+        a, c = np.append(np.sort(rng.random(5))[::-1], np.zeros(n - 5)), np.arange(1, n + 1) ** -0.25
+        b = rng.integers(0, levels, n).astype(float)
+        weights = rng.dirichlet(np.full(4, 0.5))
+        t = sum(w * rng.permutation(c) for w in weights)
+        one, other = (cheapest_mean(a, b, c, t, short=short) for short in (n, 0))
+        assert one == pytest.approx(other, abs=1e-9)
+        spread = t + 0.2 * np.where(t == t.max(), 1.0, np.where(t == t.min(), -1.0, 0.0))  # beyond every ranking
+        assert cheapest_mean(a, b, c, spread, short=n) == cheapest_mean(a, b, c, spread, short=0) == np.inf
+
+
+def test_a_user_is_named_as_given():
+    ratings = Ratings.of(np.repeat([7, 8], 3), np.tile([1, 2, 3], 2), [1.0, 2.0, 3.0, 3.0, 1.0, 2.0])
+    ranker = CofiRanker("ordinal", factors=1, strength=0.3).fit(ratings)
+    ranker.dual_heights_ = ranker.dual_heights_ + np.eye(2)[1]
+    assert "plane of user 8 stands" in str(ranker.verify(ratings))

@@ -9,10 +9,12 @@ import click
 import numpy as np
 import pytest
 
+from formulations import ranking
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.commands.target import Target
 from rankopt.data import Queries, write_svmlight
 from rankopt.errors import OptionError
+from rankopt.experiments import Tape
 from rankopt.persistence.archive import write_whole
 
 GOOD = {
@@ -27,6 +29,7 @@ GOOD = {
     "verify": ["s.toml"],
     "cofi": ["r.csv", "--hold-out", "2", "--model", "new", "--strength", "0.7", "--factors", "2", "--max-iter", "3"],
     "swap": ["t.txt", "--argmax", "exact", "--master", "none", "--method", "none", "--no-live", "--output", "new"],
+    "tape": ["inspect", "p.npz"],
     "demo": [],
     "warm": [],
     "doctor": [],
@@ -99,6 +102,7 @@ def prepared(tmp_path_factory):
     (folder / "s.toml").write_text("documents = 4\npositions = 2\n", encoding="utf-8")
     rated = [f"{u},{i},{1 + (u * i + u + i) % 5}\n" for u in range(6) for i in range(13) if (u + i) % 7]
     (folder / "r.csv").write_text("user,item,rating\n" + "".join(rated), encoding="utf-8")
+    Tape.of(ranking([2.0, 1.0], [0.0, 1.0], [1.0], [1.0])).save(folder / "p.npz")
     (folder / "empty").write_bytes(b"")
     (folder / "garbage").write_bytes(rng.integers(0, 256, 400, dtype=np.uint8).tobytes())
     (folder / "folder").mkdir()

@@ -4,8 +4,16 @@ import numpy as np
 import pytest
 
 from rankopt.data import Ratings
-from rankopt.errors import DataError, OptionError
-from rankopt.evaluation import ItemMean, Popularity, evaluate, evaluate_ratings, strong_split, weak_split
+from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.evaluation import (
+    ItemMean,
+    Popularity,
+    evaluate,
+    evaluate_ratings,
+    given_split,
+    strong_split,
+    weak_split,
+)
 
 
 def made(seed=0, users=40, items=60, n=900):
@@ -82,9 +90,10 @@ def test_the_value_is_the_measure_of_each_users_candidates(candidates):
     expected = []
     for user in np.flatnonzero(test.any(axis=1)):
         listed = test[user] > 0 if candidates == "rated" else train[user] == 0
-        expected.append(evaluate(test[user][listed], scores[user][listed], "nDCG@5").mean())
+        told = np.ptp(test[user][listed]) > 0
+        expected.append(evaluate(test[user][listed], scores[user][listed], "nDCG@5").mean() if told else np.nan)
     np.testing.assert_allclose(found.values, expected, rtol=1e-13)
-    assert found.mean == pytest.approx(np.mean(expected))
+    assert found.mean == pytest.approx(np.nanmean(expected))
     assert split.protocol in repr(found)
     assert ("rated items only" in repr(found)) == (candidates == "rated")
     np.testing.assert_array_equal(found.values, evaluate_ratings(split, scores, "nDCG@5", candidates).values)
@@ -153,3 +162,27 @@ def test_what_cannot_be_split_or_judged_is_refused():
         evaluate_ratings(split, np.full(split.test.n_ratings, np.nan))
     with pytest.raises(OptionError, match="no meaning"):
         ItemMean(-1.0)
+
+
+def test_users_of_equal_ratings_tell_no_order_anywhere():
+    """One rule for the split's numbers and for `score`: nDCG of equal grades would be 1 for whoever orders them."""
+    from rankopt.rankers import CofiRanker
+
+    train = Ratings.of(*zip(*[(u, i, 1 + (u * i) % 5) for u in range(8) for i in range(6)], strict=True))
+    rows = [(0, 7, 3), (0, 8, 3), (1, 9, 2), (2, 7, 1), (2, 8, 5), (3, 7, 4), (3, 9, 2), (3, 8, 2)]
+    split = given_split(train, Ratings.of(*zip(*rows, strict=True)))
+    ranker = CofiRanker(factors=1, strength=0.5).fit(split.train)
+    found = evaluate_ratings(split, ranker)
+    assert np.isnan(found.values).tolist() == [True, True, False, False]
+    assert found.mean == pytest.approx(ranker.score(split.test), abs=1e-12)
+    assert not np.isnan(evaluate_ratings(split, ranker, candidates="all").values).any()
+    equal = given_split(train, Ratings.of([0, 0, 1], [7, 8, 7], [3, 3, 2]))
+    with pytest.raises(DataError, match="judges no user"):
+        evaluate_ratings(equal, ranker)
+
+
+def test_ratings_below_zero_are_named_with_their_cure():
+    split = weak_split(Ratings.of(np.repeat(range(3), 25), np.tile(range(25), 3), np.arange(75) % 9 - 4.0))
+    with pytest.raises(MeasureError, match="measure nDCG@10 cannot judge ratings below 0 .*; add 4 to all ratings"):
+        evaluate_ratings(split, ItemMean().fit(split.train))
+    assert evaluate_ratings(split, ItemMean().fit(split.train), "ERU(d=0)").mean >= 0

@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, cross_val_score
 from rankopt.collaborative.bounds.bound_verification import verify_global_bound
 from rankopt.collaborative.bounds.global_bound import global_bound
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, OptionError
 from rankopt.rankers import CofiRanker, load_model
 
 FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
@@ -102,6 +102,21 @@ def test_rows_frames_and_ratings_are_one():
     assert models[0].score(rows, value) == models[0].score(ratings)
 
 
+def test_columns_of_a_frame_go_by_their_names():
+    ratings = tastes()
+    user, item, _ = triplets(ratings)
+    ranker, rows = CofiRanker(**QUICK).fit(ratings), np.column_stack([user, item])
+    for names in (("movie_id", "user"), ("item", "who"), ("what", "userID")):
+        frame = pd.DataFrame({names[0]: item, names[1]: user})
+        np.testing.assert_array_equal(ranker.predict(frame), ranker.predict(rows))
+    for names in (("who", "what"), ("user", "what"), ("who", "film")):
+        frame = pd.DataFrame({names[0]: user, names[1]: item})
+        np.testing.assert_array_equal(ranker.predict(frame), ranker.predict(rows))
+    for names in (("user", "rating"), ("item", "score"), ("user", "userId"), ("movie", "film")):
+        with pytest.raises(DataError, match="no clear pair of user and item"):
+            ranker.predict(pd.DataFrame(rows, columns=list(names)))
+
+
 def test_unknown_users_and_items_get_priors():
     ranker = CofiRanker(**QUICK).fit(tastes())
     found = ranker.predict([(0, 0), ("nobody", 0), (0, "nothing"), ("nobody", "nothing")])
@@ -124,6 +139,45 @@ def test_weights_count_as_ratings_do():
         ratings, user_weight=dict.fromkeys(range(40), 2.0)
     )
     np.testing.assert_array_equal(by_name.predict(ratings), one.predict(ratings))
+
+
+def test_weights_of_users_may_name_others():
+    """A fold of a cross-validation lacks some users; one who is there and is not weighed is an error."""
+    ratings = tastes()
+    whole = dict.fromkeys(range(40), 2.0)
+    one, two = (CofiRanker(**QUICK).fit(ratings, user_weight=some) for some in (whole, {**whole, "ghost": 3.0}))
+    np.testing.assert_array_equal(one.predict(ratings), two.predict(ratings))
+    with pytest.raises(DataError, match="no weight for user 7"):
+        CofiRanker(**QUICK).fit(ratings, user_weight={u: 1.0 for u in range(40) if u != 7})
+
+
+def test_ratings_below_zero_have_a_cure_of_their_own():
+    rows, values = (
+        [(u, i) for u in range(6) for i in range(6)],
+        [float((u * i) % 5 - 2) for u in range(6) for i in range(6)],
+    )
+    with pytest.raises(MeasureError, match=r"measure nDCG@10 cannot judge ratings below 0 .*; add 2 to all ratings"):
+        CofiRanker(factors=2).fit(rows, values)
+    with pytest.raises(MeasureError, match=r"loss nDCG@5 cannot judge ratings below 0 .*another loss"):
+        CofiRanker("nDCG@5", **QUICK).fit(rows, values)
+    assert CofiRanker(factors=2, measure="ERU(d=0)").fit(rows, values).score(rows, values) >= 0
+    for loss in ("ordinal", "ERU(d=0)"):
+        CofiRanker(loss, **QUICK).fit(rows, values)
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal", "ERU(d=0)"])
+@pytest.mark.parametrize("size", [1e300, -1e300, 1.7e308])
+def test_ratings_whose_squares_overflow_are_refused(loss, size):
+    ratings = few()
+    values = ratings.values.copy()
+    values[3] = size
+    user, item, _ = triplets(ratings)
+    with pytest.raises(DataError, match=r"the rating -?1.*e\+30. of user 'u0' and item .* is too large"):
+        CofiRanker(loss, **QUICK).fit(Ratings.of(user, item, values))
+    with pytest.raises(DataError, match="beyond 1e-100 to 1e.100"):
+        CofiRanker(loss, **QUICK).fit(ratings, user_weight=np.full(ratings.n_users, abs(size)))
+    values[3] = 1e100
+    CofiRanker(loss, **QUICK).fit(Ratings.of(user, item, values))
 
 
 def test_the_strength_is_chosen_inside_the_training_ratings():

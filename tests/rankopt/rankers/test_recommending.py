@@ -4,8 +4,10 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from rankopt import Admissible
+from rankopt.collaborative.lists.quotas import Quotas
 from rankopt.data import Ratings, load_ratings_sample
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers import CofiRanker, load_model
@@ -80,6 +82,7 @@ RULES = {
     "exact": Admissible(3).exactly(1, documents="new").at_most(2, by="genre"),
     "first": Admissible(3).at_most(1, by="genre", positions=range(2)).ban(documents={"genre": "c"}, positions=0),
     "owed": Admissible(4).at_least({"a": 2, "b": 1}, by="genre").at_most(3, documents={"genre": "a"}),
+    "if then": Admissible(3).if_then({"genre": "a"}, {"genre": "b"}).at_most(2, by="genre"),
     "nested": Admissible(4).at_most(2, documents="new"),
 }
 
@@ -103,12 +106,12 @@ def test_admissible_lists_are_the_best_of_all(rules):
             try:
                 allowed = admissible.on(attributes, free.size)
             except Exception:
-                with pytest.raises(DataError, match=f"query {user} has no admissible ranking"):
-                    ranker.recommend([user], k, admissible=admissible)
+                with pytest.raises(DataError, match=f"user {user} has no admissible ranking"):
+                    ranker.recommend([user], admissible=admissible)
                 continue
             orders = [list(order) for order in permutations(range(free.size), k) if allowed.admits(order)]
             best = max(weights @ scores[order] for order in orders)
-            found = ranker.recommend([user], k, admissible=admissible)
+            found = ranker.recommend([user], admissible=admissible)
             places = np.searchsorted(free, found[user])
             assert allowed.admits(places)
             assert weights @ scores[places] == pytest.approx(best, abs=1e-9)
@@ -141,10 +144,18 @@ def test_few_candidates_hold_the_best_list(films, ranker, first, more, monkeypat
     assert lists.slowest[0] in (1, 2, 3)
 
 
+def test_an_item_that_a_rule_calls_for_is_a_candidate():
+    """If one of a stands, one of b must: it may have the lowest score of all."""
+    genre = np.array([*"aaaaaccccccbb"], dtype=object)
+    rules = Admissible(3).if_then({"genre": "a"}, {"genre": "b"})
+    found = Quotas.of(rules, {"genre": genre}, 13).best(np.arange(13.0, 0.0, -1.0), "ann")
+    assert found.tolist() == [0, 1, 11]
+
+
 def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):
     one = Admissible(12, short="cut").at_most(1, by="genre")
     assert 3 <= len(ranker.recommend([1], k=12, admissible=one)[1]) <= 7
-    with pytest.raises(DataError, match="query 1 has no admissible ranking"):
+    with pytest.raises(DataError, match=r"user 1 has no admissible ranking: .* 12 of 148 items.*Or let its list"):
         ranker.recommend([1], k=12, admissible=Admissible(12).at_most(1, by="genre"))
     with pytest.raises(DataError, match="'site', which is missing"):
         ranker.recommend([1], admissible=Admissible(10).at_most(1, by="site"))
@@ -231,7 +242,13 @@ def test_frames_of_lists(ranker):
         ({"users": "ann"}, "no sequence of users"),
         ({"k": 0}, "k = 0 is no number of items"),
         ({"seen": "some"}, "'leave out', 'keep', or Ratings"),
+        ({"k": 2.7}, "k = 2.7 is no number of items"),
         ({"popularity": float("nan")}, "popularity = nan"),
+        ({"popularity": "x"}, "popularity = 'x'"),
+        ({"popularity": 1e300}, "popularity = 1e"),
+        ({"users": np.zeros((2, 2))}, "sequence of ids"),
+        ({"users": [[1]]}, "not hashable"),
+        ({"among": "film"}, "no sequence of items"),
     ],
 )
 def test_what_makes_no_sense_is_refused(ranker, options, says):
@@ -239,3 +256,98 @@ def test_what_makes_no_sense_is_refused(ranker, options, says):
         ranker.recommend(**options)
     with pytest.raises(DataError, match="among names no item"):
         ranker.recommend([1], among=[])
+
+
+def test_rules_are_of_whole_lists(ranker):
+    """The first three of the best six are no list of three under these rules: none is cut out of them."""
+    rules = Admissible(6).at_least(2, documents={"genre": "War"}, positions=range(4, 6))
+    with pytest.raises(OptionError, match=r"k = 3 items cannot be listed under rules of lists of 6.*Admissible\(3\)"):
+        ranker.recommend([1], k=3, admissible=rules)
+    with pytest.raises(OptionError, match="k = 10 items"):
+        ranker.recommend([1], k=10, admissible=rules)
+    assert len(ranker.recommend([1], admissible=rules)[1]) == len(ranker.recommend([1], 6, admissible=rules)[1]) == 6
+    assert len(ranker.recommend([1])[1]) == 10
+
+
+def test_one_who_has_seen_everything_has_no_list_where_rules_ask_for_items(films, ranker):
+    everything = Ratings.of(["all"] * films.n_items, films.items, np.ones(films.n_items))
+    asking = Admissible(3).at_least(1, documents={"genre": "War"})
+    with pytest.raises(DataError, match="user 'all' has no admissible list because no item is left"):
+        ranker.recommend(["all"], seen=everything, admissible=asking)
+    for rules in (
+        Admissible(3, short="cut").at_least(1, documents={"genre": "War"}),
+        Admissible(3).at_most(1, by="genre"),
+    ):
+        assert ranker.recommend(["all"], seen=everything, admissible=rules)["all"] == []
+
+
+def test_what_was_seen_is_left_out_though_the_model_does_not_know_it(films, ranker):
+    seen = Ratings.of([1, 1], ["new", "other"], [5, 5])
+    assert ranker.recommend([1], among=["new", "newer"], seen=seen)[1] == ["newer"]
+    guest = ranker.fold_in(Ratings.of(["guest"] * 2, [3, "new"], [5, 4]))
+    assert sorted(guest.recommend(among=[3, 4, "new", "newer"])["guest"], key=str) == [4, "newer"]
+
+
+def test_nobody_is_asked_for(ranker):
+    lists = ranker.recommend([])
+    assert len(lists) == 0
+    with pytest.raises(DataError, match="no list took longest"):
+        assert lists.slowest
+
+
+def test_an_item_is_named_once_and_a_number_of_neighbours_is_one(ranker):
+    with pytest.raises(DataError, match="among names item 5 twice"):
+        ranker.recommend([1], among=np.array([5, 6, 5]))
+    for k in (2.7, -3, True):
+        with pytest.raises(OptionError, match="no number of items"):
+            ranker.similar(7, k)
+    with pytest.raises(DataError, match="not hashable"):
+        ranker.similar([7])
+
+
+def test_ids_of_another_type_are_not_strangers(ranker):
+    """NumPy writes 17 as "17" beside a word: no item of that name is known, and its prior would be a silent answer."""
+    for ask in (
+        lambda: ranker.predict(np.array([("u", 17)])), lambda: ranker.predict([(1, "17")]),
+        lambda: ranker.recommend(["1", "2"]), lambda: ranker.recommend([1], among=["17"]), lambda: ranker.similar("17"),
+        lambda: ranker.fold_in([("guest", "17")], [4]), lambda: ranker.score([("1", 2), ("1", 3)], [1, 2]),
+        lambda: ranker.recommend([1], seen=Ratings.of([1], ["17"], [1])),
+        lambda: ranker.recommend(["1"], seen=Ratings.of([1], [17], [1])),
+    ):  # fmt: skip
+        with pytest.raises(DataError, match=r"is text, but the one that is known is a number"):
+            ask()
+    words = CofiRanker(factors=1, strength=0.5).fit([("ann", "17"), ("ann", "18"), ("bob", "17")], [1, 2, 3])
+    with pytest.raises(DataError, match="item 17 is a number, but the one that is known is text, '17'"):
+        words.predict([("ann", 17)])
+    assert words.predict(np.array([("ann", "17"), ("eve", "x")])).shape == (2,)
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal"])
+def test_folded_users_are_weighed_as_in_training(films, loss):
+    """v_u = 2 at λ and μ is v_u = 1 at half of both; and so is every rating's weight of 2 in a regression."""
+    ranker = CofiRanker(loss, lam=2.0, offset_strength=4.0, factors=3, tol=1e-8, max_iter=2, certify=False)
+    with pytest.warns(ConvergenceWarning):
+        ranker.fit(films)
+    items = films.items.tolist()
+    rows = [("ann", items[3]), ("ann", items[1]), ("bob", items[9]), ("ann", "unheard"), ("bob", items[2])]
+    values = [5.0, 1.0, 2.0, 3.0, 4.0]
+    heavy = ranker.fold_in(rows, values, user_weight={"ann": 2.0, "bob": 2.0})
+    half = CofiRanker(loss, offset_strength=2.0, tol=1e-8)
+    for name in ("users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "unknown_"):
+        setattr(half, name, getattr(ranker, name))
+    for name in ("item_counts_", "seen_bounds_", "seen_items_", "item_attributes_"):
+        setattr(half, name, getattr(ranker, name))
+    half.lam_ = 1.0
+    light = half.fold_in(rows, values)
+    np.testing.assert_allclose(heavy.factors.users, light.factors.users, atol=1e-4)
+    assert heavy.proved.value == pytest.approx(2 * light.proved.value, rel=1e-4)
+    assert heavy.proved.bound <= heavy.proved.value
+    if loss == "ordinal":
+        with pytest.raises(DataError, match="give user_weight"):
+            ranker.fold_in(rows, values, sample_weight=np.ones(5))
+        return
+    by_rating = ranker.fold_in(rows, values, sample_weight=np.full(5, 2.0))
+    np.testing.assert_allclose(by_rating.factors.users, heavy.factors.users, atol=1e-12)
+    one = ranker.fold_in(rows, values, sample_weight=[1.0, 9.0, 1.0, 1.0, 1.0])
+    assert one.predict([("ann", items[1])]) < ranker.fold_in(rows, values).predict([("ann", items[1])])
+    assert one.proved.relative_gap < 1e-6

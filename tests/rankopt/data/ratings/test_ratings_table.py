@@ -141,6 +141,30 @@ def test_a_universe_must_hold_what_is_rated_and_each_id_once():
     assert listed.attributes["kind"].tolist() == ["seven", "eight", "nine"]
 
 
+def test_ids_that_are_sets_stand_in_one_order():
+    ids = [frozenset(one) for one in ("ab", "bc", "ca", "abc", "d", "", "axyz")]
+    ids += [frozenset([frozenset("ab"), 1]), frozenset([("b", frozenset("ca")), 2])]
+    draws, seen = np.random.default_rng(0), set()
+    for _ in range(30):
+        again = [ids[i] for i in draws.permutation(len(ids))]
+        again = [frozenset(sorted(one, key=repr, reverse=bool(draws.integers(2)))) for one in again]
+        seen.add(tuple(Ratings.of(again, ["film"] * len(ids), np.ones(len(ids))).users.tolist()))
+    assert len(seen) == 1
+
+
+def test_ids_that_are_ordered_by_their_type_stay_in_that_order():
+    days = [(2, "b"), (1, "c"), (10, "a")]
+    assert Ratings.of(days, [0, 0, 0], [1, 2, 3]).users.tolist() == sorted(days)
+
+
+@pytest.mark.parametrize("kind", [np.uint64, np.int64, object])
+def test_large_whole_numbers_are_told_apart(kind):
+    ratings = Ratings.of([2**53, 2**53 + 1, 2**53 + 3, 2**62], [0, 0, 0, 0], [1, 2, 3, 4])
+    asked = np.array([2**53, 2**53 + 1, 2**53 + 2, 2**53 + 3, 2**62, 2**62 + 1], dtype=kind)
+    assert ratings.user_index(asked).tolist() == [0, 1, -1, 2, 3, -1]
+    assert ratings.user_index(np.array([2**63, 2**53, 2**64 - 1], dtype=np.uint64)).tolist() == [-1, 0, -1]
+
+
 def test_frames_are_read_by_the_usual_names():
     pandas = pytest.importorskip("pandas")
     user, item, rating = triplets()

@@ -1,0 +1,144 @@
+"""Queries from tables: parquet, CSV and Feather files, and frames of pandas, polars and pyarrow.
+
+    qid, relevance, docid, x1, x2, site          one row a document, in any order
+
+Columns are told by name; of the others those of numbers are features and those of text are attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from os import PathLike, fspath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.queries import Queries
+from rankopt.errors import DataError, OptionError
+
+__all__ = ["ENDINGS", "is_table", "read_table"]
+
+USUAL = {
+    "qid": ("qid", "query_id", "queryid", "query"),
+    "relevance": ("relevance", "label", "grade", "rel"),
+    "document": ("docid", "docno", "doc_id", "document", "document_id"),
+}
+"""Names by which a column is known, in any case."""
+
+ENDINGS = {
+    ".parquet": ("pyarrow.parquet", "read_table"),
+    ".feather": ("pyarrow.feather", "read_table"),
+    ".csv": ("pyarrow.csv", "read_csv"),
+    ".csv.gz": ("pyarrow.csv", "read_csv"),
+}
+"""Files that are read, and by what of pyarrow."""
+
+
+def is_table(path: str | PathLike[str]) -> bool:
+    """Whether a file is one of those, by its ending."""
+    return fspath(path).lower().endswith(tuple(ENDINGS))
+
+
+def read_table(
+    source: str | PathLike[str] | Any,
+    *,
+    qid: str | None = None,
+    relevance: str | None = None,
+    document: str | None = None,
+    features: Sequence[str] | None = None,
+    attributes: Iterable[str] | None = None,
+    unjudged: float | str | None = None,
+) -> Queries:
+    """The queries of a file (parquet, CSV, Feather; extra `tables`) or of a data frame.
+
+    qid, relevance, document: columns, by default those of the usual names (qid, query_id, ...; relevance, label, ...;
+    docid, docno, ...); without a column of grades the queries have none. features: the columns in their order, by
+    default all other columns of numbers. attributes: by default all other columns of text. unjudged: see `Queries`.
+
+    Raises DataError for a column that is missing, that two names would do for, or that holds no value somewhere, and
+    OptionError where pyarrow is missing.
+    """
+    frame, place = (_read(fspath(source)), fspath(source)) if isinstance(source, str | PathLike) else (source, "table")
+    if not hasattr(frame, "columns") or not hasattr(frame, "shape"):
+        raise DataError(f"a {type(frame).__name__} is no table; give a file, or a frame of pandas, polars or pyarrow")
+    names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DataError(f"{place} has two columns {twice!r}; rename one")
+    told = {role: _named(role, given, names, place) for role, given in
+            {"qid": qid, "relevance": relevance, "document": document}.items()}  # fmt: skip
+    of_query = told["qid"]
+    if of_query is None:
+        raise DataError(f"{place} has no column of queries among {_shown(names)}; name it: qid='...'")
+    values = {name: _column(frame, name, place) for name in names}
+    left = [name for name in names if name not in told.values()]
+    kept = [name for name in left if values[name].dtype.kind in "biuf"] if features is None else [*features]
+    words = [name for name in left if values[name].dtype.kind not in "biuf"] if attributes is None else [*attributes]
+    unknown = next((name for name in (*kept, *words) if name not in values), None)
+    if unknown is not None:
+        raise DataError(f"{place} has no column {unknown!r}; it has {_shown(names)}")
+    if not kept:
+        raise DataError(f"{place} has no column of numbers beside grades and ids; name the features: features=[...]")
+    textual = next((name for name in kept if values[name].dtype.kind not in "biuf"), None)
+    if textual is not None:
+        raise DataError(f"column {textual!r} of {place} holds text and is no feature; leave it out, or encode it first")
+    grades, ids = (values.get(told[role] or "") for role in ("relevance", "document"))
+    return Queries.from_arrays(
+        np.column_stack([values[name].astype(np.float64) for name in kept]),
+        grades,
+        qid=values[of_query],
+        documents=None if ids is None else ids.tolist(),
+        attributes={name: values[name] for name in words},
+        feature_names=kept,
+        unjudged=unjudged,
+    )
+
+
+def _read(path: str) -> Any:
+    """The file as a table of pyarrow."""
+    ending = next((one for one in sorted(ENDINGS, key=len, reverse=True) if path.lower().endswith(one)), None)
+    if ending is None:
+        raise DataError(f"{path} is of no kind that is known; read_table reads {', '.join(ENDINGS)}")
+    module, reader = ENDINGS[ending]
+    try:
+        read = getattr(import_module(module), reader)
+    except ImportError as error:
+        raise OptionError(f"{path} cannot be read because {error}; pip install 'rankopt[tables]'") from error
+    try:
+        return read(path)
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:  # pyarrow's errors are kinds of these
+        raise DataError(f"{path} is no {ending[1:]} file that can be read: {error}") from error
+
+
+def _named(role: str, given: str | None, names: list[str], place: str) -> str | None:
+    """The column of a role: the one that is given, else the one of a usual name, None where there is none."""
+    if given is not None:
+        if given not in names:
+            raise DataError(f"{place} has no column {given!r}; it has {_shown(names)}")
+        return given
+    found = [name for name in names if name.lower() in USUAL[role]]
+    if len(found) > 1:
+        raise DataError(f"{place} has the columns {_shown(found)}; say which one is meant: {role}='{found[0]}'")
+    return found[0] if found else None
+
+
+def _column(frame: Any, name: str, place: str) -> NDArray[Any]:
+    """A column as an array of numbers or of objects; a missing value is an error that names its row."""
+    column = frame.column(name) if hasattr(frame, "column_names") else frame[name]
+    if hasattr(column, "null_count") and not callable(column.null_count) and column.null_count:
+        row = int(np.flatnonzero(np.asarray(column.is_null()))[0])
+        raise DataError(f"column {name!r} of {place} has no value in row {row}; fill it in or leave the row out")
+    values = np.asarray(column.to_numpy())
+    if values.dtype == object:
+        empty = next((row for row, value in enumerate(values) if value is None or value != value), None)
+        if empty is not None:
+            raise DataError(f"column {name!r} of {place} has no value in row {empty}; fill it in or leave the row out")
+    return values
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

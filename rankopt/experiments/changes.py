@@ -1,0 +1,161 @@
+"""What changed between two runs of the same tapes: another version of a solver, another machine, other options.
+
+Problem by problem and solver by solver a row of before stands beside a row of after. Seconds are compared by all pairs
+of repeats: the ratios after / before, of which an interval is kept that holds the true factor (Hodges and Lehmann, by
+the exact distribution of Mann and Whitney's count) with at least the chance that `confidence` says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.experiments.rows import Outcome, Row
+
+__all__ = ["Changed", "Kind", "by_solver", "changes", "mean_factor", "repeats_factor"]
+
+MARGIN = 1.1
+"""The factor up to which seconds count as the same."""
+
+CONFIDENCE = 0.9
+"""Of an interval of one problem: three repeats on either side can show no more."""
+
+
+class Kind(Enum):
+    """What became of a problem."""
+
+    WRONG = "refuted now, or its value lies beyond a bound that the other run proved"
+    LOST = "solved before, not now"
+    MENDED = "solved now, not before"
+    SLOWER = "solved by both, and the whole interval of the factor lies above the margin"
+    FASTER = "solved by both, and the whole interval lies below one by the margin"
+    SAME = "solved by both, and the whole interval lies within the margin"
+    UNDECIDED = "solved by both, but the repeats do not tell; or one of them was not tried"
+    UNSOLVED = "solved by neither"
+
+    @property
+    def words(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True)
+class Changed:
+    """One problem of one solver. factor: median of all ratios of seconds, after / before; interval: around it, None
+    where there are no repeats of both; confidence: the chance that the interval holds the true one, at least."""
+
+    before: Row
+    after: Row
+    kind: Kind
+    why: str = ""
+    factor: float | None = None
+    interval: tuple[float, float] | None = None
+    confidence: float | None = None
+
+
+def changes(before: Iterable[Row], after: Iterable[Row], margin: float = MARGIN) -> list[Changed]:
+    """All problems that both runs have, in the order of `after`. Rows of training and of sets are left out.
+
+    A solver with options that were not there before stands beside the one of the same name without.
+    """
+    known = {row.key: row for row in before if row.kind in ("argmax", "master")}
+    pairs = [(known.get(row.key) or known.get((*row.key[:-1], row.solver.partition("(")[0])), row) for row in after]
+    return [_changed(earlier, row, margin) for earlier, row in pairs if earlier is not None]
+
+
+def _changed(before: Row, after: Row, margin: float) -> Changed:
+    beyond = _beyond(before, after)
+    if after.status is Outcome.WRONG or beyond:
+        return Changed(before, after, Kind.WRONG, beyond or after.message)
+    untried = [row for row in (before, after) if row.status is Outcome.GIVEN_UP]
+    if untried:
+        return Changed(before, after, Kind.UNDECIDED, untried[0].message)
+    once, now = (row.status is Outcome.SOLVED for row in (before, after))
+    if once and not now:
+        return Changed(before, after, Kind.LOST, f"{after.status.words}: {after.message}")
+    if not once:
+        kind = Kind.MENDED if now else Kind.UNSOLVED
+        return Changed(before, after, kind, f"{before.status.words}: {before.message}")
+    if not (before.times and after.times):
+        return Changed(before, after, Kind.UNDECIDED, "a row has no repeats on record; run it again")
+    factor, interval, confidence = repeats_factor(before.times, after.times)
+    low, high = interval
+    kind = Kind.UNDECIDED
+    if low > margin:
+        kind = Kind.SLOWER
+    elif high < 1.0 / margin:
+        kind = Kind.FASTER
+    elif 1.0 / margin <= low <= high <= margin:
+        kind = Kind.SAME
+    return Changed(before, after, kind, "", factor, interval, confidence)
+
+
+def _beyond(before: Row, after: Row) -> str:
+    """Why both cannot be right: what one attains is beyond what the other proves."""
+    for one, other, word in ((after, before, "before"), (before, after, "now")):
+        if one.value is None or other.bound is None or not (one.answered and other.answered):
+            continue
+        over = one.value - other.bound if one.maximises else other.bound - one.value
+        if over > 1e-9 * (one.scale or 1.0):
+            return f"{one.value:.9g} is attained, which the bound {other.bound:.9g} proved {word} denies"
+    return ""
+
+
+def repeats_factor(
+    before: Sequence[float], after: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, tuple[float, float], float]:
+    """The median of the ratios after / before over all pairs, the narrowest interval of ordered ratios around it whose
+    confidence is enough, or the widest where none is, and that confidence."""
+    ratios = np.sort((np.array(after)[:, None] / np.maximum(np.array(before)[None, :], 1e-12)).ravel())
+    tails = _tails(len(before), len(after))
+    cut = 0
+    while cut + 1 <= (ratios.size - 1) // 2 and 1.0 - 2.0 * tails[cut + 1] >= confidence:
+        cut += 1
+    interval = float(ratios[cut]), float(ratios[-1 - cut])
+    return float(np.median(ratios)), interval, 1.0 - 2.0 * tails[cut]
+
+
+@cache
+def _tails(m: int, n: int) -> tuple[float, ...]:
+    """P(U <= u) for u = 0 .. m n, of Mann and Whitney's count of m and n samples of one continuous distribution."""
+    counts = np.zeros((m + 1, m * n + 1))
+    counts[0, 0] = 1.0
+    for rank in range(1, m + n + 1):  # subsets of ranks by size and by sum less the least possible sum
+        for size in range(min(rank, m), 0, -1):
+            shift = rank - size
+            if shift <= n:
+                counts[size, shift:] += counts[size - 1, : m * n + 1 - shift]
+    return tuple(np.cumsum(counts[m]) / math.comb(m + n, m))
+
+
+def by_solver(changed: Iterable[Changed]) -> dict[tuple[str, str], list[Changed]]:
+    """What became of the problems of each tape and solver, in the order of appearance."""
+    parted: dict[tuple[str, str], list[Changed]] = {}
+    for one in changed:
+        parted.setdefault((one.after.tape, one.after.solver), []).append(one)
+    return parted
+
+
+def mean_factor(changed: Sequence[Changed], seed: int = 0, draws: int = 2000) -> tuple[float, float, float] | None:
+    """The geometric mean of the factors, and the ends of an interval of 95%: problems are drawn again, as another tape
+    would have others, and of each problem its repeats. None of no factors."""
+    told = [one for one in changed if one.factor]
+    if not told:
+        return None
+    rng = np.random.default_rng(seed)
+    again = np.array([np.log(_medians(one.after, rng, draws) / _medians(one.before, rng, draws)) for one in told])
+    drawn = rng.integers(0, len(told), (len(told), draws))
+    low, high = np.quantile(again[drawn, np.arange(draws)].mean(axis=0), [0.025, 0.975])
+    mean = float(np.mean(np.log([one.factor for one in told if one.factor])))
+    return float(np.exp(mean)), float(np.exp(min(low, mean))), float(np.exp(max(high, mean)))
+
+
+def _medians(row: Row, rng: np.random.Generator, draws: int) -> NDArray[np.float64]:
+    """Medians of repeats drawn again."""
+    times = np.maximum(np.array(row.times, dtype=np.float64), 1e-12)
+    return np.asarray(np.median(times[rng.integers(0, times.size, (draws, times.size))], axis=1))

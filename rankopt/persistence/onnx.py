@@ -1,0 +1,176 @@
+"""A ranker's scores as an ONNX graph, in double precision, for servers that know no Python.
+
+    scores = X w                             linear rankers
+    scores = factor * sum of leaves of x     boosted trees
+
+>>> from rankopt.data import load_sample
+>>> from rankopt.rankers import RegressionRanker
+>>> ranker = RegressionRanker(normalize="zscore").fit(load_sample("les-miserables").train)
+>>> to_onnx(ranker).graph.input[0].name                       # doctest: +SKIP
+'documents'
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import OptionError
+
+__all__ = ["Linear", "Nodes", "save_onnx", "to_onnx"]
+
+Floats = NDArray[np.float64]
+
+OPSET, TREES = 18, 5
+"""Versions of ONNX's operators, and of those for trees: the first that keep double precision."""
+
+WITHIN = ("zscore", "minmax", "sum")
+"""Normalisations within a query that a graph computes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """coef: (d,)."""
+
+    coef: Floats
+
+    @property
+    def features(self) -> int:
+        return self.coef.size
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Node i is a split, feature_i >= 0: x[feature_i] <= number_i goes on to left_i, others to right_i; or a leaf,
+    feature_i = -1, worth number_i. roots: the first node of each tree."""
+
+    feature: NDArray[np.int64]
+    number: Floats
+    left: NDArray[np.int64]
+    right: NDArray[np.int64]
+    roots: NDArray[np.int64]
+    features: int
+
+
+def to_onnx(ranker: Any) -> Any:
+    """The `onnx.ModelProto` whose input "documents" (n, d), float64, is answered by "scores" (n,), float64.
+
+    Of a ranker with `normalize` one call takes the documents of one query, all of them: they are normalised in the
+    graph, among themselves, by "zscore", "minmax" or "sum".
+
+    Raises OptionError for a ranker that is neither linear nor of boosted trees, for "rank" and for trees with
+    `normalize` (a rounding could take another branch), and where the package onnx is missing; NotFittedError.
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    check_is_fitted(ranker)
+    describe = getattr(ranker, "_as_graph", None)
+    if describe is None:
+        raise OptionError(
+            f"{type(ranker).__name__} cannot be written as ONNX because its scores are neither linear nor of boosted "
+            "trees; serve it by load_model(FILE).predict"
+        )
+    scored, normalize = describe(), getattr(ranker, "normalize", None)
+    if normalize is not None and (normalize not in WITHIN or isinstance(scored, Nodes)):
+        raise OptionError(
+            f"normalize = {normalize!r} of {type(ranker).__name__} cannot be written as ONNX; train on features that "
+            "QueryNormalizer has normalised, normalise them so before they are served, and leave normalize out"
+        )
+    return _Graph(scored.features).written(scored, normalize)
+
+
+def save_onnx(ranker: Any, path: str | Path) -> None:
+    """Write what `to_onnx` makes to this file."""
+    Path(path).write_bytes(to_onnx(ranker).SerializeToString())
+
+
+def _package() -> Any:
+    try:
+        return import_module("onnx")
+    except ImportError as error:
+        raise OptionError(f"onnx cannot be loaded ({error}); pip install 'rankopt[onnx]'") from error
+
+
+class _Graph:
+    """Nodes of a graph as they are added; the last one's output is what goes on."""
+
+    def __init__(self, features: int) -> None:
+        self.onnx, self.features = _package(), features
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+
+    def written(self, scored: Linear | Nodes, normalize: str | None) -> Any:
+        helper, double = self.onnx.helper, self.onnx.TensorProto.DOUBLE
+        documents = "documents" if normalize is None else self.within("documents", normalize)
+        column = self.product(documents, scored.coef) if isinstance(scored, Linear) else self.trees(documents, scored)
+        self.add("Squeeze", [column, self.constant(np.array([1]))], output="scores")
+        graph = helper.make_graph(
+            self.nodes,
+            "rankopt",
+            [helper.make_tensor_value_info("documents", double, ["n", self.features])],
+            [helper.make_tensor_value_info("scores", double, ["n"])],
+            self.constants,
+        )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", TREES)]
+        model = helper.make_model(graph, producer_name="rankopt", opset_imports=opsets, ir_version=10)
+        self.onnx.checker.check_model(model)
+        return model
+
+    def add(self, kind: str, inputs: list[str], output: str | None = None, **options: Any) -> str:
+        output = output or f"{kind}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, inputs, [output], **options))
+        return output
+
+    def constant(self, values: NDArray[Any]) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(self.onnx.numpy_helper.from_array(np.asarray(values), name))
+        return name
+
+    def product(self, documents: str, coef: Floats) -> str:
+        return self.add("MatMul", [documents, self.constant(coef[:, None])])
+
+    def within(self, documents: str, method: str) -> str:
+        """(documents - shift) / scale, the scale of a feature of one value infinite."""
+        down = self.constant(np.array([0]))
+        low, high = (self.add(kind, [documents, down]) for kind in ("ReduceMin", "ReduceMax"))
+        if method == "sum":
+            shifted = documents
+            scale = self.add("ReduceSum", [self.add("Abs", [documents]), down])
+        elif method == "minmax":
+            shifted, scale = self.add("Sub", [documents, low]), self.add("Sub", [high, low])
+        else:
+            shifted = self.add("Sub", [documents, self.add("ReduceMean", [documents, down])])
+            squares = self.add("Mul", [shifted, shifted])
+            scale = self.add("Sqrt", [self.add("ReduceMean", [squares, down])])
+        endless = self.constant(np.array([[np.inf]]))
+        return self.add("Div", [shifted, self.add("Where", [self.add("Equal", [low, high]), endless, scale])])
+
+    def trees(self, documents: str, trees: Nodes) -> str:
+        """One node for all trees. Splits and leaves are counted apart; a tree of one leaf is a split to it twice."""
+        split = trees.feature >= 0
+        place = np.where(split, np.cumsum(split) - 1, np.cumsum(~split) - 1)
+        feature, number = trees.feature[split].tolist(), trees.number[split].tolist()
+        sides = [
+            (place[child].tolist(), (~split[child]).astype(int).tolist())
+            for child in (trees.left[split], trees.right[split])
+        ]
+        roots = []
+        for root in trees.roots.tolist():
+            if not split[root]:
+                feature, number = [*feature, 0], [*number, 0.0]
+                sides = [([*to, int(place[root])], [*ends, 1]) for to, ends in sides]
+            roots.append(int(place[root]) if split[root] else len(feature) - 1)
+        leaves = trees.number[~split]
+        tensor = self.onnx.numpy_helper.from_array
+        return self.add(
+            "TreeEnsemble", [documents], domain="ai.onnx.ml", n_targets=1, aggregate_function=1, post_transform=0,
+            tree_roots=roots, nodes_featureids=feature, nodes_splits=tensor(np.array(number), "splits"),
+            nodes_modes=tensor(np.zeros(len(feature), np.uint8), "modes"), nodes_truenodeids=sides[0][0],
+            nodes_trueleafs=sides[0][1], nodes_falsenodeids=sides[1][0], nodes_falseleafs=sides[1][1],
+            leaf_targetids=[0] * leaves.size, leaf_weights=tensor(leaves, "leaves"),
+        )  # fmt: skip

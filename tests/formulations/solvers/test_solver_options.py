@@ -1,0 +1,52 @@
+"""Options of solvers are part of their names, swept, and refused where a solver has none of them."""
+
+import pytest
+
+from formulations import LinearProgram, UnknownSolver, named, solve, swept
+from formulations.solvers.highs import Highs
+from formulations.solvers.options import listed
+from rankopt.experiments.isolation.shipping import resolved, spec_of
+
+
+def test_a_name_with_options_is_the_solver_with_them():
+    assert named("highs(method='ipm', presolve='off')") == Highs(method="ipm", presolve="off")
+    assert named("highs(time_limit=2.5)") == Highs(time_limit=2.5)
+    assert named("cvxpy:CLARABEL(tol_gap_abs=1e-12)").options == {"tol_gap_abs": 1e-12}
+    assert [one.presolve for one in swept("highs", presolve=["on", "off"], method="simplex")] == ["on", "off"]
+    several = swept(Highs(), method=("ipm", "simplex"), presolve=("on", "off"))
+    assert [(one.method, one.presolve) for one in several] == [
+        ("ipm", "on"), ("ipm", "off"), ("simplex", "on"), ("simplex", "off"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "solver", [Highs(presolve="off"), Highs(method="ipm", time_limit=1.0), named("cvxpy:CLARABEL(tol_gap_abs=1e-12)")]
+)
+def test_the_name_of_a_row_is_read_back(solver):
+    assert resolved(spec_of(solver)) == solver
+    assert spec_of(spec_of(solver)) == spec_of(solver)
+
+
+def test_commas_inside_brackets_belong_to_a_name():
+    text = " exact,highs(method='ipm', presolve='off'), own.solvers:MINE ,"
+    assert list(listed(text)) == ["exact", "highs(method='ipm', presolve='off')", "own.solvers:MINE"]
+    assert list(listed("")) == []
+
+
+@pytest.mark.parametrize(
+    "spec", ["highs(", "highs()x", "highs(1)", "highs(method=open)", "highs(method=ipm)", "highs(nonsense=1)",
+             "highs(presolve='never')", "exact(depth=3)", "highs(**{})", "highs(a=[1])", "nobody(a=1)",
+             "highs(a=" + "9" * 2000 + ")",
+             "highs(method='ipm', method='simplex')", "highs(" + "(" * 500 + ")" * 500 + ")"],
+    ids=lambda spec: spec[:30],
+)  # fmt: skip
+def test_what_is_no_option_is_a_typed_error(spec):
+    with pytest.raises(UnknownSolver):
+        named(spec)
+    with pytest.raises(UnknownSolver):
+        spec_of(spec)
+
+
+def test_presolve_is_told_to_highs_and_answers_stay():
+    problem = LinearProgram([1.0, 2.0, 3.0], [[1.0, 1.0, 1.0]], [1.0], [2.0], [0.0] * 3, [1.0] * 3)
+    assert {solve(problem, solver).value for solver in swept("highs", presolve=["choose", "on", "off"])} == {5.0}

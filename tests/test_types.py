@@ -1,0 +1,110 @@
+"""What a type checker says of a user's script: nothing of a right one, and one error a slip of a wrong one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from rankopt.data.normalisation import METHODS as NORMALISATIONS
+from rankopt.engines import ENGINES
+from rankopt.losses import BOUNDS, LOSSES, MAPS
+from rankopt.optimize import METHODS, PENALTIES
+from rankopt.rankers import RANKERS, STARTS, STRENGTHS, choices
+
+ROOT = Path(__file__).parent.parent
+
+RIGHT = """
+import formulations
+from formulations import Proof, RankingSet, Solution, Undecided, Witness, solve, verify_integrality
+from formulations.solvers.highs import Highs
+from rankopt.data import Ratings, load_sample
+from rankopt.measures import compare, evaluate, nDCG
+from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
+
+sample = load_sample("les-miserables")
+ranker = LargeMarginRanker(nDCG @ 10, bound="convex", w0="ridge", lam="auto", normalize="zscore", argmax=Highs())
+fitted: LargeMarginRanker = ranker.fit(sample.train)
+gap: float = fitted.certificate_.gap
+evaluation = evaluate(sample.test, fitted.predict(sample.test), ["nDCG@10", "AP"])
+mean: float = evaluation.mean("AP")
+p: float = compare(evaluation, evaluation, measure="AP").p_t
+answer: Solution = solve(formulations.matching([[1.0, 2.0]]), "highs", time_limit=3.0, options={"presolve": "off"})
+verdict: Proof | Witness | Undecided = verify_integrality(RankingSet(4, 2))
+ratings: Ratings = Ratings.of(["a", "b"], [1, 2], [3.0, 4.0])
+factors: CofiRanker = CofiRanker("ordinal").fit(ratings)
+direct = DirectRanker("AP", point="middle")
+rest = [PairwiseRanker(lam=0.1), RegressionRanker(0.0, target="gain", intercept="all"), LossRanker("pairwise")]
+"""
+
+WRONG = """
+import formulations
+from formulations import RankingSet, solve
+from rankopt.rankers import DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker, SmoothRanker
+
+LargeMarginRanker(bound="convexx")  # wrong
+LargeMarginRanker(map="pair")  # wrong
+LargeMarginRanker(lam="automatic")  # wrong
+LargeMarginRanker(normalise="zscore")  # wrong
+LargeMarginRanker(normalize="z")  # wrong
+LargeMarginRanker(engine="thread")  # wrong
+LargeMarginRanker(penalty="L1")  # wrong
+LargeMarginRanker(measure=10)  # wrong
+PairwiseRanker(method="bundles")  # wrong
+RegressionRanker("automatic")  # wrong
+LossRanker("pairs")  # wrong
+SmoothRanker(method="BFGS")  # wrong
+DirectRanker(point="mid")  # wrong
+solve(formulations.matching([[1.0, 2.0]]), time_limit="3 s")  # wrong
+solve(formulations.matching([[1.0, 2.0]]), 3)  # wrong
+RankingSet("6", 3)  # wrong
+"""
+
+
+def checked(command, tmp_path, text):
+    """The lines at which the checker finds errors, and what it printed."""
+    script = tmp_path / "script.py"
+    script.write_text(text, encoding="utf-8")
+    env = {**os.environ, "MYPYPATH": str(ROOT), "PYTHONPATH": str(ROOT)}
+    run = subprocess.run([*command, str(script)], capture_output=True, text=True, cwd=tmp_path, env=env, timeout=300)
+    told = [line for line in run.stdout.splitlines() if "error" in line and "script.py:" in line]
+    return {int(line.partition("script.py:")[2].split(":")[0]) for line in told}, run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("checker", ["mypy", "pyright"])
+def test_a_users_script(checker, tmp_path):
+    if (checker == "mypy" and find_spec("mypy") is None) or (checker == "pyright" and shutil.which("pyright") is None):
+        pytest.skip(f"{checker} is not installed")
+    command = [sys.executable, "-m", "mypy", "--strict"] if checker == "mypy" else ["pyright"]
+    found, said = checked(command, tmp_path, RIGHT)
+    assert not found, said
+    found, said = checked(command, tmp_path, WRONG)
+    assert found == {number for number, line in enumerate(WRONG.splitlines(), 1) if line.endswith("# wrong")}, said
+
+
+@pytest.mark.parametrize(
+    ("named", "table"),
+    [
+        (choices.BoundName, BOUNDS),
+        (choices.MapName, MAPS),
+        (choices.LossName, LOSSES),
+        (choices.MethodName, METHODS),
+        (choices.PenaltyName, PENALTIES),
+        (choices.EngineName, ENGINES),
+        (choices.StartName, STARTS),
+        (choices.StrengthName, STRENGTHS),
+        (choices.NormalizeName, NORMALISATIONS),
+    ],
+)
+def test_every_name_of_a_table_is_known_to_type_checkers(named, table):
+    assert set(get_args(named)) == set(table)
+
+
+def test_the_doors_tell_what_their_tables_hold():
+    said = (ROOT / "rankopt/rankers/__init__.py").read_text(encoding="utf-8")
+    for name, place in RANKERS.items():
+        assert f"from {place.partition(':')[0]} import {name} as {name}" in said
