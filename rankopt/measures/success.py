@@ -50,6 +50,10 @@ class SuccessAtCutoff(Binary, Positional):
     def inner(self, relevance: Floats, offsets: Ints) -> bool:
         return bool(totals(self.relevant(relevance), offsets).max(initial=0) <= 1)
 
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        """As many relevant documents as there are, first: of several, orders with fewer of them there are best too."""
+        return self.relevant(relevance), self.discounts(offsets)
+
     def best(self, relevance: Floats, offsets: Ints) -> Floats:
         return self.any_relevant(relevance, offsets).astype(np.float64)
 
