@@ -69,7 +69,7 @@ def chosen_strength(
     strength is tried.
 
     Few ratings tell near strengths apart by luck only. So of all that lie below the best by less than one standard
-    error of the difference over users the middle one is taken, the larger of two."""
+    error of the difference over users the middle one is taken, the larger of two; of priors likewise the first."""
     began, fold = perf_counter(), folds_of(rated, folds)
 
     def deal(build: Callable[[Rated], Any]) -> _Folds:
@@ -83,11 +83,9 @@ def chosen_strength(
         return _Folds(parts, measure, settings, ends)
 
     dealt = {prior: deal(build) for prior, build in builds.items()}
-    compared: dict[str, float] = {}
-    for prior in builds if len(builds) > 1 else ():
-        found = dealt[prior].at(COMPARED)
-        compared[prior] = float("nan") if found is None or np.isnan(found).all() else float(np.nanmean(found))
-    prior = max(builds, key=lambda one: compared.get(one, 0.0))  # the first where nothing tells them apart
+    found = {prior: dealt[prior].at(COMPARED) for prior in builds} if len(builds) > 1 else {}
+    compared = {prior: _mean(told) for prior, told in found.items()}
+    prior = _plainest(found) or next(iter(builds))
     values: list[Floats] = []
     for strength in strengths:
         reached = dealt[prior].at(strength)
@@ -101,6 +99,28 @@ def chosen_strength(
         chosen, prior=prior, priors=tuple(compared.items()), seconds=perf_counter() - began,
         cut=perf_counter() >= ends,
     )  # fmt: skip
+
+
+def _mean(values: Floats | None) -> float:
+    return float("nan") if values is None or _untold(values) else float(np.nanmean(values))
+
+
+def _untold(values: Floats | None) -> bool:
+    return values is None or bool(np.isnan(values).all())
+
+
+def _plainest(found: Mapping[str, Floats | None]) -> str | None:
+    """The first of those that lie below the best by less than one standard error; None where nothing is told."""
+    told = {name: values for name, values in found.items() if values is not None and not _untold(values)}
+    if not told:
+        return None
+    best = max(told, key=lambda name: float(np.nanmean(told[name])))
+    for name, values in told.items():
+        behind = told[best] - values
+        behind = behind[~np.isnan(behind)]
+        if behind.size and behind.mean() <= behind.std() / np.sqrt(behind.size):
+            return name
+    return best
 
 
 @dataclass
