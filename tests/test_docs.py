@@ -23,7 +23,12 @@ NOT_RUN = ("pip install . && rankopt demo", "rankopt swap train.txt --test test.
 minutes, on data that may not come along."""
 
 
-NEEDS = {"tutorials/boosting.md": "lightgbm", "tutorials/serving.md": "onnxruntime", "tutorials/torch.md": "torch"}
+NEEDS = {
+    "expectations.md": "pandas",
+    "tutorials/boosting.md": "lightgbm",
+    "tutorials/serving.md": "onnxruntime",
+    "tutorials/torch.md": "torch",
+}
 """Packages of extras that the blocks of a page need."""
 
 
