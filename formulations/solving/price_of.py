@@ -37,11 +37,16 @@ from formulations.solving.solve import solve
 __all__ = ["PriceCurve", "PriceCurves", "price_of"]
 
 
+NEAR = 1e-7
+"""How far, of the largest profit, the program may lie above a ranking that counts as its optimum: solvers of linear
+programs end that near."""
+
+
 @dataclass(frozen=True, eq=False)
 class PriceCurve:
     """limits (m,); value: of the best ranking at each, NaN where there is none; bound: proven for it; relaxed: what the
     linear program is worth; price: the sum of the constraint's prices, per unit of the limit; whole: whether the
-    program's optimum is a ranking, to rounding. name: of the constraint, with its side."""
+    program's optimum is a ranking, to 1e-7 of the largest profit. name: of the constraint, with its side."""
 
     name: str
     limits: Floats
@@ -200,7 +205,7 @@ def _point(problem: ConstrainedRanking, limit: Limit, at: float, solver: Solver 
     prices = [*known, *([] if found is None else [found])]
     bounds = [moved.bound(y) for y in prices]
     relaxed = min(bounds, default=np.inf)
-    slack = max(moved.rounding, 1e-9 * moved.scale * moved.positions)
+    slack = max(moved.rounding, NEAR * moved.scale)
     towards = 0.0 if limit.side == "exactly" else 0.5 if limit.side == "at most" else -0.5
     looser = replace(moved, admissible=limit.at(at + towards))
     next_ = relaxation_prices(looser.stated, looser.worth) if towards else None
