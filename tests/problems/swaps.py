@@ -6,7 +6,7 @@ from formulations import ranking
 from rankopt.experiments import Limits, SolverSwap
 
 QUICK = Limits(problem=2.0, tape=30.0, training=2.0, memory=1 << 30)
-TIMED = {"seconds", "seconds_whole", "memory", "repeats"}
+TIMED = {"seconds", "times", "seconds_whole", "memory", "repeats"}
 """Fields of a row that differ from run to run."""
 
 

@@ -14,7 +14,7 @@ from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.problems.program_file import read_program
 from formulations.problems.statement_file import read_statement
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.experiments.tapes.tape import Tape, Taped
 
 __all__ = ["ENDINGS", "tapes_of"]
@@ -47,7 +47,7 @@ def tapes_of(given: Any) -> list[Tape]:
         problems[kind].append(Taped.judged(name if name not in taken else f"{name} {number:03d}", form))
     made = [Tape(kind, tuple(taped)) for kind, taped in problems.items() if taped]
     if not made and not tapes:
-        raise OptionError("a swap without problems measures nothing; give one problem at least")
+        raise DataError("a swap without problems measures nothing; give one problem at least")
     return [*made, *tapes]
 
 

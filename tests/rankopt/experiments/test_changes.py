@@ -144,5 +144,5 @@ def test_tapes_given_as_files_are_replayed_as_they_are(recorded, tmp_path):
     with pytest.raises(OptionError, match="stand alone"):
         SolverSwap(Tape.load(tape), problems=[tape])
     for odd in ([3], [], "p.txt", [object()]):
-        with pytest.raises(OptionError):
+        with pytest.raises((OptionError, DataError)):
             SolverSwap(problems=odd).run()
