@@ -45,7 +45,7 @@ def read(request, tmp_path, monkeypatch):
         DATA.replace("\n", "\r\n"),
         "\ufeff" + DATA,
         "\n" + DATA.replace("\n", "\n\n"),
-        gzip.compress(DATA.encode()),
+        gzip.compress(DATA.encode(), mtime=0),
         "userId,movieId,rating,timestamp\n" + DATA.replace("\t", ","),
         "rating,item_id,user\n5,10,1\n3,10,2\n4.5,9,1\n",
         '"User-ID";"ISBN";"Book-Rating"\n"1";"10";"5"\n"2";"10";"3"\n"1";"9";"4.5"\n'.replace("Book-R", "R"),
