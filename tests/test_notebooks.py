@@ -1,5 +1,7 @@
 """What notebooks and terminals show: every object that users hold has a view, well formed, escaped and short."""
 
+import sys
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -76,3 +78,27 @@ def test_long_tables_say_how_much_more_there_is():
     tree = ElementTree.fromstring(f"<div>{table(['a'], [[n] for n in range(13)])}</div>")
     assert len(list(tree.iter("tr"))) == 11
     assert tree.findtext("p") == "and 3 more"
+
+
+def test_progress_is_one_line_below_the_cell(monkeypatch):
+    told = []
+
+    class ZMQInteractiveShell:
+        """What a notebook's kernel answers."""
+
+    class Handle:
+        def update(self, text):
+            told.append(repr(text))
+
+    def display(text, display_id):
+        told.append(repr(text))
+        return Handle()
+
+    ipython = SimpleNamespace(get_ipython=ZMQInteractiveShell, display=SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    few = load_sample("les-miserables").train.select(range(3))
+    LargeMarginRanker("nDCG@10", verbose=1).fit(few)
+    assert told[0] == "training ..."
+    assert told[1].startswith("round 1, step 1: objective")
+    LargeMarginRanker("nDCG@10").fit(few)
+    assert len([line for line in told if line == "training ..."]) == 1

@@ -1,9 +1,12 @@
-"""Progress of training on a terminal, and nothing anywhere else."""
+"""Progress of training on a terminal or in a notebook, and nothing anywhere else."""
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from rankopt.ascent.paths import Round
@@ -15,13 +18,20 @@ if TYPE_CHECKING:
 
 __all__ = ["shown"]
 
+EVERY = 0.125
+"""Seconds between two changes of what is shown."""
+
 
 @contextmanager
 def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
     """Callbacks that show a step in one line while training runs: objective, bound and gap, or σ and the gradient of
-    what has no bound, or the measure itself; none if verbose is 0 or standard error is no terminal."""
+    what has no bound, or the measure itself; none if verbose is 0 or nobody looks: no notebook, and standard error is
+    no terminal."""
     if not verbose:
         yield []
+        return
+    if _in_notebook():
+        yield [_Cell()]
         return
     from rich.console import Console
     from rich.live import Live
@@ -33,6 +43,31 @@ def shown(verbose: int) -> Iterator[list[Callable[[Any, Any], None]]]:
         return
     with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
         yield [lambda step, state: live.update(Text(_line(step)))]
+
+
+def _in_notebook() -> bool:
+    """Whether IPython, loaded by whoever runs this, shows what is displayed."""
+    ipython = sys.modules.get("IPython")
+    return ipython is not None and type(ipython.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+class _Cell:
+    """One line below the cell, changed at most eight times a second."""
+
+    def __init__(self) -> None:
+        self.shown_at = -math.inf
+        self.handle = sys.modules["IPython"].display.display(_Text("training ..."), display_id=True)
+
+    def __call__(self, step: Any, state: Any) -> None:
+        if perf_counter() - self.shown_at >= EVERY:
+            self.shown_at = perf_counter()
+            self.handle.update(_Text(_line(step)))
+
+
+class _Text(str):
+    """Text without quotes around it."""
+
+    __repr__ = str.__str__
 
 
 def _line(step: Step | AnnealingStep | AlternationStep | Round) -> str:
