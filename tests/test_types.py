@@ -44,7 +44,8 @@ rest = [PairwiseRanker(lam=0.1), RegressionRanker(0.0, target="gain", intercept=
 WRONG = """
 import formulations
 from formulations import RankingSet, solve
-from rankopt.rankers import DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker, SmoothRanker
+from rankopt.rankers import BoostedRanker, CofiRanker, DirectBoostedRanker, DirectRanker, LargeMarginRanker, LossRanker
+from rankopt.rankers import McRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 
 LargeMarginRanker(bound="convexx")  # wrong
 LargeMarginRanker(map="pair")  # wrong
@@ -59,6 +60,12 @@ RegressionRanker("automatic")  # wrong
 LossRanker("pairs")  # wrong
 SmoothRanker(method="BFGS")  # wrong
 DirectRanker(point="mid")  # wrong
+DirectRanker(order="cyclical")  # wrong
+CofiRanker(strength="automatic")  # wrong
+CofiRanker(factors="all")  # wrong
+BoostedRanker(bound="tight")  # wrong
+DirectBoostedRanker(strategy="stagewise")  # wrong
+McRanker(expected="gains")  # wrong
 solve(formulations.matching([[1.0, 2.0]]), time_limit="3 s")  # wrong
 solve(formulations.matching([[1.0, 2.0]]), 3)  # wrong
 RankingSet("6", 3)  # wrong

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,10 @@ from rankopt.boosting.settings import check_settings, seeds_of
 from rankopt.boosting.tree_text import nodes_of
 from rankopt.data.canonical import canonical
 from rankopt.errors import DataError
-from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_positional import told_apart
-from rankopt.losses.margin import Bound
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
+from rankopt.rankers.choices import AnyBound, AnyMap, AnyMeasure, Normalize
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -77,10 +76,10 @@ class BoostedRanker(Ranker):
 
     def __init__(
         self,
-        measure: Any = "nDCG@10",
+        measure: AnyMeasure = "nDCG@10",
         *,
-        map: str | Map = "positional",
-        bound: str | Bound = "nonconvex",
+        map: AnyMap = "positional",
+        bound: AnyBound = "nonconvex",
         decay: Any = "power(0.5)",
         n_estimators: int | None = None,
         learning_rate: float = 0.1,
@@ -90,12 +89,12 @@ class BoostedRanker(Ranker):
         noise: float = 1.0,
         n_members: int = 3,
         early_stopping: int = 50,
-        engine: str = "threads",
+        engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: str | None = None,
+        normalize: Normalize = None,
     ) -> None:
         self.measure = measure
         self.map = map

@@ -81,7 +81,8 @@ def cofi(
     from rankopt.rankers import CofiRanker
 
     options["factors"] = _number(options["factors"], int)
-    ranker = CofiRanker(**options, strength=_number(strength, float), measure=measure, verbose=int(not json_))
+    options["strength"] = _number(strength, float)
+    ranker = CofiRanker(**options, measure=measure, verbose=int(not json_))
     if train_file is None:
         ratings = load_ratings_sample()
         hold_out = 10 if hold_out is None else hold_out

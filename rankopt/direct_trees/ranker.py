@@ -6,7 +6,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from rankopt.mcrank.trees import GradeTrees
 from rankopt.measures.notation import parse
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
+from rankopt.rankers.choices import AnyMeasure, Normalize
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -101,10 +102,10 @@ class DirectBoostedRanker(Ranker):
 
     def __init__(
         self,
-        measure: Any = "nDCG@10",
+        measure: AnyMeasure = "nDCG@10",
         *,
-        trees: str = "scikit-learn",
-        strategy: str = "stage-wise",
+        trees: Literal["scikit-learn", "lightgbm", "measure"] = "scikit-learn",
+        strategy: Literal["stage-wise", "leveraging", "both"] = "stage-wise",
         weight: str = "inside",
         interval: tuple[float, float] = (0.05, 0.2),
         window: float = 0.2,
@@ -114,13 +115,13 @@ class DirectBoostedRanker(Ranker):
         passes: int = 20,
         early_stopping: int = 50,
         time_limit: float | None = None,
-        engine: str = "threads",
+        engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
         random_state: Any = None,
         callbacks: Sequence[TreeCallback] = (),
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: str | None = None,
+        normalize: Normalize = None,
     ) -> None:
         self.measure = measure
         self.trees = trees

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from rankopt.mcrank.forms import as_data, check_form, refusal
 from rankopt.mcrank.rounds import Part, Rows, chosen_rounds, folds_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.base import Ranker
+from rankopt.rankers.choices import AnyMeasure, Normalize
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -86,13 +87,13 @@ class McRanker(Ranker):
     def __init__(
         self,
         classifier: Any = None,
-        expected: str = "grade",
+        expected: Literal["grade", "gain"] = "grade",
         *,
-        measure: Any = "nDCG@10",
+        measure: AnyMeasure = "nDCG@10",
         random_state: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: str | None = None,
+        normalize: Normalize = None,
     ) -> None:
         self.classifier = classifier
         self.expected = expected

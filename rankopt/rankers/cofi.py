@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.reading import held_out, places_of_pairs, read_ratings_and_weights
 from rankopt.collaborative.strength import Chosen
 from rankopt.errors import DataError
+from rankopt.rankers.choices import AnyBound, AnyEngine, AnyMeasure
 from rankopt.rankers.cofi_options import check_cofi
 from rankopt.rankers.cofi_saving import Kept
 from rankopt.rankers.cofi_training import Alternating
@@ -110,25 +111,25 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         self,
         loss: Any = "regression",
         *,
-        factors: int | str = 15,
-        strength: float | str = "auto",
+        factors: int | Literal["free"] = 15,
+        strength: float | Literal["auto"] = "auto",
         lam: float | None = None,
         offsets: bool = True,
         offset_strength: float | None = None,
-        prior: str = "auto",
+        prior: Literal["auto", "mean", "means"] = "auto",
         popularity: float = 0.1,
         by_counts: bool = False,
-        bound: Any = "convex",
+        bound: AnyBound = "convex",
         decay: Any = "shifted(0.25)",
-        measure: Any = "nDCG@10",
-        start: str = "residual",
+        measure: AnyMeasure = "nDCG@10",
+        start: Literal["residual", "random"] = "residual",
         tol: float | None = None,
         certify: bool = True,
         max_iter: int = 100,
         time_limit: float | None = None,
         patience: int = 5,
         random_state: Any = None,
-        engine: Any = "threads",
+        engine: AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[AlternationStep, Standing], bool | None]] = (),
         checkpoint: Any = None,

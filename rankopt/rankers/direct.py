@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from rankopt.errors import DataError, Interrupted, ModelError, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.persistence.checkpoint import Checkpoint
+from rankopt.rankers.choices import AnyEngine, AnyMeasure, Normalize
 from rankopt.rankers.direct_end import combined, workers_of
 from rankopt.rankers.direct_options import check_direct, seed_of
 from rankopt.rankers.direct_starts import begun_at, start_weights
@@ -105,27 +106,27 @@ class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
 
     def __init__(
         self,
-        measure: Any = "nDCG@10",
+        measure: AnyMeasure = "nDCG@10",
         *,
         start: Any = "smooth",
-        order: str = "cyclic",
+        order: Literal["cyclic", "greedy"] = "cyclic",
         directions: Sequence[Any] = ("coordinates",),
         point: Point = "window",
         window: float = 0.2,
         restarts: int = 1,
-        combine: str = "mean",
+        combine: Literal["mean", "best"] = "mean",
         lam: float = 0.0,
         tol: float = 1e-6,
         max_iter: int = 100,
         time_limit: float | None = None,
         random_state: Any = None,
-        engine: Any = "threads",
+        engine: AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
         checkpoint: Any = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
-        normalize: str | None = None,
+        normalize: Normalize = None,
     ) -> None:
         self.measure = measure
         self.start = start
