@@ -10,6 +10,17 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # a process a core: threads of OpenMP w
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+STUDIES = "RANKOPT_STUDIES"
+"""The variable that has tests run which are marked `study`: they take long and repeat on more cases what others show."""
+
+
+def pytest_collection_modifyitems(items):
+    if not os.environ.get(STUDIES):
+        for item in items:
+            if item.get_closest_marker("study"):
+                item.add_marker(pytest.mark.skip(reason=f"a long study; {STUDIES}=1 runs it"))
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real data sets, from the variable RANKOPT_DATA."""
