@@ -11,7 +11,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # a process a core: threads of OpenMP w
 
 
 STUDIES = "RANKOPT_STUDIES"
-"""The variable that has tests run which are marked `study`: they take long and repeat on more cases what others show."""
+"""The variable that has tests run which are marked `study`: they take long, and show on more cases what others show."""
 
 
 def pytest_collection_modifyitems(items):

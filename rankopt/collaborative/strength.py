@@ -23,7 +23,7 @@ from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.start import Start, start_of
 from rankopt.errors import DataError
 
-__all__ = ["FOLDS", "STRENGTHS", "Chosen", "chosen_strength", "folds_of"]
+__all__ = ["FOLDS", "STRENGTHS", "Chosen", "chosen_strength", "folds_of", "plainest"]
 
 Floats = NDArray[np.float64]
 
@@ -85,7 +85,7 @@ def chosen_strength(
     dealt = {prior: deal(build) for prior, build in builds.items()}
     found = {prior: dealt[prior].at(COMPARED) for prior in builds} if len(builds) > 1 else {}
     compared = {prior: _mean(told) for prior, told in found.items()}
-    prior = _plainest(found) or next(iter(builds))
+    prior = plainest(found) or next(iter(builds))
     values: list[Floats] = []
     for strength in strengths:
         reached = dealt[prior].at(strength)
@@ -109,7 +109,7 @@ def _untold(values: Floats | None) -> bool:
     return values is None or bool(np.isnan(values).all())
 
 
-def _plainest(found: Mapping[str, Floats | None]) -> str | None:
+def plainest(found: Mapping[str, Floats | None]) -> str | None:
     """The first of those that lie below the best by less than one standard error; None where nothing is told."""
     told = {name: values for name, values in found.items() if values is not None and not _untold(values)}
     if not told:

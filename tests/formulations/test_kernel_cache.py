@@ -74,6 +74,7 @@ def crowded(tmp_path_factory):
     return cache
 
 
+@pytest.mark.study
 def test_four_processes_fill_one_cache_and_others_use_it_in_every_order(crowded):
     for first, second in combinations(("select", "sort", "prices"), 2):
         for order in ((first, second), (second, first)):
@@ -116,6 +117,7 @@ def test_names_in_the_code_of_a_fork_are_its_own():
     assert next(FunctionIdentity._unique_ids) == before + 1
 
 
+@pytest.mark.study
 def test_a_file_that_was_cut_or_changed_is_compiled_again(tmp_path):
     assert answer(script("sort", cache=tmp_path))["sort"] == RIGHT["sort"]
     files = sorted(tmp_path.rglob("*.nbc"))

@@ -139,6 +139,7 @@ def test_every_way_is_reached_and_right(way):
     assert way in seen
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(("cut", "way"), [(None, "assignment"), (8, "few candidates")])
 def test_without_room_for_states_an_assignment_is_solved(cut, way):
     random = np.random.default_rng(4)

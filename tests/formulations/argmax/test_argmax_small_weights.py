@@ -34,6 +34,7 @@ def test_discounts_that_halve_at_every_position(alpha, documents):
     assert solution.value == pytest.approx(best(scores, gain, discount, weights), rel=1e-12)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("fall", [0.5, 3.0, 40.0])
 def test_exponential_weights_of_any_pace(fall):
     """Both weights, or one of them, fall by e^fall a position, with level stretches and a negative end."""

@@ -144,6 +144,7 @@ def test_many_gains_are_split_and_merged_part_by_part():
     assert ways & {"merge", "order ideals"}
 
 
+@pytest.mark.study
 def test_a_thousand_documents():
     random = np.random.default_rng(11)
     for decay in ("power", "reciprocal"):

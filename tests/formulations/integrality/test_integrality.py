@@ -337,6 +337,7 @@ def test_one_quota_breaks_integrality_where_it_is_partial_both_ways(positions, d
             assert (kind == "witness") == (2 <= places < positions and 2 <= group < documents)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("size", [3, 41, 20_001])
 def test_long_odd_cycles_are_refuted_and_confirmed(size, turned):

@@ -28,6 +28,7 @@ def verdicts():
     return Counter()
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("share", range(SHARES))
 def test_evidence_holds_and_what_is_proved_is_whole(share, verdicts):
     for place, admissible in enumerate(random_sets(SETS // SHARES, seed=share)):

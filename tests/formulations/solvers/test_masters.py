@@ -48,6 +48,7 @@ def planes_of_hinges(random, planes, features):
     return active @ rows, active @ heights
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("groups", [1, 12])
 @pytest.mark.parametrize("kind", range(len(KINDS)), ids=KINDS)
 def test_our_master_solves_the_whole_corpus(kind, groups):

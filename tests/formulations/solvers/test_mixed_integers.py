@@ -101,6 +101,7 @@ def enumerated(problem):
     return best
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("mixed", [True, False], ids=["mixed", "whole"])
 def test_no_point_is_better_than_the_answer(mixed):
     """With presolve, HiGHS 1.14.0 is wrong on 2 of a hundred mixed programs and on none of 3000 whole ones."""

@@ -112,6 +112,7 @@ def test_offsets_of_users_are_in_it():
     assert best * (1 - 2e-4) <= found.value <= best * (1 + 1e-7)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("loss", LOSSES)
 def test_it_is_below_the_best_of_fifty_descents_from_any_dual_state(loss):
     bounds, columns, y, prior = rated(4)

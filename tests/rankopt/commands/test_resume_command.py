@@ -42,6 +42,7 @@ def without_seconds(report):
     return rows, report["interrupted"]
 
 
+@pytest.mark.study
 def test_a_command_killed_at_any_moment_goes_on_to_the_same_model(files, tmp_path):
     """SIGKILL at random moments: before the first step, between two, in the midst of writing, at the end."""
     folder, whole = files

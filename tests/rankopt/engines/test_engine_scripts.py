@@ -34,6 +34,7 @@ def script(engine, extra="", options="", file=None):
     return subprocess.run(call, input=given, capture_output=True, text=True, timeout=240)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(("engine", "place"), [("dask", "file"), ("processes", "file"), ("processes", "stdin")])
 def test_scripts_need_no_guard(engine, place, tmp_path):
     file = None if place == "stdin" else tmp_path / "script.py"
@@ -51,6 +52,7 @@ def test_a_solver_of_the_script_itself_is_an_error_with_a_cure():
     assert "define them in a file that can be imported" in told.stderr
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("engine", ["dask", "processes"])
 def test_workers_and_files_go_with_a_parent_that_is_killed(engine, scratch):
     stay = "callbacks=[lambda step, state: print('step', flush=True) or __import__('time').sleep(60)]"

@@ -191,6 +191,7 @@ def test_what_cannot_be_sent_is_an_option_error(engine, engines):
         ranker.fit(X, y, qid=qid)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("engine", REMOTE)
 @pytest.mark.parametrize("end", ["fit", "error", "interruption"])
 def test_an_engine_by_name_leaves_nothing_behind(engine, end, scratch):

@@ -76,6 +76,7 @@ def test_workers_that_always_stop_are_an_error_after_a_while(opened, monkeypatch
     ranker.set_params(argmax="exact").fit(X, y, qid=qid)  # the engine lives on
 
 
+@pytest.mark.study
 def test_a_scheduler_that_is_stopped_is_an_error_after_a_while(opened, monkeypatch):
     monkeypatch.setattr(dask, "GRACE", 4)
     monkeypatch.setattr(dask, "LOOK", 0.5)
@@ -110,6 +111,7 @@ def test_a_cluster_of_the_user_may_be_silent_as_long_as_its_patience(opened, mon
         worker.resume()
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("engine", REMOTE)
 @pytest.mark.parametrize("holding", [False, True])
 def test_workers_that_are_slow_are_left_to_work(engine, holding, opened, monkeypatch):

@@ -46,6 +46,7 @@ def test_live_runs_swap_each_part_and_are_held_against_each_other(train):
     assert live["master", "auto"].seconds == base.seconds  # one run, in every role
 
 
+@pytest.mark.study
 def test_a_live_run_that_hangs_is_killed_and_its_row_keeps_what_was_known(train):
     rows = SolverSwap(
         train.select(range(2)), argmax=(own(planted.sleeping, accepts=RankTwoAssignment),), masters=(), methods=(),

@@ -60,6 +60,7 @@ def test_a_solver_that_used_up_its_time_for_the_tape_is_given_up():
     assert "after 1 of 3" in rows[1].message
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("function", "found", "words"),
     [

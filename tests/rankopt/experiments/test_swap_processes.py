@@ -14,6 +14,7 @@ from rankopt.errors import OptionError
 from rankopt.experiments import Limits, SolverSwap, read_rows
 
 
+@pytest.mark.study
 def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_rows(tmp_path):
     script = (
         "import sys; sys.path.insert(0, sys.argv[2])\n"

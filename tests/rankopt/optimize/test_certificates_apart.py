@@ -9,6 +9,7 @@ from rankopt.optimize import METHODS
 TRIES = 300
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("part", range(10))
 def test_certificates_hold(part):
     for number in range(part, TRIES, 10):

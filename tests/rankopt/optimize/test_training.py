@@ -360,6 +360,7 @@ def of_the_characters(bound, lam, **options):
     return ranker.set_params(**options).fit(load_sample("les-miserables").train)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("lam", [1e-12, 1e-16, 1e-19, 1e-21])
 @pytest.mark.parametrize("bound", ["convex", "tie-aware", "pairwise"])
 def test_a_lam_that_nearly_vanishes_is_solved(bound, lam):

@@ -89,6 +89,7 @@ class Same:
         return self
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("engine", ["threads", "processes"])
 def test_interrupted_runs_go_on_with_a_judge_and_on_any_engine(bound, engine, tmp_path, monkeypatch):

@@ -49,12 +49,22 @@ def test_items_may_be_pulled_to_their_own_means():
     assert any("pulled to other offsets" in one for one in ranker.verify(ratings).wrong)
 
 
+def test_of_priors_the_first_is_kept_unless_it_is_behind_by_a_standard_error():
+    rng = np.random.default_rng(0)
+    own, noise = rng.random(100), rng.normal(size=100)
+    noise = (noise - noise.mean()) / noise.std() / 10  # the difference's standard error is .01
+    for ahead, expected in ((-0.02, "mean"), (0.009, "mean"), (0.011, "means")):
+        assert choice.plainest({"mean": own, "means": own + noise + ahead}) == expected
+    assert choice.plainest({"mean": np.full(3, np.nan), "means": own[:3]}) == "means"
+    assert choice.plainest({"mean": None, "means": np.full(3, np.nan)}) is None
+
+
 def test_the_prior_is_chosen_for_convex_losses_of_orders():
     ratings = tastes(users=60, each=16)
     ranker = CofiRanker("ordinal", factors=2, tol=1e-2).fit(ratings)
     reached = dict(ranker.chosen_.priors)
     assert set(reached) == {"mean", "means"}
-    assert ranker.chosen_.prior == max(reached, key=reached.get)
+    assert ranker.chosen_.prior in reached
     assert CofiRanker(factors=2).fit(ratings).chosen_.priors == ()
     bound = CofiRanker("nDCG@5", bound="nonconvex", factors=2, strength=0.6, tol=1e-2).fit(ratings)
     assert bound.item_prior_.std() > CofiRanker(factors=2, strength=0.6).fit(ratings).item_prior_.std()

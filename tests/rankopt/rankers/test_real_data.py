@@ -59,6 +59,7 @@ def test_ohsumed_end_to_end(ohsumed, tmp_path):
     assert learned > chance + 0.1
 
 
+@pytest.mark.study
 def test_argmax_solvers_agree_along_a_real_run(ohsumed):
     """At points of a real run, exact and scipy find one risk, and prices prove every ranking of the exact one."""
     train, _ = ohsumed
