@@ -22,8 +22,10 @@ class LossAt:
 
     value, bound: (m,) what was reached, and what the loss cannot exceed (the argmax is proven to that).
     height, placed, reference: the plane of query q is height[q] + Σ (placed - reference)_j s_j over its documents; it
-    touches the loss here and nowhere exceeds it. `height` and `placed` hold for every reference of the same loss.
-    seconds: spent in the argmax.
+    touches the loss here and nowhere exceeds it. `height` less `paid`, and `placed`, hold for every reference of the
+    same loss.
+    seconds: spent in the argmax. paid: (m,) the part of `height` that belongs to the reference, what this pays for soft
+    constraints; None is 0.
     """
 
     value: Floats
@@ -32,6 +34,7 @@ class LossAt:
     placed: Floats
     reference: Floats
     seconds: float
+    paid: Floats | None = None
 
 
 class Loss(Protocol):

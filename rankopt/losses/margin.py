@@ -75,7 +75,7 @@ class MarginLoss:
             query = np.repeat(query_of_row(offsets), width)
             value[:] = np.bincount(query, (flat[0] - flat[1]) * flat[2], value.size)
         value += height
-        return LossAt(value, value + (found.bound - found.value), height, found.slope, reference, found.seconds)
+        return LossAt(value, value + (found.bound - found.value), height, found.slope, reference, found.seconds, paid)
 
     def majorant(self, scores: Floats) -> MarginLoss:
         """The convex loss that is nowhere below this one and touches it at `scores`; itself if convex."""

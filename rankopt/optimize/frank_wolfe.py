@@ -77,14 +77,15 @@ class BlockFrankWolfe:
         mean, updates, seconds = state.mean, state.updates, state.seconds_argmax
         queries, generator = here.heights.size, state.generator
         for query in range(queries):
-            dual.move(query, here.heights[query], here.slopes[query])
+            dual.move(query, here.heights[query] - here.paid[query], here.slopes[query])
         order, generator = permuted(-(-queries // self.batch), generator)
         for part in order:
             first, last = int(part) * self.batch, min((int(part) + 1) * self.batch, queries)
             there = one_each(risk, dual.w, (first, last))
             seconds += there.seconds
             for query in range(first, last):
-                dual.move(query, there.heights[query - first], there.slopes[query - first])
+                own = query - first
+                dual.move(query, there.heights[own] - there.paid[own], there.slopes[own])
                 updates += 1
                 mean = mean + 2.0 / (updates + 1.0) * (dual.w - mean)
         state = replace(state, planes=dual.planes(), alpha=dual.alpha, trial=mean, steps=state.steps + 1)
@@ -106,9 +107,10 @@ class _Dual:
         self.w = self.w0 - self.slopes.sum(axis=0) / self.lam
 
     def move(self, query: int, height: float, placed: Floats) -> None:
-        """Move the plane of a query towards another one, as far as the dual objective rises."""
+        """Move the plane of a query towards another one, as far as the dual objective rises; its height without what
+        its reference pays."""
         across = placed - self.before.references[query] - self.slopes[query]
-        rise = height - self.heights[query]
+        rise = height + self.before.paid[query] - self.heights[query]
         size = float(across @ across)
         ahead = float(rise + across @ self.w)
         part = min(1.0, max(0.0, ahead * self.lam / size)) if size else float(ahead > 0)

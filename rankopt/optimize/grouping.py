@@ -51,7 +51,7 @@ def at_groups(risk: Risk, w: Floats, groups: int) -> Planes:
     if weights.size * risk.features <= 4 * NUMBERS:
         there = risk.at(w, merged=False)
         sums = csr_array((weights, np.arange(weights.size), first), shape=(groups, weights.size))
-        return _with(there, *(sums @ part for part in (there.heights, there.slopes, there.references)))
+        return _with(there, *(sums @ part for part in (there.heights, there.slopes, there.references, there.paid)))
     parts = [risk.at(w, queries=queries) for queries in pairwise(first.tolist())]
     return Planes(
         value=sum(part.value for part in parts),
@@ -61,6 +61,7 @@ def at_groups(risk: Risk, w: Floats, groups: int) -> Planes:
         slopes=np.concatenate([part.slopes for part in parts]),
         references=np.concatenate([part.references for part in parts]),
         seconds=sum(part.seconds for part in parts),
+        paid=np.concatenate([part.paid for part in parts]),
     )
 
 
@@ -69,8 +70,8 @@ def one_each(risk: Risk, w: Floats, queries: tuple[int, int] | None = None) -> P
     there = risk.at(w, merged=False, queries=queries)
     weights = risk.weights[slice(*(queries or (None,)))]
     scaled = (weights * there.heights, weights[:, None] * there.slopes, weights[:, None] * there.references)
-    return _with(replace(there, losses=weights * there.losses), *scaled)
+    return _with(replace(there, losses=weights * there.losses), *scaled, weights * there.paid)
 
 
-def _with(there: Planes, heights: Floats, slopes: Floats, references: Floats) -> Planes:
-    return replace(there, heights=heights, slopes=slopes, references=references)
+def _with(there: Planes, heights: Floats, slopes: Floats, references: Floats, paid: Floats) -> Planes:
+    return replace(there, heights=heights, slopes=slopes, references=references, paid=paid)

@@ -34,12 +34,13 @@ def grown(state: Kind, here: Planes, groups: NDArray[np.int64] | None = None) ->
     """The state with the planes found at `trial` that rise above the model there; plane i belongs to groups[i]."""
     groups = np.arange(here.heights.size) if groups is None else groups
     own = state.planes.references[groups]
-    values = here.heights + (here.slopes - own) @ state.trial
+    heights = here.heights + (state.planes.paid[groups] - here.paid)  # as they are under the references of the state
+    values = heights + (here.slopes - own) @ state.trial
     model = state.planes.heights_at(state.trial)[groups]
     new = values > model + RISE / state.planes.references.shape[0] * max(abs(state.primal), 1e-300)
     if not new.any():
         return state
-    planes = state.planes.plus(here.slopes[new], here.heights[new], groups[new])
+    planes = state.planes.plus(here.slopes[new], heights[new], groups[new])
     return replace(state, planes=planes, alpha=np.append(state.alpha, np.zeros(int(new.sum()))))
 
 

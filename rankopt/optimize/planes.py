@@ -17,8 +17,9 @@ Ints = NDArray[np.int64]
 class PlaneSet:
     """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨placed[i] - references[g], w⟩.
 
-    `placed` (p, d) and `heights` (p,) hold for every reference, lam and w₀; only `references` (G, d) changes from one
-    round of the concave-convex procedure to the next. idle: master solves since the plane last carried weight.
+    `placed` (p, d) holds for every reference, lam and w₀; from one round of the concave-convex procedure to the next
+    `references` (G, d) change, and with them `paid` (G,), what they pay for soft constraints, the part of `heights` (p,)
+    that is theirs. idle: master solves since the plane last carried weight.
     """
 
     placed: Floats
@@ -26,11 +27,12 @@ class PlaneSet:
     group: Ints
     references: Floats
     idle: Ints
+    paid: Floats
 
     @classmethod
     def empty(cls, groups: int, features: int) -> PlaneSet:
         none = np.zeros(0, dtype=np.int64)
-        return cls(np.zeros((0, features)), np.zeros(0), none, np.zeros((groups, features)), none)
+        return cls(np.zeros((0, features)), np.zeros(0), none, np.zeros((groups, features)), none, np.zeros(groups))
 
     def __len__(self) -> int:
         return int(self.heights.size)
@@ -47,11 +49,12 @@ class PlaneSet:
         np.maximum.at(heights, self.group, self.heights + self.slopes @ w)
         return heights
 
-    def with_references(self, references: Floats) -> PlaneSet:
+    def with_references(self, references: Floats, paid: Floats) -> PlaneSet:
         """The same planes for another reference."""
-        if np.array_equal(references, self.references):
+        if np.array_equal(references, self.references) and np.array_equal(paid, self.paid):
             return self
-        return replace(self, references=references)
+        heights = self.heights + (paid - self.paid)[self.group] if (paid != self.paid).any() else self.heights
+        return replace(self, references=references, heights=heights, paid=paid)
 
     def plus(self, placed: Floats, heights: Floats, group: Ints) -> PlaneSet:
         """The set with further planes."""

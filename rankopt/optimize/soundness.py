@@ -53,6 +53,7 @@ def _flaws(standing: Standing) -> Iterator[str]:
     shapes = {
         "placed": (p, d),
         "references": (*groups, d),
+        "paid": groups,
         **dict.fromkeys(("heights", "group", "idle", "alpha"), (p,)),
     }
     for name, value in chain(vars(standing).items(), vars(state).items(), vars(planes).items()):

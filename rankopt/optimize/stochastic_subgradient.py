@@ -102,7 +102,8 @@ class StochasticSubgradient:
         heights, slopes = np.zeros(parts), np.zeros((parts, w.size))
         for turn, part in enumerate(order):
             here = risk.at(w, queries=(int(first[part]), int(first[part + 1])))
-            heights[turn], slopes[turn], seconds = here.heights[0], here.slopes[0], seconds + here.seconds
+            own = here.heights[0] - here.paid[0]  # with what the references of its planes pay added below
+            heights[turn], slopes[turn], seconds = own, here.slopes[0], seconds + here.seconds
             updates += 1
             length = 1.0 / (updates + self.shift * parts)  # η_t lam
             away = (1.0 - length) * (w - objective.w0)
@@ -116,7 +117,7 @@ class StochasticSubgradient:
                 heights.sum(keepdims=True),
                 np.zeros_like(order[:1]),
             )
-        planes = state.planes.plus(slopes, heights, order)
+        planes = state.planes.plus(slopes, heights + state.planes.paid[order], order)
         alpha = np.append(state.alpha, np.zeros(heights.size))
         state = replace(state, planes=planes, alpha=alpha, seconds_argmax=seconds)
         return replace(state, iterate=w, trial=mean, updates=updates, generator=generator)

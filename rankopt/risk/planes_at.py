@@ -17,7 +17,8 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class ShardAt:
     """A shard at one w. value, bound, heights: one a query that was asked for. slopes, references: one row a plane, the
-    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax."""
+    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax. paid:
+    of each height what belongs to the reference."""
 
     value: Floats
     bound: Floats
@@ -25,6 +26,7 @@ class ShardAt:
     slopes: Floats
     references: Floats
     seconds: float
+    paid: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,7 @@ class PlanesAt:
         first, last = shard.own(self.queries)
         if first >= last:
             none, planes = np.zeros(0), np.zeros((1 if self.merged else 0, shard.scorer.dimensions))
-            return ShardAt(none, none, none, planes, planes, 0.0)
+            return ShardAt(none, none, none, planes, planes, 0.0, none)
         known = shard.touched(self.touch)
         whole = last - first == len(shard)
         loss = known.loss if whole else known.loss.only(first, last)
@@ -59,4 +61,5 @@ class PlanesAt:
             references = references if self.merged else references[first:last]
         else:
             slopes, references = shard.summed((there.placed, there.reference), first, last, self.merged)
-        return ShardAt(there.value, there.bound, there.height, slopes, references, there.seconds)
+        paid = np.zeros_like(there.height) if there.paid is None else there.paid
+        return ShardAt(there.value, there.bound, there.height, slopes, references, there.seconds, paid)

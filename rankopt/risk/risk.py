@@ -31,6 +31,7 @@ class Planes:
 
     losses: (m,) one a query. slopes, references: (p, d), heights: (p,); plane i is
     heights[i] + ⟨slopes[i] - references[i], w⟩. p = 1 if merged (the planes summed with the queries' weights), else m.
+    paid: (p,) the part of heights that belongs to the references, as the price of soft constraints does.
     """
 
     value: float
@@ -40,6 +41,7 @@ class Planes:
     slopes: Floats
     references: Floats
     seconds: float
+    paid: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,12 +83,12 @@ class Risk:
 
         v = self.weights if queries is None else self.weights[slice(*queries)]
         losses, bounds, heights = joined("value"), joined("bound"), joined("heights")
-        slopes, references = joined("slopes"), joined("references")
+        slopes, references, paid = joined("slopes"), joined("references"), joined("paid")
         if merged:
-            heights = np.array([v @ heights])
+            heights, paid = np.array([v @ heights]), np.array([v @ paid])
             slopes, references = slopes.sum(axis=0, keepdims=True), references.sum(axis=0, keepdims=True)
         seconds = sum(part.seconds for part in parts)
-        return Planes(float(v @ losses), float(v @ bounds), losses, heights, slopes, references, seconds)
+        return Planes(float(v @ losses), float(v @ bounds), losses, heights, slopes, references, seconds, paid)
 
     def majorant(self, w: Floats) -> Risk:
         """The convex risk nowhere below this one that touches it at w; itself if convex."""
