@@ -315,6 +315,10 @@ def test_a_forced_solver_is_never_replaced():
         ("ortools:walk", "one variant"),
         ("clarabel", "did you mean 'cvxpy:CLARABEL'"),
         ("HIGHS", "did you mean 'highs'"),
+        ("scip", "did you mean 'cvxpy:SCIP'"),
+        ("pyscipopt", "did you mean 'cvxpy:SCIP'"),
+        ("clarabell", "did you mean 'cvxpy:CLARABEL'"),
+        ("scipi", "did you mean 'scipy'"),
         ("cvxpy:CLARABLE", "did you mean 'CLARABEL'"),
     ],
 )
