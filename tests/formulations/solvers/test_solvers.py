@@ -68,7 +68,9 @@ def test_every_file_of_solvers_is_in_the_table():
         "solver",
         "own",
         "batch_solution",
+        "options",
         "pattern_solution",
+        "sweep",
     }
     named_for = {place.split(":")[0].rpartition(".")[2] for place in SOLVERS.values()}
     assert files == named_for | {"back_ends", "cvxpy_margin_dual", "daqp", "highs_presolve"}
