@@ -1,8 +1,8 @@
 """Programs from LP files: an objective, rows, bounds, whole variables; `[ ... ] / 2` holds the squares.
 
 Sides of a row may hold variables and numbers; what stands on the right is brought to the left. A right side ends with
-its line, since rows need no name. Variables go from 0 on where no bound says else; limits of 1e20 or more are infinite, as
-CPLEX and HiGHS read them.
+its line, since rows need no name. Variables go from 0 on where no bound says else; limits of 1e20 or more are infinite,
+as CPLEX and HiGHS read them.
 """
 
 from __future__ import annotations
