@@ -91,7 +91,14 @@ if TYPE_CHECKING:
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
     from formulations.solvers.batch_solution import BatchSolution as BatchSolution
+    from formulations.solvers.cp_sat import CpSat as CpSat
+    from formulations.solvers.cvxpy import Cvxpy as Cvxpy
+    from formulations.solvers.exact import Exact as Exact
+    from formulations.solvers.highs import Highs as Highs
+    from formulations.solvers.ortools import OrTools as OrTools
     from formulations.solvers.own import own as own
+    from formulations.solvers.qpsolvers import QpSolvers as QpSolvers
+    from formulations.solvers.scipy import Scipy as Scipy
     from formulations.solvers.solver import Answer as Answer
     from formulations.solvers.sweep import swept as swept
     from formulations.solving.advice import Advice as Advice
@@ -133,28 +140,35 @@ WORDS = {
     "BatchSolution": "formulations.solvers.batch_solution:BatchSolution",
     "Certificate": "formulations.certificates.certify:Certificate",
     "ConstrainedRanking": "formulations.sets.constrained_ranking:ConstrainedRanking",
+    "CpSat": "formulations.solvers.cp_sat:CpSat",
+    "Cvxpy": "formulations.solvers.cvxpy:Cvxpy",
     "DemographicParity": "formulations.marginals.exposure:DemographicParity",
     "DisparateImpact": "formulations.marginals.exposure:DisparateImpact",
     "DisparateTreatment": "formulations.marginals.exposure:DisparateTreatment",
+    "Exact": "formulations.solvers.exact:Exact",
     "ExposureLimits": "formulations.marginals.exposure:ExposureLimits",
     "FormulationError": "formulations.errors:FormulationError",
     "Fractional": "formulations.errors:Fractional",
     "GroupedSimplexQP": "formulations.forms.grouped_simplex:GroupedSimplexQP",
+    "Highs": "formulations.solvers.highs:Highs",
     "Infeasible": "formulations.errors:Infeasible",
     "InvalidProblem": "formulations.errors:InvalidProblem",
     "LatticePath": "formulations.forms.lattice_path:LatticePath",
     "LinearProgram": "formulations.forms.linear_program:LinearProgram",
     "Lottery": "formulations.marginals.birkhoff:Lottery",
     "MinCostFlow": "formulations.forms.min_cost_flow:MinCostFlow",
+    "OrTools": "formulations.solvers.ortools:OrTools",
     "PatternRanking": "formulations.forms.pattern_ranking:PatternRanking",
     "PrefixGroupRanking": "formulations.forms.prefix_group_ranking:PrefixGroupRanking",
     "Proof": "formulations.integrality.evidence:Proof",
+    "QpSolvers": "formulations.solvers.qpsolvers:QpSolvers",
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
     "QuotaCurve": "formulations.sets.quota_curve:QuotaCurve",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
-    "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
     "Refuted": "formulations.errors:Refuted",
+    "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
+    "Scipy": "formulations.solvers.scipy:Scipy",
     "SoftRanking": "formulations.sets.soft_ranking:SoftRanking",
     "Solution": "formulations.forms.form:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
@@ -172,9 +186,9 @@ WORDS = {
     "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
     "nearest_whole": "formulations.solving.nearest_whole:nearest_whole",
+    "own": "formulations.solvers.own:own",
     "pareto": "formulations.solving.pareto:pareto",
     "price_of": "formulations.solving.price_of:price_of",
-    "own": "formulations.solvers.own:own",
     "read_program": "formulations.problems.program_file:read_program",
     "read_statement": "formulations.problems.statement_file:read_statement",
     "soft": "formulations.sets.soft:soft",

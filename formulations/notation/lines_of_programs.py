@@ -20,6 +20,9 @@ __all__ = ["Collected", "number", "text_of"]
 BYTES = 1 << 28
 """What a file may have, unpacked."""
 
+INFINITE = 1e20
+"""From here on a limit is none, as CPLEX and HiGHS read files: 1e30 stands for infinity in many."""
+
 
 def text_of(path: Path) -> str:
     """The text of a file, unpacked where its name ends with .gz. Raises InvalidProblem for what is no text."""
@@ -84,6 +87,9 @@ class Collected:
 
     def program(self, place: str) -> Program:
         """All of it; a variable without limits goes from 0 on."""
+        for limits in (self.lower, self.upper):
+            limits.update({column: _limit(value) for column, value in limits.items()})
+        self.row_lower, self.row_upper = ([*map(_limit, limits)] for limits in (self.row_lower, self.row_upper))
         size, count = len(self.columns), len(self.row_lower)
         if not size:
             raise InvalidProblem(f"{place} has no variables; a program needs one at least")
@@ -104,6 +110,10 @@ class Collected:
             objective, _sparse(self.entries, (count, size)), row_lower, row_upper, lower, upper, self.maximises,
             integer if integer.any() else None, _named(list(self.columns)), _named(list(self.rows)), hessian,
         )  # fmt: skip
+
+
+def _limit(value: float) -> float:
+    return math.copysign(math.inf, value) if abs(value) >= INFINITE else value
 
 
 def _sparse(entries: dict[tuple[int, int], float], shape: tuple[int, int]) -> csr_array:

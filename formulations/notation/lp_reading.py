@@ -1,7 +1,8 @@
 """Programs from LP files: an objective, rows, bounds, whole variables; `[ ... ] / 2` holds the squares.
 
 Sides of a row may hold variables and numbers; what stands on the right is brought to the left. A right side ends with
-its line, since rows need no name. Variables go from 0 on where no bound says else.
+its line, since rows need no name. Variables go from 0 on where no bound says else; limits of 1e20 or more are infinite,
+as CPLEX and HiGHS read them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ SECTIONS = {
     "binary": "binary", "binaries": "binary", "bin": "binary",
 }  # fmt: skip
 CONSTANT = "objective constant"
+UNSUPPORTED = {"semi-continuous", "semi", "semis", "sos", "sos1", "sos2", "lazy constraints", "user cuts", "pwlobj"}
+UNSUPPORTED |= {"general constraints", "gencons", "scenario"}
 
 
 @dataclass
@@ -48,7 +51,13 @@ def read_lp(path: Path) -> Program:
     at = ""
     for place, line in enumerate(text_of(path).splitlines(), 1):
         bare = line.partition("\\")[0].strip()
-        key = SECTIONS.get(" ".join(bare.lower().split()))
+        words = " ".join(bare.lower().split())
+        if words in UNSUPPORTED:
+            raise InvalidProblem(
+                f"{path.name}, line {place} begins a section {bare!r}, which states no linear or quadratic program; "
+                "state what it says by rows and whole variables"
+            )
+        key = SECTIONS.get(words)
         if key is None and bare:
             first = bare.split()
             for count in (2, 1):  # a section may begin on the line that names it
@@ -217,7 +226,13 @@ class _Lp:
             side.squares = {place: 2 * value for place, value in side.squares.items()}
 
     def _row(self) -> None:
+        begun = self.at
         name = self._label(f"row_{len(self.found.row_lower) + 1}")
+        if name in self.found.rows:
+            line = self._line(begun)
+            raise InvalidProblem(
+                f"{self.name}, line {line}: a second row has the name {name[:40]!r}; name it otherwise"
+            )
         sides, signs = [self._side()], []
         while self._peek()[1] in ("<=", ">=", "=") and len(sides) < 3:
             signs.append(self._peek()[1])
@@ -237,8 +252,6 @@ class _Lp:
                 low = max(low, limit)
             if sign == "=" or (sign == ">=") == before:
                 high = min(high, limit)
-        if name in self.found.rows:
-            raise self._wrong(f"follows a second row of the name {name[:40]!r}")
         row = self.found.row(name, low, high)
         self.found.entries |= {(row, column): weight for column, weight in weights.items()}
 

@@ -1,7 +1,9 @@
 """Programs from MPS files, free or fixed, names without spaces; the sections are those of the format's tradition.
 
-A row of kind N is the objective, further ones are left out. A whole variable of which nothing is said goes from 0 on
-without end, as others do; an upper limit below 0 alone takes the lower limit 0 away, as CPLEX and HiGHS read it.
+A row of kind N is the objective, further ones are left out. A variable between the markers of whole ones of which
+BOUNDS says nothing is 0 or 1, as CPLEX and HiGHS read it; with any line of BOUNDS it goes from 0 on without end, as
+others do. An upper limit below 0 alone takes the lower limit 0 away, as CPLEX reads it (HiGHS leaves 0 and finds no
+point). Limits of 1e20 or more are infinite, as both read them.
 """
 
 from __future__ import annotations
@@ -147,6 +149,7 @@ class _Mps:
         if name not in self.found.columns:
             self.wrong(f"names a variable {name[:40]!r} that COLUMNS does not")
         column, value = self.found.columns[name], 0.0 if bare else number(words[-1], self.place)
+        self.limited.add(column)
         if kind in ("LI", "UI", "BV"):
             self.found.whole.add(column)
         if kind in ("LO", "LI", "FX", "BV"):
@@ -179,6 +182,8 @@ class _Mps:
             self.found.squares[place] = number(words[2], self.place)
 
     def program(self) -> Program:
+        for column in self.found.whole - self.limited:
+            self.found.upper[column] = 1.0
         if self.constant:
             column = self.found.column(CONSTANT)
             self.found.objective[column] = self.constant

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
@@ -62,9 +61,8 @@ def named(spec: str) -> Solver:
         return optioned(named(head), **given)
     name, _, variant = spec.partition(":")
     if name not in SOLVERS:
-        near = get_close_matches(name.lower(), SOLVERS, n=1)
-        back_end = elsewhere(name)
-        hint = f"did you mean {near[0]!r}? " if near else f"{back_end} " if back_end else ""
+        hint = elsewhere(name, {*SOLVERS})
+        hint += " " if hint else ""
         raise UnknownSolver(f"no solver is named {spec!r}: {hint}known are {', '.join(sorted(SOLVERS))}")
     kind = _load(SOLVERS[name])
     if variant and not hasattr(kind, "variant"):

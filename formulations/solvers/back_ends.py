@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from difflib import get_close_matches
 from functools import cache
 from importlib.util import find_spec
@@ -93,15 +94,29 @@ def missing(package: str, table: dict[str, BackEnd], name: str) -> str:
     return f"{package} has no installed solver {name!r}: {hint}installed are {', '.join(present(table))}"
 
 
-def elsewhere(name: str) -> str:
-    """Where a name that is no solver's stands among the back ends: "did you mean ...", "" if nowhere."""
-    for package, table in (("cvxpy", CVXPY), ("qpsolvers", QPSOLVERS)):
-        for listed, needed in table.items():
-            if listed.lower() == name.lower():
-                cure = (
-                    ""
-                    if _importable(needed.module)
-                    else f" {listed.lower()} is not installed: " + (f"pip install {needed.distribution}")
-                )
-                return f"did you mean '{package}:{listed}'?{cure}{';' if cure else ''}"
-    return ""
+def elsewhere(name: str, own: Collection[str]) -> str:
+    """What a name that is no solver's was meant to be: "did you mean ...", "" if nothing is near. One of our `own` in
+    other letters goes first, then a back end or the distribution that brings it, then what is spelled almost so."""
+    word = name.lower()
+    tables = (("cvxpy", CVXPY), ("qpsolvers", QPSOLVERS))
+    listed = {back_end.lower(): (package, back_end) for package, table in tables[::-1] for back_end in table}
+    brought = {
+        needed.distribution: (package, back_end)
+        for package, table in tables[::-1]
+        for back_end, needed in table.items()
+        if needed.distribution not in own
+    }
+    known = {**brought, **listed}
+    if word not in own and word not in known:
+        near = get_close_matches(word, [*own, *known], n=1)
+        word = near[0] if near else ""
+    if word in own:
+        return f"did you mean {word!r}?"
+    if word not in known:
+        return ""
+    package, back_end = known[word]
+    needed = dict(tables)[package][back_end]
+    said = f"did you mean '{package}:{back_end}'?"
+    if _importable(needed.module):
+        return said
+    return f"{said} {back_end.lower()} is not installed: pip install {needed.distribution};"

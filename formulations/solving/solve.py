@@ -73,14 +73,15 @@ def solve(
             that is named.
 
     Raises:
-        UnknownSolver: there is no such solver, or it does not have what is asked of it.
+        UnknownSolver: there is no such solver, or it does not have what is asked of it, or no solver could: a time
+            limit that is not positive, say.
         Unsupported: no chain of bridges leads to what the solver accepts.
         Infeasible, Unbounded: as the solver found and says.
         SolverFailed: the solver gave up, or what it returned is no point of the problem. A point that breaks
             constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = as_form(problem)
-    asked = Asked(precision, time_limit, threads, log or None, options or None)
+    asked = Asked(precision, time_limit, threads, None if log is False else log, None if options == {} else options)
     if isinstance(solver, str) and solver == "auto":
         if options:
             raise UnknownSolver(f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver")

@@ -167,3 +167,59 @@ def test_other_formats_and_packed_garbage(tmp_path):
     (tmp_path / "p.mps.gz").write_bytes(b"no gzip")
     with pytest.raises(InvalidProblem, match="gzip"):
         read_program(tmp_path / "p.mps.gz")
+
+
+BOUNDS = ["", "LO B x 0", "LO B x -3", "UP B x 5", "UP B x 0", "PL B x", "MI B x", "FR B x", "BV B x", "FX B x -3"]
+BOUNDS += ["LI B x 2", "UI B x 7", "MI B x\n UP B x -4", "UP B x -5\n LO B x -9", "UP B x 1e30", "LO B x -1e20"]
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("bounds", BOUNDS)
+def test_limits_of_mps_files_are_those_that_highs_reads(bounds, whole, tmp_path):
+    """Between the markers of whole variables what has no line of bounds is 0 or 1."""
+    highspy = pytest.importorskip("highspy")
+    markers = [" M1 'MARKER' 'INTORG'\n", " M2 'MARKER' 'INTEND'\n"] if whole else ["", ""]
+    text = f"NAME t\nROWS\n N obj\n L c\nCOLUMNS\n{markers[0]} x obj 1 c 1\n{markers[1]}RHS\n RHS c 10\n"
+    path = tmp_path / "a.mps"
+    path.write_text(text + (f"BOUNDS\n {bounds}\n" if bounds else "") + "ENDATA\n")
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    assert highs.readModel(str(path)) == highspy.HighsStatus.kOk
+    read, told = read_program(path), highs.getLp()
+    assert [*read.lower, *read.upper] == [*told.col_lower_, *told.col_upper_]
+
+
+def test_an_upper_limit_below_0_takes_the_lower_one_away(tmp_path):
+    path = tmp_path / "a.mps"
+    path.write_text("NAME t\nROWS\n N obj\n L c\nCOLUMNS\n x obj 1 c 1\nRHS\n RHS c 10\nBOUNDS\n UP B x -5\nENDATA\n")
+    read = read_program(path)
+    assert (read.lower[0], read.upper[0]) == (-np.inf, -5.0)
+
+
+@pytest.mark.parametrize("limit", ["y <= 1e30", "y <= 1e20", "y <= 9e19", "-1e30 <= y <= 3"])
+def test_limits_of_lp_files_are_those_that_highs_reads(limit, tmp_path):
+    highspy = pytest.importorskip("highspy")
+    path = tmp_path / "a.lp"
+    path.write_text(f"minimize\n x + y\nst\n c: x + y >= 1\n d: x <= 1e30\nbounds\n {limit}\nend\n")
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)
+    highs.readModel(str(path))
+    read, told = read_program(path), highs.getLp()
+    assert [*read.lower, *read.upper] == [*told.col_lower_, *told.col_upper_]
+    assert [*read.row_lower, *read.row_upper] == [*told.row_lower_, *told.row_upper_]
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ("c: x - y >= 0\nend\n", "line 5: a second row has the name 'c'"),
+        ("c: x - y >= 0\n d: x >= 2\nend\n", "line 5: a second row has the name 'c'"),
+        ("Semi-continuous\n y\nend\n", "line 5 begins a section 'Semi-continuous'"),
+        ("bounds\n y <= 3\nSOS2\n s1: x:1 y:2\nend\n", "line 7 begins a section 'SOS2'"),
+    ],
+)
+def test_what_an_lp_file_may_not_say_is_named_with_its_line(rest, said, tmp_path):
+    path = tmp_path / "a.lp"
+    path.write_text("minimize\n x + y\nst\n c: x + y >= 1\n " + rest)
+    with pytest.raises(InvalidProblem, match=said):
+        read_program(path)

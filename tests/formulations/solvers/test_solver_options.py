@@ -2,7 +2,9 @@
 
 import pytest
 
+import formulations
 from formulations import LinearProgram, UnknownSolver, named, solve, swept
+from formulations.solvers import SOLVERS
 from formulations.solvers.highs import Highs
 from formulations.solvers.options import listed
 from rankopt.experiments.isolation.shipping import resolved, spec_of
@@ -50,3 +52,10 @@ def test_what_is_no_option_is_a_typed_error(spec):
 def test_presolve_is_told_to_highs_and_answers_stay():
     problem = LinearProgram([1.0, 2.0, 3.0], [[1.0, 1.0, 1.0]], [1.0], [2.0], [0.0] * 3, [1.0] * 3)
     assert {solve(problem, solver).value for solver in swept("highs", presolve=["choose", "on", "off"])} == {5.0}
+
+
+@pytest.mark.parametrize("name", ["CpSat", "Cvxpy", "Exact", "Highs", "OrTools", "QpSolvers", "Scipy"])
+def test_the_classes_of_solvers_are_words_of_the_package(name):
+    kind = getattr(formulations, name)
+    assert name in formulations.__all__
+    assert f"{kind.__module__}:{name}" in SOLVERS.values()

@@ -68,7 +68,9 @@ def test_every_file_of_solvers_is_in_the_table():
         "solver",
         "own",
         "batch_solution",
+        "options",
         "pattern_solution",
+        "sweep",
     }
     named_for = {place.split(":")[0].rpartition(".")[2] for place in SOLVERS.values()}
     assert files == named_for | {"back_ends", "cvxpy_margin_dual", "daqp", "highs_presolve", "options", "sweep"}
@@ -315,6 +317,10 @@ def test_a_forced_solver_is_never_replaced():
         ("ortools:walk", "one variant"),
         ("clarabel", "did you mean 'cvxpy:CLARABEL'"),
         ("HIGHS", "did you mean 'highs'"),
+        ("scip", "did you mean 'cvxpy:SCIP'"),
+        ("pyscipopt", "did you mean 'cvxpy:SCIP'"),
+        ("clarabell", "did you mean 'cvxpy:CLARABEL'"),
+        ("scipi", "did you mean 'scipy'"),
         ("cvxpy:CLARABLE", "did you mean 'CLARABEL'"),
     ],
 )

@@ -48,6 +48,26 @@ def test_options_reach_the_package():
     assert mixed == Highs(options={"random_seed": 3, "presolve": "off"})
 
 
+@pytest.mark.parametrize("spec", ["auto", "highs", "exact"])
+@pytest.mark.parametrize(
+    ("option", "value", "cure"),
+    [
+        *(("time_limit", value, "positive number") for value in (0, -1, np.nan, "5", True)),
+        *(("threads", value, "from 1 on") for value in (0, 1.5, "2")),
+        *(("options", value, "mapping") for value in ([1], {1: 2}, "presolve")),
+        *(("log", value, "log=True") for value in ("x", 2)),
+    ],
+)
+def test_what_no_solver_could_be_asked_is_refused_before_any_is(spec, option, value, cure):
+    with pytest.raises(UnknownSolver, match=cure):
+        solve(PROBLEM, spec, **{option: value})
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert solve(PROBLEM, "highs", time_limit=np.float32(60), threads=np.int64(1), log=False, options={}).value == 5.0
+    assert solve(PROBLEM, "highs", time_limit=np.inf).value == 5.0
+
+
 def test_auto_takes_what_each_has_and_refuses_options():
     assert solve(PROBLEM, time_limit=60.0, threads=1).value == 5.0
     with pytest.raises(UnknownSolver, match="name the solver"):
