@@ -23,6 +23,7 @@ import formulations
 from formulations import Proof, RankingSet, Solution, Undecided, Witness, solve, verify_integrality
 from formulations.solvers.highs import Highs
 from rankopt.data import Ratings, load_sample
+from rankopt.constraints import Admissible
 from rankopt.measures import compare, evaluate, nDCG
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
 
@@ -38,12 +39,16 @@ verdict: Proof | Witness | Undecided = verify_integrality(RankingSet(4, 2))
 ratings: Ratings = Ratings.of(["a", "b"], [1, 2], [3.0, 4.0])
 factors: CofiRanker = CofiRanker("ordinal").fit(ratings)
 direct = DirectRanker("AP", point="middle")
+diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"]).chain([0, 1, 2]).apart(2, documents=[0, 3])
+shared: RankingSet = RankingSet(4, 3).one_of([0, 1]).at_most_share(0.5, documents=[0, 1], prefixes=[2]).between(1, 2)
+rules: Admissible = Admissible(3).at_most(1, by="site").apart(2, by="site").at_least_share(0.3, documents="new")
 rest = [PairwiseRanker(lam=0.1), RegressionRanker(0.0, target="gain", intercept="all"), LossRanker("pairwise")]
 """
 
 WRONG = """
 import formulations
 from formulations import RankingSet, solve
+from rankopt.constraints import Admissible
 from rankopt.rankers import BoostedRanker, CofiRanker, DirectBoostedRanker, DirectRanker, LargeMarginRanker, LossRanker
 from rankopt.rankers import McRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 
@@ -69,6 +74,12 @@ McRanker(expected="gains")  # wrong
 solve(formulations.matching([[1.0, 2.0]]), time_limit="3 s")  # wrong
 solve(formulations.matching([[1.0, 2.0]]), 3)  # wrong
 RankingSet("6", 3)  # wrong
+RankingSet(6, 3).atmost(1)  # wrong
+RankingSet(6, 3).at_most_shared(0.5)  # wrong
+RankingSet(6, 3).one_of([0, 1], places=0)  # wrong
+RankingSet(6, 3).apart(2, prefixes=[1])  # wrong
+Admissible(3).atmost(1, by="site")  # wrong
+Admissible(3).before(0, 1)  # wrong
 """
 
 

@@ -180,7 +180,14 @@ class _Reader:
             {kinds[0], "name", "price", *known},
             f"{kinds[0]} takes {', '.join(known) or 'nothing'} and name; price makes it soft",
         )
+        lacking = [key for key in taken(kinds[0], required=True) if key not in stated]
+        if lacking:
+            raise InvalidProblem(
+                f"{place}: {kinds[0]} = {shortened(stated[kinds[0]])} needs a second key; write {kinds[0]} = 1 and "
+                f"{lacking[0]} = 2, each a number"
+            )
         given = {key: self._value(place, key, stated[key]) for key in known if key in stated}
+        said_of = self._said(place, kinds[0], stated[kinds[0]])
         name = stated.get("name", _title(stated))
         if name is not None:
             given["name"] = str(name)
@@ -188,7 +195,7 @@ class _Reader:
         if self.entries > ENTRIES:
             raise InvalidProblem(f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python")
         try:
-            fresh = self.admissible.say(kinds[0], stated[kinds[0]], **given)
+            fresh = self.admissible.say(kinds[0], said_of, **given)
             if "price" in stated:
                 fresh = fresh.soft(fresh.constraints[-1].name, price=stated["price"])
             self.admissible = fresh
@@ -215,6 +222,14 @@ class _Reader:
             return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in given["by"])
         documents = given.get("documents")
         return high * (len(documents) if isinstance(documents, list) else n)
+
+    def _said(self, place: str, kind: str, value: Any) -> Any:
+        """What a word is said of: of documents an attribute may speak."""
+        if kind in ("ban", "one_of"):
+            return self._value(place, "documents", value)
+        if kind == "if_then" and isinstance(value, list):
+            return [self._value(place, "documents", part) for part in value]
+        return value
 
     def _value(self, place: str, key: str, value: Any) -> Any:
         """Names of attributes become their values; { site = "c.org" } the documents that carry it."""

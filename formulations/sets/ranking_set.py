@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count as counting
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,10 +31,14 @@ from formulations.sets.conflict import emptiness, room
 from formulations.sets.constraint import Constraint, broken
 from formulations.sets.from_cvxpy import read_constraints, shape_of
 from formulations.sets.rows import SetRows
+from formulations.sets.said_in_order import SaidInOrder
 from formulations.sets.soft import Soft
 from formulations.sets.softened import Softened
 from formulations.sets.widened import widened
 from formulations.sets.words import WORDS
+
+if TYPE_CHECKING:
+    from typing import Self
 
 __all__ = ["RankingSet"]
 
@@ -43,7 +47,7 @@ LARGEST = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
-class RankingSet(Softened):
+class RankingSet(SaidInOrder, Softened):
     """Rankings π in {0, 1}^(k × n) of k of n documents: each position holds one document, each document stands at one
     position at most, and every constraint holds. Immutable: each method returns a new set.
 
@@ -77,17 +81,22 @@ class RankingSet(Softened):
                 f"lower k to {self.documents}"
             )
 
-    def say(self, word: str, value: Any, **given: Any) -> RankingSet:
+    def say(self, word: str, value: Any, **given: Any) -> Self:
         """The set with a constraint of this word of the language (`formulations.sets.words.WORDS`)."""
         if word not in WORDS:
             raise InvalidProblem(f"a set cannot say {word!r}; it says one of {', '.join(WORDS)}")
         return self._with(WORDS[word](self.shape, value, **given))
 
-    def __getattr__(self, word: str) -> Callable[..., RankingSet]:
-        """A word that has no method below."""
-        if word not in WORDS:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {word!r}")
-        return partial(self.say, word)
+    if not TYPE_CHECKING:  # a checker that saw it would take any misspelt word
+
+        def __getattr__(self, word: str) -> Callable[..., RankingSet]:
+            """A word that has no method, one that was added to `WORDS`."""
+            if word not in WORDS:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {word!r}")
+            return partial(self.say, word)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *WORDS})
 
     def at_most(
         self,
@@ -157,10 +166,6 @@ class RankingSet(Softened):
         """From `low` to `high` of these documents at these positions; with `by`, of the documents of each label."""
         return self.say("between", low, high=high, documents=documents, positions=positions, by=by, name=name)
 
-    def if_then(self, a: Any, b: Any, *, positions: Any = None, name: str | None = None) -> RankingSet:
-        """Where one of the documents a stands at these positions, one of the documents b does."""
-        return self.say("if_then", (a, b), positions=positions, name=name)
-
     def pin(self, document: int, position: int, *, name: str | None = None) -> RankingSet:
         """This document stands at this position."""
         return self.say("pin", document, position=position, name=name)
@@ -168,10 +173,6 @@ class RankingSet(Softened):
     def ban(self, documents: Any = None, positions: Any = None, *, name: str | None = None) -> RankingSet:
         """None of these documents stands at any of these positions."""
         return self.say("ban", documents, positions=positions, name=name)
-
-    def before(self, x: int, y: int, *, name: str | None = None) -> RankingSet:
-        """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p."""
-        return self.say("before", (x, y), name=name)
 
     def rows(
         self,
@@ -281,7 +282,7 @@ class RankingSet(Softened):
         title = f"RankingSet: {self.positions} of {self.documents} documents"
         return view(title, {}, table(["constraint", "rows", "price a unit"], stated))
 
-    def _with(self, constraint: Constraint | Soft) -> RankingSet:
+    def _with(self, constraint: Constraint | Soft) -> Self:
         """The set with one more constraint; a name that is taken gets a number behind it."""
         if isinstance(constraint, Soft):
             hard = self._with(constraint.constraint)

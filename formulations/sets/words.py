@@ -191,10 +191,10 @@ WORDS: dict[str, Word] = {
 }
 
 
-def taken(word: str) -> tuple[str, ...]:
-    """The keywords that a word takes beside its value and `name`."""
-    given = signature(WORDS[word]).parameters.values()
-    return tuple(one.name for one in given if one.kind is one.KEYWORD_ONLY and one.name != "name")
+def taken(word: str, *, required: bool = False) -> tuple[str, ...]:
+    """The keywords that a word takes beside its value and `name`; required: those without which it says nothing."""
+    given = [one for one in signature(WORDS[word]).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    return tuple(one.name for one in given if one.name != "name" and not (required and one.default is not one.empty))
 
 
 COUNTING = tuple(word for word in WORDS if taken(word) == ("documents", "positions", "by"))

@@ -70,15 +70,20 @@ class Admissible(Spoken):
                     f"{rule.word} {rule.asked} documents cannot stand at {places} positions; ask for {places} or fewer"
                 )
 
-    def __getattr__(self, word: str) -> Callable[..., Admissible]:
-        """A word of the language of sets that counts and has no method below."""
-        if word not in COUNTING:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {word!r}")
+    if not TYPE_CHECKING:  # a checker that saw it would take any misspelt word
 
-        def say(count: Any, *, by: Any = None, documents: Any = None, positions: Any = None, name: Any = None) -> Any:
-            return self._with(word.replace("_", " "), count, by, documents, positions, name)
+        def __getattr__(self, word: str) -> Callable[..., Admissible]:
+            """A word of the language of sets that counts and has no method, one that was added to its table."""
+            if word not in COUNTING:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {word!r}")
 
-        return say
+            def say(count, *, by=None, documents=None, positions=None, name=None) -> Admissible:
+                return self._with(word.replace("_", " "), count, by, documents, positions, name)
+
+            return say
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *COUNTING})
 
     def at_most(
         self,

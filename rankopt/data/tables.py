@@ -2,13 +2,16 @@
 
     qid, relevance, docid, x1, x2, site          one row a document, in any order
 
-Columns are told by name; of the others those of numbers are features and those of text are attributes.
+Columns are told by name; of the others those of numbers are features and those of text are attributes. What is neither
+(dates, numbers among text) has to be said.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from importlib import import_module
+from numbers import Real
 from os import PathLike, fspath
 from typing import Any
 
@@ -56,9 +59,10 @@ def read_table(
     qid, relevance, document: columns, by default those of the usual names (qid, query_id, ...; relevance, label, ...;
     docid, docno, ...); without a column of grades the queries have none. features: the columns in their order, by
     default all other columns of numbers. attributes: by default all other columns of text. unjudged: see `Queries`.
+    Numbers are what the values are, whatever holds them: a column of Python objects that are all numbers is a feature.
 
-    Raises DataError for a column that is missing, that two names would do for, or that holds no value somewhere, and
-    OptionError where pyarrow is missing.
+    Raises DataError for a column that is missing, that two names would do for, that holds no value somewhere, or that
+    is neither numbers nor text and is not named, and OptionError where pyarrow is missing.
     """
     frame, place = (_read(fspath(source)), fspath(source)) if isinstance(source, str | PathLike) else (source, "table")
     if not hasattr(frame, "columns") or not hasattr(frame, "shape"):
@@ -74,16 +78,27 @@ def read_table(
         raise DataError(f"{place} has no column of queries among {_shown(names)}; name it: qid='...'")
     values = {name: _column(frame, name, place) for name in names}
     left = [name for name in names if name not in told.values()]
-    kept = [name for name in left if values[name].dtype.kind in "biuf"] if features is None else [*features]
-    words = [name for name in left if values[name].dtype.kind not in "biuf"] if attributes is None else [*attributes]
+    holds = {name: _holds(values[name]) for name in left}
+    kept = [name for name in left if holds[name] == "numbers"] if features is None else [*features]
+    words = [name for name in left if holds[name] != "numbers" and name not in kept]
+    words = words if attributes is None else [*attributes]
+    odd = next((name for name in words if attributes is None and holds[name] != "text"), None)
+    if odd is not None:
+        raise DataError(
+            f"column {odd!r} of {place} holds {holds[odd]}, which is neither a feature nor a label; encode it as "
+            "numbers, leave it out, or name the columns that are attributes: attributes=[...]"
+        )
     unknown = next((name for name in (*kept, *words) if name not in values), None)
     if unknown is not None:
         raise DataError(f"{place} has no column {unknown!r}; it has {_shown(names)}")
     if not kept:
         raise DataError(f"{place} has no column of numbers beside grades and ids; name the features: features=[...]")
-    textual = next((name for name in kept if values[name].dtype.kind not in "biuf"), None)
-    if textual is not None:
-        raise DataError(f"column {textual!r} of {place} holds text and is no feature; leave it out, or encode it first")
+    no_feature = next((name for name in kept if _holds(values[name]) != "numbers"), None)
+    if no_feature is not None:
+        raise DataError(
+            f"column {no_feature!r} of {place} holds {_holds(values[no_feature])} and is no feature; leave it out, or "
+            "encode it first"
+        )
     grades, ids = (values.get(told[role] or "") for role in ("relevance", "document"))
     return Queries.from_arrays(
         np.column_stack([values[name].astype(np.float64) for name in kept]),
@@ -134,10 +149,40 @@ def _column(frame: Any, name: str, place: str) -> NDArray[Any]:
         raise DataError(f"column {name!r} of {place} has no value in row {row}; fill it in or leave the row out")
     values = np.asarray(column.to_numpy())
     if values.dtype == object:
-        empty = next((row for row, value in enumerate(values) if value is None or value != value), None)
+        empty = next((row for row, value in enumerate(values) if _missing(value)), None)
         if empty is not None:
             raise DataError(f"column {name!r} of {place} has no value in row {empty}; fill it in or leave the row out")
     return values
+
+
+def _missing(value: Any) -> bool:
+    """None, NaN, NaT or pandas' NA."""
+    if value is None:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ValueError):  # NA is neither equal nor unequal to itself; an array (a list of labels) is not one
+        return type(value).__name__ == "NAType"
+
+
+def _holds(values: NDArray[Any]) -> str:
+    """What a column holds: numbers, text (labels, or several of them), or what keeps it from being either."""
+    if values.dtype.kind in "biuf":
+        return "numbers"
+    if values.dtype.kind in "mM":
+        return "dates or times"
+    if values.dtype != object:
+        return "text" if values.dtype.kind in "USTO" else f"values of type {values.dtype}"
+    numbers = [isinstance(value, Real | Decimal | np.bool_) for value in values]
+    if all(numbers):
+        return "numbers"
+    labels = [isinstance(value, str | bytes | list | tuple | set | frozenset | np.ndarray) for value in values]
+    if all(labels):
+        return "text"
+    if not any(numbers) and not any(labels):
+        return f"values of type {type(values[0]).__name__}"
+    other = next(type(value).__name__ for value in values if type(value) is not type(values[0]))
+    return f"values of types {type(values[0]).__name__} and {other}"
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -1,10 +1,12 @@
 """Statement files that are meant ill: the file and the place in the error, memory of what the file holds."""
 
 import time
+from itertools import permutations
 
 import numpy as np
 import pytest
 
+from formulations import RankingSet
 from formulations.errors import InvalidProblem
 from formulations.problems.statement_file import read_statement
 
@@ -39,3 +41,46 @@ def test_a_byte_order_mark_and_dotted_words_are_no_fault(tmp_path):
     path = tmp_path / "s.toml"
     path.write_text("\ufeffmatrix = [[1.5, -2.25], [1, 0]] # 1.5, www.example.org\n", encoding="utf-8")
     np.testing.assert_array_equal(read_statement(path), [[1.5, -2.25], [1, 0]])
+
+
+SITES = 'documents = 4\npositions = 3\n[attributes]\nsite = ["a", "a", "b", "c"]\n[[constraint]]\n'
+
+
+@pytest.mark.parametrize(
+    ("constraint", "in_python"),
+    [
+        ('between = 0\nhigh = 1\nby = "site"', {"word": "between", "value": 0, "high": 1, "by": ["a", "a", "b", "c"]}),
+        ('ban = { site = "a" }\npositions = [0]', {"word": "ban", "value": [0, 1], "positions": [0]}),
+        ('one_of = { site = "b" }\nposition = 1', {"word": "one_of", "value": [2], "position": 1}),
+        ('if_then = [{ site = "a" }, [2, 3]]', {"word": "if_then", "value": ([0, 1], [2, 3])}),
+        ('apart = 2\nby = "site"', {"word": "apart", "value": 2, "by": ["a", "a", "b", "c"]}),
+        (
+            'at_most_share = 0.5\ndocuments = { site = "a" }\nprefixes = [3]\nrounding = "down"',
+            {"word": "at_most_share", "value": 0.5, "documents": [0, 1], "prefixes": [3], "rounding": "down"},
+        ),
+        ("chain = [2, 0, 3]", {"word": "chain", "value": [2, 0, 3]}),
+    ],
+)
+def test_each_word_says_in_a_file_what_it_says_in_python(tmp_path, constraint, in_python):
+    path = tmp_path / "s.toml"
+    path.write_text(SITES + constraint, encoding="utf-8")
+    in_file, meant = read_statement(path), RankingSet(4, 3).say(**in_python)
+    for order in permutations(range(4), 3):
+        assert in_file.admits(order) == meant.admits(order), order
+
+
+@pytest.mark.parametrize(
+    ("constraint", "message"),
+    [
+        ("between = [1, 2]", "constraint 1: between = [1, 2] needs a second key; write between = 1 and high = 2"),
+        ("pin = 1", "constraint 1: pin = 1 needs a second key; write pin = 1 and position = 2"),
+        ('one_of = { topic = "b" }', "constraint 1: there is no list 'topic' under [attributes]; there are 'site'"),
+    ],
+)
+def test_a_word_that_lacks_a_key_says_which(tmp_path, constraint, message):
+    path = tmp_path / "s.toml"
+    path.write_text(SITES + constraint, encoding="utf-8")
+    with pytest.raises(InvalidProblem) as caught:
+        read_statement(path)
+    assert str(caught.value).count("constraint 1") == 1
+    assert message in str(caught.value)

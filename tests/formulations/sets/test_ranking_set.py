@@ -2,6 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
+from inspect import signature
 from itertools import permutations, product
 
 import numpy as np
@@ -19,6 +20,7 @@ from formulations import (
     verify_integrality,
 )
 from formulations.sets.conflict import conflict
+from formulations.sets.words import WORDS, taken
 
 N, K = 5, 3
 EVERY = list(permutations(range(N), K))
@@ -415,3 +417,13 @@ def test_a_label_that_nobody_carries_cannot_be_met():
         START.at_least({"zz": 1}, by=SITE, name="topic").check_nonempty()
     START.at_least({"zz": 0}, by=SITE).check_nonempty()
     START.at_most({"zz": 1}, by=SITE).check_nonempty()
+
+
+def test_every_word_is_a_method_that_takes_what_the_word_takes_and_is_listed():
+    made = RankingSet(4, 3)
+    assert set(WORDS) <= set(dir(made))
+    for word in WORDS:
+        given = signature(getattr(RankingSet, word)).parameters.values()
+        assert {*taken(word), "name"} <= {one.name for one in given}
+    with pytest.raises(AttributeError, match="say_nothing"):
+        made.say_nothing  # noqa: B018

@@ -1,5 +1,8 @@
 """Queries from tables are those from arrays, whoever holds the table."""
 
+from datetime import date
+from decimal import Decimal
+
 import numpy as np
 import pytest
 
@@ -48,6 +51,41 @@ def test_files(ending, tmp_path):
     write = {"parquet": frame.to_parquet, "feather": frame.to_feather}.get(ending)
     frame.to_csv(path, index=False) if write is None else write(path)
     same(read_table(path))
+
+
+@pytest.mark.parametrize("kept", [[0.5, 1.5, 2.5, 3.5, 4.5], [1, 0, 1, 1, 0], [True, False, True, 2, 0.5]])
+def test_numbers_are_features_whatever_holds_them(kept):
+    frame = pandas.DataFrame({**COLUMNS, "x1": np.array(kept, dtype=object)})
+    assert frame["x1"].dtype == object
+    for found in (read_table(frame), read_table(frame, features=["x1", "x2"])):
+        assert found.feature_names == ("x1", "x2")
+        assert list(found.attributes) == ["site"]
+    same(read_table(frame.assign(x1=[Decimal(str(value)) for value in COLUMNS["x1"]])))
+
+
+@pytest.mark.parametrize(
+    ("column", "says"),
+    [
+        (pandas.to_datetime(["2026-01-01"] * 5), "dates or times"),
+        ([date(2026, 1, 1)] * 5, "values of type date"),
+        (["a", 1, "b", 2, "c"], "values of types str and int"),
+        ([1, 2.0, "?", 3, 4], "values of types int and float|values of types int and str"),
+    ],
+)
+def test_what_is_neither_a_number_nor_a_label_has_to_be_said(column, says):
+    frame = pandas.DataFrame(COLUMNS).assign(odd=column)
+    with pytest.raises(DataError, match=rf"'odd' of table holds ({says}), which .* encode .* attributes="):
+        read_table(frame)
+    with pytest.raises(DataError, match=rf"'odd' of table holds ({says}) and is no feature"):
+        read_table(frame, features=["x1", "odd"], attributes=["site"])
+    same(read_table(frame, attributes=["site"]))
+    assert list(read_table(frame, attributes=["odd"]).attributes) == ["odd"]
+
+
+def test_a_missing_number_of_pandas_names_its_row():
+    frame = pandas.DataFrame({**COLUMNS, "x1": np.array([1.0, pandas.NA, 2, 3, 4], dtype=object)})
+    with pytest.raises(DataError, match="column 'x1' of table has no value in row 1"):
+        read_table(frame)
 
 
 def test_columns_that_are_named():

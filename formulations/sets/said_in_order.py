@@ -1,0 +1,71 @@
+"""The words of a ranking set that speak of order, of distances and of shares, as methods with their own keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = ["SaidInOrder"]
+
+
+class SaidInOrder:
+    """What `RankingSet` says beside counts. Each method returns a new set."""
+
+    def say(self, word: str, value: Any, **given: Any) -> Self:
+        raise NotImplementedError(f"{type(self).__name__} says no words of its own; make a set by RankingSet(n, k)")
+
+    def before(self, x: int, y: int, *, name: str | None = None) -> Self:
+        """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p."""
+        return self.say("before", (x, y), name=name)
+
+    def chain(self, documents: Sequence[int], *, name: str | None = None) -> Self:
+        """Wherever a document of the list stands, all those before it in the list stand earlier."""
+        return self.say("chain", documents, name=name)
+
+    def apart(self, distance: int, *, documents: Any = None, by: Any = None, name: str | None = None) -> Self:
+        """Two of these documents (with `by`, two of one label) stand `distance` positions apart at least."""
+        return self.say("apart", distance, documents=documents, by=by, name=name)
+
+    def if_then(self, a: Any, b: Any, *, positions: Any = None, name: str | None = None) -> Self:
+        """Where one of the documents a stands at these positions, one of the documents b does."""
+        return self.say("if_then", (a, b), positions=positions, name=name)
+
+    def one_of(self, documents: Any, *, position: int = 0, name: str | None = None) -> Self:
+        """One of these documents stands at this position."""
+        return self.say("one_of", documents, position=position, name=name)
+
+    def at_most_share(
+        self,
+        share: Any,
+        *,
+        documents: Any = None,
+        by: Any = None,
+        prefixes: int | Iterable[int] | None = None,
+        rounding: str = "up",
+        name: str | None = None,
+    ) -> Self:
+        """Of the first p positions, for each p of `prefixes` (all by default), at most this share, rounded ("up",
+        "down", "nearest"), is of these documents; with `by`, of each label (share may map labels to shares)."""
+        return self._shared("at_most_share", share, documents, by, prefixes, rounding, name)
+
+    def at_least_share(
+        self,
+        share: Any,
+        *,
+        documents: Any = None,
+        by: Any = None,
+        prefixes: int | Iterable[int] | None = None,
+        rounding: str = "down",
+        name: str | None = None,
+    ) -> Self:
+        """Of the first p positions, for each p of `prefixes` (all by default), at least this share, rounded ("up",
+        "down", "nearest"), is of these documents; with `by`, of each label (share may map labels to shares)."""
+        return self._shared("at_least_share", share, documents, by, prefixes, rounding, name)
+
+    def _shared(
+        self, word: str, share: Any, documents: Any, by: Any, prefixes: Any, rounding: str, name: str | None
+    ) -> Self:
+        return self.say(word, share, documents=documents, by=by, prefixes=prefixes, rounding=rounding, name=name)
