@@ -165,6 +165,7 @@ def swap(
         if test_file is not None or method is not None:
             raise click.UsageError("a problem is not trained on; leave --test and --method out")
         what, method = tapes_of(data), "none"
+        _check_roles(str(data), what, argmax, master)
         every = [type(taped.form) for tape in what for taped in tape.problems]
     else:
         what = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
@@ -210,6 +211,24 @@ def _chosen(given: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
     if given == "none":
         return ()
     return tuple(every()) if given == "all" else tuple(listed(given))
+
+
+def _check_roles(data: str, tapes: Any, argmax: str | None, master: str | None) -> None:
+    """Raise a usage error for solvers of a part that no problem of the file has, and where no solver is left."""
+    kinds = {tape.kind: tape.problems[0].form for tape in tapes}
+    given = {"argmax": argmax, "master": master}
+    for kind, names in given.items():
+        other = "master" if kind == "argmax" else "argmax"
+        if names not in (None, "none") and kind not in kinds:
+            what = "rankings or linear programs" if kind == "argmax" else "quadratic programs"
+            raise click.UsageError(f"{data} has no {what}, which --{kind} is for; use --{other}: {_fitting(kinds)}")
+    if all(given[kind] == "none" for kind in kinds):
+        named = " and ".join(f"--{kind} none" for kind in sorted(kinds))
+        raise click.UsageError(f"{named} leaves nothing to swap; name solvers: {_fitting(kinds)}")
+
+
+def _fitting(kinds: dict[str, Any]) -> str:
+    return f"{', '.join(_all_of(kinds.values()))} fit"
 
 
 def _all_of(forms: Any) -> list[str]:

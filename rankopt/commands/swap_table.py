@@ -33,7 +33,7 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
             gaps = [row.gap for row in own if row.gap is not None]
             lines.append({
                 "tape": tape, "role": role, "solver": solver, "problems": len(own),
-                "solved": sum(row.status is Outcome.SOLVED for row in own),
+                "solved": sum(row.solved for row in own),
                 "otherwise": sorted({row.status.name for row in own if row.status is not Outcome.SOLVED}),
                 "largest_gap": max(gaps, default=None), "seconds": own[0].seconds if role else time,
                 "measures": dict(own[0].measures),

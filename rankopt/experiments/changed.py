@@ -94,6 +94,8 @@ def _changed(before: Row, after: Row, margin: float) -> Changed:
 
 def _outcome(before: Row, after: Row) -> tuple[Kind, str] | None:
     """What became of the answer, and why; None where it is the same, so that seconds can be compared."""
+    if before.status is after.status is Outcome.NO_OPTIMUM:
+        return None
     once, now = (row.status is Outcome.SOLVED for row in (before, after))
     if once and now:
         return None

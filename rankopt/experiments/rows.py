@@ -32,6 +32,8 @@ class Outcome(Enum):
     """How a run ended, judged by us and never by the solver's word."""
 
     SOLVED = "certified, and the gap is within the tolerance"
+    UNBEATEN = "certified and whole; no better point is known, but the relaxation proves no more than a larger bound"
+    NO_OPTIMUM = "the solver says that no point is feasible, or that they have no best, and none that is known objects"
     INEXACT = "certified and feasible, but the proven gap is above the tolerance"
     WRONG = "refuted: no feasible point, or its value, bound or optimality is not what the solver says"
     FAILED = "the solver gave up and said so"
@@ -134,7 +136,12 @@ class Row:
     @property
     def answered(self) -> bool:
         """Whether the solver gave a feasible answer that holds, exact or not."""
-        return self.status in (Outcome.SOLVED, Outcome.INEXACT)
+        return self.status in (Outcome.SOLVED, Outcome.UNBEATEN, Outcome.INEXACT)
+
+    @property
+    def solved(self) -> bool:
+        """Whether the solver did what can be asked: proved, unbeaten in whole numbers, or a verdict that stands."""
+        return self.status in (Outcome.SOLVED, Outcome.UNBEATEN, Outcome.NO_OPTIMUM)
 
     def as_line(self) -> str:
         """The row as one line of JSON; numbers that JSON does not know become null, fields at their default go."""

@@ -153,4 +153,4 @@ def _by_problem(rows: Iterable[Row]) -> Mapping[tuple[str, str, str], dict[str, 
 
 def _time(row: Row | None, missed: float) -> float:
     """The seconds of a solved problem."""
-    return missed if row is None or row.status is not Outcome.SOLVED or row.seconds is None else row.seconds
+    return missed if row is None or not row.solved or row.seconds is None else row.seconds

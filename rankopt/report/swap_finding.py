@@ -28,10 +28,7 @@ def _fastest(rows: Sequence[Row], does: str) -> str:
     if not rows:
         return ""
     problems = len({(row.tape, row.problem) for row in rows})
-    solved = {
-        solver: sum(row.solver == solver and row.status is Outcome.SOLVED for row in rows)
-        for solver in solvers_of(rows)
-    }
+    solved = {solver: sum(row.solver == solver and row.solved for row in rows) for solver in solvers_of(rows)}
     whole = [solver for solver, count in solved.items() if count == problems]
     if not whole:
         best = max(solved, key=lambda solver: solved[solver])

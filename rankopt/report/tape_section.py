@@ -47,7 +47,7 @@ def _solvers(rows: Sequence[Row], mean: dict[str, float]) -> Html:
     for solver in solvers_of(rows):
         own = [row for row in rows if row.solver == solver]
         counts = Counter(row.status.words for row in own if row.status is not Outcome.SOLVED)
-        solved = sum(row.status is Outcome.SOLVED for row in own)
+        solved = sum(row.solved for row in own)
         memory = max((row.memory for row in own if row.memory), default=None)
         found.append(
             [
@@ -110,8 +110,8 @@ def _differing(rows: Sequence[Row]) -> list[Html]:
     """Each answer that is not the others', once: beside one that solved the problem, where there is one."""
     told: dict[tuple[str, str], tuple[Row, Row]] = {}
     pairs = agreement(rows).differing
-    for a, b in sorted(pairs, key=lambda pair: all(row.status is not Outcome.SOLVED for row in pair)):
-        one, other = (b, a) if a.status is Outcome.SOLVED else (a, b)
+    for a, b in sorted(pairs, key=lambda pair: not any(row.solved for row in pair)):
+        one, other = (b, a) if a.solved else (a, b)
         told.setdefault((one.problem, one.solver), (one, other))
     if not told:
         return []
@@ -124,7 +124,7 @@ def _differing(rows: Sequence[Row]) -> list[Html]:
 
 def _trouble(rows: Sequence[Row]) -> list[Html]:
     """Each problem that a solver tried and did not solve; and how often it was not tried."""
-    tried = [row for row in rows if row.status is not Outcome.SOLVED and row.status not in NOT_TRIED]
+    tried = [row for row in rows if not row.solved and row.status not in NOT_TRIED]
     lines = [[row.problem, row.extent, row.solver, row.status.words, brief(row.gap), row.message] for row in tried]
     parts = []
     if lines:

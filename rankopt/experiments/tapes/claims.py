@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.forms.form import Solution
+from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.pattern_ranking import PatternRanking
+from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import BatchSolver, Solver
 from rankopt.experiments.tapes.tape import Taped
 
-__all__ = ["batch_claim", "refuted_claim"]
+__all__ = ["batch_claim", "refuted_claim", "unbeaten"]
 
 LOOSE = 1e-6
 """By how much of the scale a claim may be off: solvers round, and their tolerances are their own."""
@@ -34,6 +36,25 @@ def refuted_claim(taped: Taped, solution: Solution) -> str | None:
     if told.get("told_status") == "OPTIMAL" and sign * solution.value < attained - slack:
         return f"it calls {solution.value:.9g} optimal, but {sign * attained:.9g} is attained"
     return None
+
+
+def unbeaten(taped: Taped, solution: Solution, tolerance: float) -> bool:
+    """Whether an answer in whole numbers with a gap is the best that is known: our own best proof leaves a gap too, and
+    no point of ours is better. What the solver's search claims to be the bound, where it tells one, is its value."""
+    form = taped.form
+    if isinstance(form, GroupedSimplexQP | QuadraticProgram):
+        return False
+    whole = form.program.integer
+    if whole is None or not whole.any():
+        return False
+    sign, slack = (1.0 if form.maximises else -1.0), tolerance * (form.scale or 1.0)
+    told = _number(solution.details.get("told_bound"))
+    if told is not None and not abs(told - solution.value) <= slack:
+        return False
+    if taped.known is None:
+        return told is not None
+    value, bound = taped.known
+    return sign * (bound - value) > slack and sign * solution.value >= sign * value - slack
 
 
 def batch_claim(taped: Taped, solver: Solver) -> str | None:

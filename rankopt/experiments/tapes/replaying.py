@@ -17,8 +17,10 @@ from formulations.errors import (
     Crashed,
     FormulationError,
     Fractional,
+    Infeasible,
     NoAnswer,
     Refuted,
+    Unbounded,
     UnknownSolver,
     Unsupported,
 )
@@ -30,7 +32,7 @@ from formulations.solving.solve import solve
 from rankopt.experiments.isolation.limits import memory_peak, start_peak
 from rankopt.experiments.isolation.shipping import Entrant, resolved
 from rankopt.experiments.rows import Outcome, Row
-from rankopt.experiments.tapes.claims import batch_claim, refuted_claim
+from rankopt.experiments.tapes.claims import batch_claim, refuted_claim, unbeaten
 from rankopt.experiments.tapes.tape import Tape, Taped
 from rankopt.experiments.tapes.ties import tied_pairs
 
@@ -122,6 +124,11 @@ class Replay:
             row = replace(blank, status=Outcome.OUT_OF_MEMORY, message=f"MemoryError {error}".strip())
         except Refuted as error:
             row = replace(blank, status=Outcome.WRONG, certified=False, message=str(error))
+        except (Infeasible, Unbounded) as error:
+            status, took = Outcome.FAILED if taped.known else Outcome.NO_OPTIMUM, perf_counter() - began
+            row = replace(
+                blank, status=status, message=str(error), seconds=took, seconds_whole=took, repeats=1, times=(took,)
+            )
         except FormulationError as error:
             row = replace(blank, message=str(error), **fault(error))
         return replace(row, memory=memory_peak())
@@ -151,9 +158,12 @@ class Replay:
         wrong = refuted_claim(taped, solution) or (None if self.solver is None else batch_claim(taped, self.solver))
         if wrong is not None:
             return replace(row, status=Outcome.WRONG, certified=True, message=wrong)
-        exact = row.gap is not None and row.gap <= (blank.tolerance or 0.0)
+        tolerance = blank.tolerance or 0.0
+        status = Outcome.SOLVED if row.gap is not None and row.gap <= tolerance else Outcome.INEXACT
+        if status is Outcome.INEXACT and unbeaten(taped, solution, tolerance):
+            status = Outcome.UNBEATEN
         ties = None if blank.kind == "master" else tied_pairs(form, solution.x)
-        return replace(row, status=Outcome.SOLVED if exact else Outcome.INEXACT, certified=True, ties=ties)
+        return replace(row, status=status, certified=True, ties=ties)
 
 
 def warm(solver: Solver | None, form: type[Form]) -> None:

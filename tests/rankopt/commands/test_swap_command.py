@@ -59,6 +59,25 @@ def test_numbers_that_are_no_limits_are_usage_errors(words):
     assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize(
+    ("squares", "words", "cure"),
+    [
+        ("", ["--master", "cvxpy:CLARABEL"], "which --master is for; use --argmax: highs"),
+        ("", ["--argmax", "none"], "nothing to swap; name solvers: highs"),
+        (" + [ x ^ 2 ] / 2", ["--argmax", "highs"], "which --argmax is for; use --master: cvxpy:CLARABEL"),
+        (" + [ x ^ 2 ] / 2", ["--master", "none"], "nothing to swap; name solvers: cvxpy:CLARABEL"),
+    ],
+)
+def test_solvers_of_a_part_that_a_problem_lacks_are_a_usage_error(squares, words, cure, tmp_path):
+    pytest.importorskip("highspy")
+    pytest.importorskip("cvxpy")
+    path = tmp_path / "a.lp"
+    path.write_text(f"minimize\n x{squares}\nst\n a: x >= 1\nend\n")
+    result = run(path, *words)
+    assert result.exit_code == 2
+    assert cure in " ".join(result.output.split())
+
+
 def test_all_is_what_is_installed():
     from formulations import GroupedSimplexQP, accepting
     from rankopt.commands.swap import _chosen
