@@ -125,7 +125,7 @@ class UserLoss:
 
 
 def _cure(measure: Any, rated: Rated) -> str:
-    """What to say of a measure that asks what is relevant, of ratings that all are: from which one on, if that helps."""
+    """What to say of a measure that asks what is relevant, of ratings that all are: from which on, if that helps."""
     single = [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
     values = rated.values
     if not values.size or values.min() <= 0:
