@@ -71,6 +71,10 @@ class Form(ABC):
     def __str__(self) -> str:
         return self.in_algebra() if self.size <= SMALL else f"{type(self).__name__} of {self.extent}"
 
+    def __repr__(self) -> str:
+        """For forms of many arrays (`repr=False`); others print their fields."""
+        return f"<{type(self).__name__} of {self.extent}>"
+
     @property
     def tolerance(self) -> float:
         """The violation up to which a point counts as feasible."""

@@ -40,7 +40,7 @@ def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
     return equations, floors, ceilings
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearProgram(Form):
     """maximise (or minimise) objective · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
 

@@ -28,7 +28,7 @@ from formulations.sets.rows import SetRows
 __all__ = ["ConstrainedRanking"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConstrainedRanking(Form):
     """max over rankings π of an admissible set of Σ profit[i, j] π[i, j].
 

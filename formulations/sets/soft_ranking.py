@@ -26,7 +26,7 @@ from formulations.sets.widened import reach, widened
 __all__ = ["SoftRanking"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SoftRanking(ConstrainedRanking):
     """max over rankings π that the hard constraints admit of Σ profit[i, j] π[i, j] - charge · Σ price · units broken.
 

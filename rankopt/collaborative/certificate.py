@@ -14,6 +14,10 @@ __all__ = ["FactorCertificate"]
 KINDS = ("global", "blocks", "blocks of the majorant")
 
 
+BOTH = "the gaps of both blocks are within the tolerance"
+"""What `Stop.GAP` says here: not the gap of the whole."""
+
+
 @dataclass(frozen=True)
 class FactorCertificate:
     """primal: J of the returned factors. users, items: lower bounds of J over U (and b_u) for these M, b, and over M, b
@@ -71,4 +75,4 @@ class FactorCertificate:
         told += f"items' {100 * self.items_gap:.2g}%, "
         if self.kind == "global":
             told += f"of the whole {100 * self.relative_gap:.2g}% (bound {self.bound:.8g}, {self.proof}), "
-        return told + self.stop.value
+        return told + (BOTH if self.stop is Stop.GAP else self.stop.value)

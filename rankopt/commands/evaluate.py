@@ -35,7 +35,10 @@ MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
     multiple=True,
     help=f"A measure; repeatable.  [default: {', '.join(MEASURES)}; of runs {', '.join(OF_RUNS)}]",
 )
-@click.option("--convention", help="letor2, letor3, letor4, trec, sklearn, burges.  [default: default; of runs trec]")
+@click.option(
+    "--convention",
+    help="default, letor2, letor3, letor4, trec, sklearn, burges.  [default: default; of runs trec]",
+)
 @click.option(
     "--missing",
     type=click.Choice(["skip", "zero", "error"]),

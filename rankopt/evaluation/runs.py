@@ -65,7 +65,7 @@ class RunComparison:
             return said
         return (
             f"{said}, of differences paired; p against {self.baseline} by {TOLD[self.test]}, two-sided, raised by Holm "
-            f"for {len(self.comparisons)} tests"
+            f"for {len(self.comparisons)} test{'s' if len(self.comparisons) > 1 else ''}"
         )
 
     def rows(self) -> list[dict[str, Any]]:

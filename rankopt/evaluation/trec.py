@@ -101,7 +101,8 @@ def _grade(where: str, key: Key, word: bytes, negative: float | Literal["unjudge
         return grade
     if negative is None:
         raise DataError(
-            f"{where}: document {key[1]!r} has the grade {grade:g}; say what negative grades count, as in negative=0."
+            f"{where}: document {key[1]!r} has the grade {grade:g}; say what negative grades count, as in negative=0, "
+            "or negative='unjudged', as in trec_eval."
         )
     return np.nan if negative == "unjudged" else float(negative)
 

@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Mapping
+from dataclasses import fields
 from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
@@ -30,6 +31,8 @@ def measure_of(text: str) -> Measure:
     if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.MatMult):
         cutoff, tree = _literal(tree.right, text), tree.left
     options = {}
+    if isinstance(tree, ast.Call) and tree.args and isinstance(tree.func, ast.Name):
+        raise _unnamed(named(tree.func.id), text, [_literal(value, text) for value in tree.args])
     if isinstance(tree, ast.Call) and not tree.args:
         options = {str(keyword.arg): _literal(keyword.value, text) for keyword in tree.keywords}
         tree = tree.func
@@ -66,6 +69,18 @@ def _literal(node: ast.expr, text: str) -> Any:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
         raise _unreadable(text) from error
+
+
+def _unnamed(measure: Measure, text: str, values: list[Any]) -> MeasureError:
+    """For options that are given without their names; the cure says those that are always written, or all."""
+    known = [one for one in fields(measure) if "option" in one.metadata]
+    shown = [one.metadata["option"] for one in known if one.metadata.get("shown")]
+    told = shown or [one.metadata["option"] for one in known]
+    if len(told) == len(values):
+        said = f"{measure.name}({', '.join(f'{name}={value!r}' for name, value in zip(told, values, strict=True))})"
+    else:
+        said = repr(measure) if shown or not told else f"{measure.name}({', '.join(f'{name}=...' for name in told)})"
+    return MeasureError(f"The measure {text!r} cannot be read because its options have no names; write {said}.")
 
 
 def _unreadable(text: str) -> MeasureError:

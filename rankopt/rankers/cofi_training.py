@@ -72,6 +72,7 @@ class Alternating(Choosing):
         ):
             counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
             rated = loss.seen(Rated.of(ratings, weights))
+            loss.check_parts(rated)
             params = {k: v for k, v in self.get_params(deep=False).items() if k not in self._of_the_run}
             of_run = identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
             width = FIRST if isinstance(self.factors, str) else int(self.factors)

@@ -22,6 +22,8 @@ from rankopt.losses import LOSSES, bound_named, loss_named
 from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.loss import says
 from rankopt.losses.regret import Regret
+from rankopt.measures.binary import Binary
+from rankopt.measures.measure_mix import MeasureMix
 
 __all__ = ["UserLoss"]
 
@@ -75,7 +77,7 @@ class UserLoss:
             return rated
         sizes = np.diff(rated.bounds)
         told = sizes > 1
-        some = rated.only_users(told)
+        some = told_apart = rated.only_users(told)
         if some.n_users:
             if self.regret is None:
                 low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
@@ -85,10 +87,21 @@ class UserLoss:
                     useful = orderable(some.values, some.bounds, self.regret.measure)
             some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
-            raise DataError(
-                "these ratings have no order to learn because no user has two of different worth; give more"
-            )
+            measure = None if self.regret is None else self.regret.measure
+            cure = _cure(measure, told_apart) or "give more"
+            raise DataError(f"these ratings have no order to learn because no user has two of different worth; {cure}")
         return some
+
+    def check_parts(self, seen: Rated) -> None:
+        """DataError for a part of a mix to which all ratings of every user are worth the same: it would not count."""
+        mix = None if self.regret is None else self.regret.measure
+        for part in mix.parts if isinstance(mix, MeasureMix) else ():
+            if not orderable(seen.values, seen.bounds, part.measure).any():
+                cure = _cure(part.measure, seen) or "leave it out"
+                raise DataError(
+                    f"{part.measure} of {mix} would not count because no user has two ratings that it tells apart; "
+                    f"{cure}"
+                )
 
     def blocks(self, problem: Problem, engine: Any) -> Any:
         """The two blocks of the problem."""
@@ -109,3 +122,17 @@ class UserLoss:
         if len(chosen) != m:
             raise DataError("users whose ratings tell no order apart were not left out")
         return loss
+
+
+def _cure(measure: Any, rated: Rated) -> str:
+    """What to say of a measure that asks what is relevant, of ratings that all are: from which on, if that helps."""
+    single = [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
+    values = rated.values
+    if not values.size or values.min() <= 0:
+        return ""
+    high = values[values > np.median(values)]
+    least = float(high.min() if high.size else values.max())
+    for one in single:
+        if isinstance(one, Binary) and one.rel is None and orderable(values, rated.bounds, one(rel=least)).any():
+            return f"all are above 0 and count as relevant, so say from which one on one does: {one(rel=least)}"
+    return ""

@@ -53,6 +53,7 @@ class Quotas:
     def best(self, scores: Floats, user: Any) -> Ints:
         """The list that maximises Σ_i s_π(i) / log2(i + 1) over items of finite score, best first. DataError naming the
         user for whom there is none."""
+        user = user.item() if isinstance(user, np.generic) else user  # as it is printed
         free = np.flatnonzero(scores > -np.inf)
         if not free.size:
             if self.admissible.short == "error" and any(rule.word in ASKING for rule in self.admissible.rules):

@@ -6,7 +6,9 @@ from scipy.sparse import csr_array
 
 from formulations import (
     InvalidProblem,
+    RankingSet,
     Unsupported,
+    ranking_set,
     solve,
 )
 from formulations.forms.linear_program import LinearProgram
@@ -43,3 +45,14 @@ def test_what_is_no_problem_is_refused():
     row, two = csr_array(np.ones((1, 2))), np.ones(2)
     with pytest.raises(InvalidProblem, match="hessian has shape"):
         QuadraticProgram(csr_array(np.eye(3)), two, row, np.zeros(1), np.ones(1), np.zeros(2), two)
+
+
+def test_forms_of_many_arrays_print_as_a_line():
+    admissible = RankingSet(30, 20).at_most(2, documents=range(9), name="few")
+    for made in (
+        ranking_set(np.ones((20, 30)), admissible),
+        ranking_set(np.ones((20, 30)), admissible.soft("few", price=1.0)),
+        admissible.program,
+    ):
+        assert repr(made).startswith(f"<{type(made).__name__} of ")
+        assert len(repr(made)) < 100

@@ -121,6 +121,10 @@ def test_runs_of_different_queries_are_tested_on_those_that_both_have():
         compare_runs({})
 
 
+def test_one_test_is_one():
+    assert "raised by Holm for 1 test\n" in str(compare_runs(evaluations(("a", "b")), "RR")) + "\n"
+
+
 def test_one_run_has_means_and_nothing_to_compare():
     found = compare_runs(evaluations(("a",)))
     assert found.comparisons == {}

@@ -235,3 +235,19 @@ def test_a_measure_of_functions_prints_their_names_and_does_not_parse():
 def test_measures_are_frozen():
     with pytest.raises(AttributeError):
         (nDCG @ 10).cutoff = 5
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("RBP(0.8)", "RBP(p=0.8)"),
+        ("ERU(3)", "ERU(alpha=5, d=3)"),
+        ("ERU(5, 2)", "ERU(alpha=5, d=2)"),
+        ("2 AP(2)@10 + RR", "AP(rel=2)"),
+        ("nDCG('exp2')@10", "nDCG(discount=..., gain=...)"),
+    ],
+)
+def test_options_without_names_are_told_theirs(text, written):
+    with pytest.raises(MeasureError) as caught:
+        parse(text)
+    assert str(caught.value).endswith(f"its options have no names; write {written}.")

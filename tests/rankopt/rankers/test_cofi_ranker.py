@@ -449,3 +449,19 @@ def test_users_whose_fold_tells_nothing_are_left_out_of_it():
     """With three ratings a user, some part of four fifths of them is all equal."""
     ranker = CofiRanker("nDCG@5", factors=2, max_iter=3, tol=1e-2).fit(tastes(users=60, each=3))
     assert ranker.chosen_.strength in ranker.chosen_.tried
+
+
+@pytest.mark.parametrize("loss", ["AP", "P@1", "nDCG@10 + P@1"])
+def test_a_measure_to_which_every_star_is_relevant_names_its_cure(loss):
+    stars = Ratings.of(["a", "a", "a", "b", "b", "c", "c"], [1, 2, 3, 1, 3, 2, 4], [1, 2, 5, 4, 3, 1, 3])
+    asked = "AP(rel=4)" if loss == "AP" else "P(rel=4)@1"
+    with pytest.raises(DataError, match="count as relevant, so say from which one on") as caught:
+        CofiRanker(loss, **QUICK).fit(stars)
+    assert str(caught.value).endswith(asked)
+    CofiRanker(loss.replace("AP", asked).replace("P@1", asked), **QUICK).fit(stars)
+
+
+def test_the_certificate_speaks_of_the_blocks_where_their_gaps_are_closed():
+    proved = CofiRanker(**QUICK).fit(few()).certificate_
+    assert proved.stop is Stop.GAP
+    assert str(proved).endswith("the gaps of both blocks are within the tolerance")
