@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
+from scipy.sparse.linalg import lsqr
 
 from formulations.arrays import Floats, finite
 from formulations.errors import InvalidProblem
@@ -18,6 +19,9 @@ from formulations.forms.outward import Pair, above, added, below, difference, pr
 from formulations.notation.program import Program
 
 __all__ = ["QuadraticProgram"]
+
+TRIES = 4
+"""How often a point and prices without a bound are turned to near ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,11 +111,44 @@ class QuadraticProgram(Form):
         return above(terms, digits, *bent, off + lost)
 
     def bound(self, y: Floats) -> float:
-        """Convexity: f(x) >= ½ zᵀHz + qᵀz + ∇f(z)ᵀ(x - z) = -½ zᵀHz + ∇f(z)ᵀx for every z; then weak duality in x."""
+        """Convexity: f(x) >= ½ zᵀHz + qᵀz + ∇f(z)ᵀ(x - z) = -½ zᵀHz + ∇f(z)ᵀx for every z; then weak duality in x.
+
+        Every z and every prices give a bound. Where those of y give none, as a reduced cost of -1e-9 does on a variable
+        that goes on without end, near ones that give it the right sign are tried.
+        """
         rows, size = self.row_lower.size, self.linear.size
         if np.shape(y) != (rows + size,):
             raise InvalidProblem(f"y has shape {np.shape(y)}, but holds {rows} prices and a point of {size} variables")
         prices, z = np.asarray(y[:rows], dtype=np.float64), np.asarray(y[rows:], dtype=np.float64)
+        found = self._bound_at(prices, z)
+        for _ in range(TRIES):
+            if found > -np.inf or not (np.isfinite(prices).all() and np.isfinite(z).all()):
+                break
+            prices, z = self._turned(prices, z)
+            found = self._bound_at(prices, z)
+        return found
+
+    def _turned(self, prices: Floats, z: Floats) -> tuple[Floats, Floats]:
+        """Near prices and point, by least squares, at which reduced costs do not point where a variable has no end.
+        Prices that are not 0 move, and keep their sign."""
+        prices = self._feasible_set.pressing(prices)
+        with np.errstate(all="ignore"):
+            reduced = self.hessian @ z + self.linear - self.matrix.T @ prices
+        wrong = np.where(np.isinf(self.upper), np.minimum(reduced, 0.0), 0.0)
+        wrong += np.where(np.isinf(self.lower), np.maximum(reduced, 0.0), 0.0)
+        free = np.isinf(self.upper) & np.isinf(self.lower)
+        endless = np.flatnonzero(wrong)
+        used = np.flatnonzero(prices)
+        if not endless.size or not np.isfinite(reduced).all():
+            return prices, z
+        moved = hstack([self.hessian[endless], -self.matrix[used].T[endless]], format="csr")
+        aim = -np.where(free, 1.0, 2.0)[endless] * wrong[endless]
+        step = lsqr(moved, aim, atol=1e-15, btol=1e-15)[0]
+        turned = prices.copy()
+        turned[used] += step[z.size :]
+        return np.where(turned * prices > 0.0, turned, 0.0), z + step[: z.size]
+
+    def _bound_at(self, prices: Floats, z: Floats) -> float:
         bent = self._bent(z)
         curved, lost = weighted(-0.5 * z, bent)
         cost, digits = added(self.linear, bent.high)
