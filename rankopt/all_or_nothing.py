@@ -4,12 +4,12 @@ scikit-learn lets `fit` set attributes one by one, so one that fails halfway lea
 weights of the old. Here every `fit` works on a copy of the estimator, whose state is taken over in one step at its end.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import isfunction
-from typing import Any
+from typing import Any, ClassVar
 
-from rankopt.errors import Interrupted
+from rankopt.errors import Interrupted, UnknownArgument
 
 __all__ = ["AllOrNothing"]
 
@@ -21,6 +21,10 @@ class AllOrNothing:
     too. A fit that raises `Interrupted` says that it is whole all the same: its state is taken over.
     """
 
+    _refused: ClassVar[Mapping[str, str]] = {}
+    """Options that `fit` does not take though others do, and what to do. They stand in no signature: scikit-learn would
+    read them as supported there."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls).get("fit")
@@ -31,6 +35,9 @@ class AllOrNothing:
 def _wholly(fit: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(fit)
     def fitted(self: Any, *args: Any, **options: Any) -> Any:
+        for name in self._refused.keys() & options.keys():
+            if options.pop(name) is not None:
+                raise UnknownArgument(self._refused[name])
         trial = object.__new__(type(self))
         vars(trial).update(vars(self))
         try:

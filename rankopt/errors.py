@@ -7,6 +7,7 @@
     ├── MeasureError (ValueError)     a measure cannot be parsed, or is undefined for these grades
     ├── ModelError (ValueError)       a saved model is damaged, of another version or not one of ours
     └── OptionError (ValueError)      an option has a value that cannot work
+        └── UnknownArgument (TypeError)   an argument that other libraries take under this name and we do not
 
 Other errors of problems and solvers live in `formulations.errors`. One interruption and two warnings are ours:
 
@@ -20,7 +21,7 @@ from formulations.errors import SolverFailed
 
 __all__ = [
     "DataError", "EngineError", "ForgottenQueries", "Interrupted", "MasterFailed", "MeasureError", "ModelError",
-    "OptimumAtStart", "OptionError", "RankoptError",
+    "OptimumAtStart", "OptionError", "RankoptError", "UnknownArgument",
 ]  # fmt: skip
 
 
@@ -50,6 +51,10 @@ class ModelError(RankoptError, ValueError):
 
 class OptionError(RankoptError, ValueError):
     """An option whose value cannot work; the message names the values that do."""
+
+
+class UnknownArgument(OptionError, TypeError):
+    """An argument that other libraries take under this name and we do not; the message names ours."""
 
 
 class Interrupted(KeyboardInterrupt):

@@ -7,6 +7,7 @@ scores are linear `rankopt.rankers.linear` has the latter.
 # mypy: allow-subclassing-any
 # (scikit-learn carries no types: its base class is `Any` to a type checker)
 
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, ClassVar, Self
 
@@ -77,6 +78,11 @@ class Ranker(Explained, AllOrNothing, BaseEstimator):
 
     _of_the_run: ClassVar[tuple[str, ...]] = ()
     """Parameters that concern one run of `fit` only (callbacks): not saved, the default again after loading."""
+
+    _refused: ClassVar[Mapping[str, str]] = {
+        "sample_weight": "sample_weight cannot weigh rows in fit because a ranking is learned from as a whole; give "
+        "query_weight=, one weight a query: a mapping from query id, or an array in order of first appearance",
+    }
 
     measure: Any
     normalize: Any = None

@@ -148,7 +148,7 @@ def test_bad_qrels_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"line 1: '1\.5' is not a whole number"):
         read_qrels(path)
     path.write_text("1 0 a 1\n1 0 b -2\n")
-    with pytest.raises(DataError, match="line 2: document 'b' has the grade -2.*negative='unjudged'"):
+    with pytest.raises(DataError, match=r"line 2: document 'b' has the grade -2.*negative='unjudged'"):
         read_qrels(path)
     assert read_qrels(path, negative=0).relevance.tolist() == [1, 0]
 

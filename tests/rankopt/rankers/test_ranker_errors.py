@@ -4,10 +4,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import has_fit_parameter
 
+import rankopt.rankers
 from rankopt.data import Queries
 from rankopt.errors import DataError, MeasureError, OptionError
-from rankopt.rankers import LinearRanker, RegressionRanker
+from rankopt.rankers import RANKERS, LinearRanker, RegressionRanker
 
 FEATURES = np.arange(12.0).reshape(6, 2) ** 2
 GRADES = np.array([0, 1, 2, 0, 1, 0])
@@ -115,3 +117,24 @@ def test_rank_and_explain_say_what_they_cannot_do():
         ranker.explain(FEATURES[:2], FEATURES[0])
     with pytest.raises(ValueError, match="3 features"):
         ranker.explain(FEATURES[0], [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize("name", [name for name in RANKERS if name != "CofiRanker"])
+def test_weights_of_rows_are_refused_with_the_word_for_those_of_queries(name):
+    try:
+        ranker = getattr(rankopt.rankers, name)
+    except ImportError:
+        pytest.skip("an optional package is missing")
+    assert not has_fit_parameter(ranker, "sample_weight")
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
+    made = object.__new__(ranker)
+    for kind in (OptionError, TypeError):
+        with pytest.raises(kind, match="give query_weight="):
+            made.fit(X, y, qid=[0, 0, 0, 1, 1, 1], sample_weight=np.ones(6))
+    assert not vars(made)
+
+
+def test_no_weights_of_rows_are_no_fault():
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
+    one, two = (RegressionRanker().fit(X, y, qid=[0, 0, 0, 1, 1, 1], **more) for more in ({}, {"sample_weight": None}))
+    np.testing.assert_array_equal(one.coef_, two.coef_)

@@ -289,7 +289,7 @@ def test_one_who_has_seen_everything_has_no_list_where_rules_ask_for_items(films
         ranker.recommend(["all"], seen=everything, admissible=asking)
     numbered = Ratings.of([9] * films.n_items, films.items, np.ones(films.n_items))
     for asked in ([9], [np.int64(9)], np.array([9]), list(np.array([9]))):
-        with pytest.raises(DataError, match="^user 9 has no admissible list"):
+        with pytest.raises(DataError, match=r"^user 9 has no admissible list"):
             ranker.recommend(asked, seen=numbered, admissible=asking)
     for rules in (
         Admissible(3, short="cut").at_least(1, documents={"genre": "War"}),
