@@ -66,6 +66,7 @@ class Advice:
 def advice(admissible: RankingSet, found: Proof | Witness | None = None) -> tuple[Advice, ...]:
     """All single changes of a constraint that make the set's program whole; where there are none, changes of several
     of which none can be spared. Empty for a set that is whole.
+    Hard constraints are changed only: where those of soft ones refute the widened statement, nothing is said.
 
     found: the answer of `verify_integrality` for the set, if it is known. A change that would leave no ranking is not
     said. Raises Unsupported for what is no set, and what `verify_integrality` raises.

@@ -19,6 +19,7 @@ site at most  value  price  whole
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -157,7 +158,8 @@ def price_of(
     """The curve of the best value against the limit of a constraint.
 
     Args:
-        problem: one of `ranking_set`; a set, with its profit; or a sequence of problems (one a query) whose sets have
+        problem: one of `ranking_set`; a set, with its profit (it may be
+            empty as it stands); or a sequence of problems (one a query) whose sets have
             constraints of this name, which gives mean and spread.
         constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
         limits: the limits to try.
@@ -166,6 +168,7 @@ def price_of(
 
     Raises:
         InvalidProblem: no constraint has this name, or has no limits; a set without a profit; no limits.
+        Infeasible: a set that holds no ranking at any of the limits, nor as it stands.
         SolverFailed, Unsupported: as `solve` does. A limit that leaves no ranking is a point that says so.
     """
     asked = np.array(list(limits), dtype=np.float64)
@@ -174,13 +177,27 @@ def price_of(
     if isinstance(problem, RankingSet):
         if profit is None:
             raise InvalidProblem("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
-        problem = ranking_set(profit, problem)
+        problem = _posed(profit, problem, constraint, asked, side)
     if isinstance(problem, ConstrainedRanking):
         return _curve(problem, constraint, asked, side, solver)
     every = tuple(problem)
     if not every:
         raise InvalidProblem("there are no problems to sweep; give one at least")
     return PriceCurves(tuple(_curve(one, constraint, asked, side, solver) for one in every))
+
+
+def _posed(
+    profit: ArrayLike, admissible: RankingSet, name: str, limits: Floats, side: str | None
+) -> ConstrainedRanking:
+    """The problem of a set, at the first of the limits that leaves a ranking if it holds none as it stands."""
+    try:
+        return ranking_set(profit, admissible)
+    except Infeasible:
+        limit = limit_of(admissible, name, side)
+        for one in limits.tolist():
+            with suppress(Infeasible):
+                return ranking_set(profit, limit.at(one))
+        raise
 
 
 def _curve(

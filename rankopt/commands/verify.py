@@ -149,6 +149,8 @@ def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
         return []
     told = [f"Advice: {one}" for one in advice(admissible, found)[:ADVISED]]
+    if admissible.softened and not told:
+        told = ["Advice speaks of hard constraints only, and finds nothing to change in them"]
     if gap is not None and not gap.integral:
         told += [f"This optimum is whole with: {line}" for line in str(nearest_whole(problem)).splitlines()]
     return told

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from rankopt.errors import RankoptError
 from rankopt.explanations.columns import lines_of
 from rankopt.losses.argmax import Argmax
-from rankopt.losses.margin import Bound
+from rankopt.losses.margin import Bound, referred
 
-__all__ = ["Tightness", "bounds_at"]
+__all__ = ["Tightness", "bounds_at", "most_lost"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,11 +46,19 @@ def bounds_at(argmax: Argmax, scores: Floats, bounds: Mapping[str, Bound]) -> tu
     the logarithm of the scale of the scores. The loss-augmented argmax is taken once for all of them."""
     found = argmax.at(scores)
     height = argmax.best - found.earned
-    growth = {}
+    heights, growth = {}, {}
     for name, bound in bounds.items():
-        apart = (found.slope - bound(argmax, scores)) * scores
+        reference, paid = referred(argmax, bound, scores)
+        apart = (found.slope - reference) * scores
         growth[name] = np.add.reduceat(apart.reshape(apart.shape[0], -1).sum(axis=1), argmax.offsets[:-1])
-    return {name: height + grown for name, grown in growth.items()}, np.array([*growth.values()])
+        heights[name] = height if paid is None else height + paid
+    return {name: heights[name] + grown for name, grown in growth.items()}, np.array([*growth.values()])
+
+
+def most_lost(argmax: Argmax) -> Floats:
+    """(m,) what the worst ranking of all would lose of the measure; prices of soft constraints are no loss of it."""
+    unpaid: Floats | None = getattr(argmax, "worst_unpaid", None)
+    return argmax.best + argmax.at(np.zeros(argmax.shape)).value if unpaid is None else argmax.best - unpaid
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,8 @@ admissible order, and a and c are cut to the positions of the set.
 
 Soft constraints are paid for: with p(π) the price of what π breaks, shown is what maximises c[π]ᵀs - p(π), the best
 order is that of the greatest a[π]ᵀb - p(π), and a margin compares c[π]ᵀs - p(π) with the same of its reference
-(`charges`). The regret a bound speaks of is the measure's, a[π]ᵀb, from that best order.
+(`charges`). The regret a bound speaks of is the measure's alone, from the greatest a[π]ᵀb of all orders, paid for or
+not: an order that is best less what it pays may be worth less than one that pays, and a regret is never below 0.
 """
 
 from __future__ import annotations
@@ -58,6 +59,7 @@ class AdmissibleArgmax:
     place, places[q]:places[q+1] being the positions of query q.
 
     start: (N,) the scores at w₀, by which ties of the best reference fall. best_orders: maximisers of a[π]ᵀb over S_q.
+    unpaid: of soft constraints, the same where nothing is paid.
     Documents of equal score and gain that the set does not tell apart share their slopes; other ties fall by the order
     in which the documents stand, which is that of their contents where training has put them there (`data.canonical`).
     """
@@ -70,6 +72,7 @@ class AdmissibleArgmax:
     start: Floats
     best_orders: Orders
     solver: Solver | str = "auto"
+    unpaid: Orders | None = None
 
     @classmethod
     def build(
@@ -86,7 +89,9 @@ class AdmissibleArgmax:
         none = Orders(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), 0.0)
         bare = cls(tuple(sets), gain, discount, decay, offsets, start, none, solver)
         ones = np.ones(len(bare))
-        return replace(bare, best_orders=bare.argmax(ones, 0.0 * ones, np.zeros(gain.size)))
+        zeros = np.zeros(gain.size)
+        unpaid = bare.argmax(ones, 0.0 * ones, zeros, charge=0.0 * ones) if bare.soft else None
+        return replace(bare, best_orders=bare.argmax(ones, 0.0 * ones, zeros), unpaid=unpaid)
 
     @classmethod
     def of(
@@ -129,8 +134,18 @@ class AdmissibleArgmax:
 
     @property
     def best(self) -> Floats:
-        best = self.best_orders
-        return best.value + self.charged(best.rows) if self.soft else best.value
+        """(m,) the greatest a[π]ᵀb, whatever it pays for soft constraints."""
+        return self._most.value
+
+    @property
+    def _most(self) -> Orders:
+        return self.best_orders if self.unpaid is None else self.unpaid
+
+    @property
+    def worst_unpaid(self) -> Floats | None:
+        """(m,) the least a[π]ᵀb, whatever it pays for soft constraints; None where there are none."""
+        none = np.zeros(len(self))
+        return -self.argmax(none - 1.0, none, np.zeros(self.gain.size), charge=none).value if self.soft else None
 
     @cached_property
     def soft(self) -> bool:
@@ -165,7 +180,7 @@ class AdmissibleArgmax:
     def at(self, scores: Floats, prove: bool = False) -> Found:
         """Bounds are proven by dual prices always; where a relaxation is fractional they stay above the value."""
         ones = np.ones(len(self))
-        answer, best = self.argmax(-ones, ones, scores), self.best_orders
+        answer, best = self.argmax(-ones, ones, scores), self._most
         slope = shared(self.placed(answer.rows), scores, self.kind_and_gain, self.offsets)
         bound = answer.bound + (best.bound - best.value)
         earned = self.measured(answer.rows)
@@ -296,6 +311,7 @@ class AdmissibleArgmax:
         spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in queries])
         offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[queries])])
         moved = np.repeat(offsets[:-1] - self.offsets[queries], np.diff(places)[queries])
+        unpaid = self.unpaid
         return replace(
             self,
             sets=tuple(self.sets[q] for q in queries),
@@ -305,6 +321,9 @@ class AdmissibleArgmax:
             offsets=offsets,
             start=self.start[documents],
             best_orders=Orders(best.rows[spots] + moved, best.value[queries], best.bound[queries], 0.0),
+            unpaid=None
+            if unpaid is None
+            else Orders(unpaid.rows[spots] + moved, unpaid.value[queries], unpaid.bound[queries], 0.0),
         )
 
     def _sizes(self, values: Floats, measure: bool) -> Floats:

@@ -15,7 +15,7 @@ from rankopt.losses.argmax import Argmax
 from rankopt.losses.by_query import QUERY_ROWS, query_of_row
 from rankopt.losses.loss import LossAt
 
-__all__ = ["Bound", "MarginLoss"]
+__all__ = ["Bound", "MarginLoss", "referred"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -102,11 +102,16 @@ class MarginLoss:
         """r̄ at these scores, and what it pays for soft constraints."""
         if self.fixed is not None:
             return self.fixed, self.paid
-        charges: Argmax | None = getattr(self.argmax, "charges", None)
-        if charges is None:
-            return self.bound(self.argmax, scores), None
-        both = self.bound(charges, scores)
-        return both[: scores.size], -both[scores.size :]
+        return referred(self.argmax, self.bound, scores)
+
+
+def referred(argmax: Argmax, bound: Bound, scores: Floats) -> tuple[Floats, Floats | None]:
+    """The reference r̄ of a bound at these scores, and what it pays for soft constraints; None where there are none."""
+    charges: Argmax | None = getattr(argmax, "charges", None)
+    if charges is None:
+        return bound(argmax, scores), None
+    both = bound(charges, scores)
+    return both[: scores.size], -both[scores.size :]
 
 
 @compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, nb.int64, FLOATS))

@@ -17,9 +17,9 @@ Ints = NDArray[np.int64]
 class PlaneSet:
     """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨placed[i] - references[g], w⟩.
 
-    `placed` (p, d) holds for every reference, lam and w₀; from one round of the concave-convex procedure to the next
-    `references` (G, d) change, and with them `paid` (G,), what they pay for soft constraints, the part of `heights` (p,)
-    that is theirs. idle: master solves since the plane last carried weight.
+    `placed` (p, d) holds for every reference, lam and w₀. From one round of the concave-convex procedure to the next
+    `references` (G, d) change, and with them `paid` (G,), what they pay for soft constraints, which is in `heights`
+    (p,). idle: master solves since the plane last carried weight.
     """
 
     placed: Floats

@@ -57,7 +57,8 @@ class State:
             enough = 0.0 if convex or first else SERIOUS * self.gap
         if not value < self.primal - enough:
             return state
-        state = replace(state, w=self.trial, primal=value, planes=self.planes.with_references(here.references, here.paid))
+        planes = self.planes.with_references(here.references, here.paid)
+        state = replace(state, w=self.trial, primal=value, planes=planes)
         return state if convex else replace(state, bound=0.0, round=self.round + 1)
 
     def bounded(self, bound: float) -> Self:

@@ -69,7 +69,8 @@ class SteepestSubgradient:
         fall = state.length * float(state.down @ state.down)
         state = state.seen(value, here, objective.risk.convex, enough=self.armijo * fall)
         slope = (here.slopes - state.planes.references).sum(axis=0)  # of what touches J at w
-        height = objective.regulariser(state.trial) + (here.heights - here.paid + state.planes.paid).sum() + slope @ state.trial
+        heights = here.heights - here.paid + state.planes.paid
+        height = objective.regulariser(state.trial) + heights.sum() + slope @ state.trial
         uphill = objective.lam * (state.trial - objective.w0) + slope
         state = replace(grown(state, here), steps=state.steps + 1)
         least = None

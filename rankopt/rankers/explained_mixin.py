@@ -12,7 +12,7 @@ from rankopt.constraints.admissible import Admissible
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.explanations.prices import Prices, prices_of
-from rankopt.explanations.tightness import Tightness, bounds_at
+from rankopt.explanations.tightness import Tightness, bounds_at, most_lost
 from rankopt.explanations.tightness_of_mixes import of_parts
 from rankopt.losses import BOUNDS, bound_named
 from rankopt.losses.margin import Bound
@@ -93,7 +93,7 @@ class Explained(Shown):
             regret=judged.regret,
             expected=judged.expected,
             bounds=values,
-            most=judged.argmax.best + judged.argmax.at(np.zeros(judged.argmax.shape)).value,
+            most=most_lost(judged.argmax),
             growth=growth[[*bounds].index(name)],
             linear=hasattr(self, "coef_"),
         )

@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 @dataclass(frozen=True, eq=False)
 class ShardAt:
     """A shard at one w. value, bound, heights: one a query that was asked for. slopes, references: one row a plane, the
-    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax. paid:
-    of each height what belongs to the reference."""
+    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax.
+    paid: of each height the part that belongs to the reference.
+    """
 
     value: Floats
     bound: Floats

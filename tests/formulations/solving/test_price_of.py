@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from formulations import InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set
+from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set
 from formulations.sets.limits import limit_of
 from formulations.solving.price_of import PriceCurves
 
@@ -152,3 +152,13 @@ def test_what_cannot_be_swept_is_said():
         price_of(stated, "some", [2])
     with pytest.raises(InvalidProblem, match="named twice"):
         pareto(problem, ("some", [1]), ("some", [2]))
+
+
+def test_a_set_that_is_empty_as_it_stands_is_swept_to_where_it_holds_a_ranking():
+    site = RankingSet(6, 4).at_most(1, by=["a", "a", "a", "a", "b", "b"], name="site")
+    profit = np.outer([4.0, 3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    curve = price_of(site, "site", [1, 2, 3], profit=profit)
+    assert curve.empty.tolist() == [True, False, False]
+    assert curve.value[1:].tolist() == [24.0 + 15.0 + 4.0 + 1.0, 24.0 + 15.0 + 8.0 + 2.0]
+    with pytest.raises(Infeasible):
+        price_of(site, "site", [1], profit=profit)

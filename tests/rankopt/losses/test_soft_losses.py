@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from problems.admissible import SETS, SOFT_SETS, batch_of, drawn, paid_out
 from problems.means import is_mean
+from scipy.optimize import minimize
 
 from rankopt.constraints import Admissible
 from rankopt.errors import OptionError
+from rankopt.explanations.tightness import bounds_at, most_lost
 from rankopt.losses import BOUNDS, bound_named
 from rankopt.losses.margin import MarginLoss
 from rankopt.rankers import LargeMarginRanker, load_model
@@ -41,7 +43,7 @@ def test_bounds_are_their_definitions_with_what_is_paid_taken_off(name, seed, ti
         s = scores[offsets[q] : offsets[q + 1]]
         top = max(worth - paid for worth, _, paid in orders)
         best = [(worth, c, paid) for worth, c, paid in orders if worth - paid >= top - 1e-12]
-        assert any(batch.best[q] == pytest.approx(worth) for worth, _, _ in best)
+        assert batch.best[q] == pytest.approx(max(worth for worth, _, _ in orders))
         augmented = max(c @ s - worth - paid for worth, c, paid in orders)
         tallest = max(c @ s - paid for _, c, paid in orders)
         regret = max(batch.best[q] - worth for worth, c, paid in orders if c @ s - paid >= tallest - 1e-12)
@@ -53,6 +55,7 @@ def test_bounds_are_their_definitions_with_what_is_paid_taken_off(name, seed, ti
         assert any(paid == pytest.approx(pays, abs=1e-11) for _, _, pays in best)
         assert is_mean(fixed, [c for _, c, pays in best if pays == pytest.approx(paid, abs=1e-9)])
         rising = [regret, *(at[bound].value[q] for bound in ("nonconvex", "tie-aware", "convex"))]
+        assert min(rising) >= -1e-9
         assert (np.diff(rising) >= -1e-9).all()
         assert between[q] == pytest.approx((at["convex"].value[q] + at["tie-aware"].value[q]) / 2, abs=1e-11)
 
@@ -82,11 +85,10 @@ def test_a_price_beyond_all_else_is_the_hard_constraint(bound):
     grades, attributes, offsets, scores = drawn(5)
     hard = Admissible(3, short="cut").at_most(1, documents="new", positions=range(2), name="quota")
     dear = hard.soft("quota", price=1e3)
-    at = [
-        MarginLoss.build(batch_of(one, grades, attributes, offsets), bound_named(bound)).at(scores)
-        for one in (hard, dear)
-    ]
-    np.testing.assert_allclose(at[0].value, at[1].value, atol=1e-10)
+    batches = [batch_of(one, grades, attributes, offsets) for one in (hard, dear)]
+    at = [MarginLoss.build(batch, bound_named(bound)).at(scores) for batch in batches]
+    apart = batches[1].best - batches[0].best  # regret is measured from what breaks it too
+    np.testing.assert_allclose(at[0].value + apart, at[1].value, atol=1e-10)
     np.testing.assert_allclose(at[0].placed, at[1].placed, atol=1e-12)
 
 
@@ -123,6 +125,79 @@ def test_training_closes_its_gap_and_ranking_is_the_best_of_all(bound, tmp_path)
         again.score(features, grades, qid=qid, attributes=attributes)
     )
     assert log_weights(3, 6).shape == (3,)
+
+
+@pytest.mark.parametrize("name", SOFT_SETS)
+def test_tightness_takes_off_what_references_pay(name):
+    grades, attributes, offsets, scores = drawn(4)
+    batch = batch_of(SOFT_SETS[name], grades, attributes, offsets)
+    values, _ = bounds_at(batch, scores, {bound: bound_named(bound) for bound in BOUNDS})
+    for bound in BOUNDS:
+        trained = MarginLoss.build(batch, bound_named(bound)).at(scores).value
+        np.testing.assert_allclose(values[bound], trained, atol=1e-11)
+    most = most_lost(batch)
+    for q in range(3):
+        worths = [worth for worth, _, _ in paid_out(batch, q)]
+        assert most[q] == pytest.approx(max(worths) - min(worths))
+
+
+def test_a_loss_is_not_below_0_where_the_best_ranking_pays_more_than_it_is_worth():
+    rules = Admissible(1).at_most(0, documents="bad", name="bad").soft("bad", price=2.5)
+    bad = {"bad": np.array([True, False, False])}
+    batch = batch_of(rules, np.array([2.0, 1.0, 0.0]), bad, np.array([0, 3]), "DCG@1")
+    for bound in BOUNDS:  # net of its price the first document is worth less than the second, and the scores show it
+        value = MarginLoss.build(batch, bound_named(bound)).at(np.array([10.0, 0.0, 0.0])).value
+        assert value[0] >= 0.0
+
+
+def sites_of(seed):
+    """Queries of 5 documents on 3 sites, and of each all orders of 3: score weights, worth for DCG@3, units broken."""
+    rng = np.random.default_rng(seed)
+    features, grades, sites = rng.normal(size=(15, 3)), rng.integers(0, 3, 15), rng.integers(0, 3, 15)
+    orders, places = np.array([*permutations(range(5), 3)]), np.arange(1.0, 4.0)
+    known = []
+    for low in (0, 5, 10):
+        worth = (2.0 ** grades[low : low + 5] - 1.0)[orders] @ (1.0 / np.log2(places + 1.0))
+        counts = (sites[low : low + 5][orders][:, :, None] == np.arange(3)).sum(axis=1)
+        phi = np.einsum("p,opf->of", places**-0.5, features[low : low + 5][orders])
+        known.append((phi, worth, np.maximum(counts - 1, 0).sum(axis=1)))
+    return features, grades, sites, known
+
+
+@pytest.mark.parametrize(
+    ("method", "bound"),
+    [
+        ("bundle", "nonconvex"),
+        ("bundle", "tie-aware"),
+        ("cutting_planes", "nonconvex"),
+        ("block_frank_wolfe", "nonconvex"),
+    ],
+)
+def test_bounds_of_majorants_lie_below_them_whatever_was_paid_before(method, bound):
+    for seed, price in enumerate([0.3, 1.0]):
+        features, grades, sites, known = sites_of(seed)
+        rules = Admissible(3).at_most(1, by="site").soft("site", price=price)
+        tol = 0.03 if method == "block_frank_wolfe" else 1e-3
+        ranker = LargeMarginRanker("DCG@3", bound=bound, lam=0.1, tol=tol, constraints=rules, w0="zeros", method=method)
+        ranker.fit(features, grades, qid=np.repeat(np.arange(3), 5), attributes={"site": sites})
+        w, parts = ranker.coef_, []
+        for phi, worth, units in known:
+            net = worth - price * units
+            if np.ptp(net) <= 1e-12:
+                continue
+            allowed = np.flatnonzero(net >= net.max() - 1e-9) if bound == "tie-aware" else np.arange(net.size)
+            own = allowed[np.argmax((phi @ w - price * units)[allowed])]
+            parts.append((phi, price * units + worth, phi[own], price * units[own] + worth.max()))
+
+        def majorant(v, parts=parts):
+            values = [(phi @ v - off).max() - r @ v + more for phi, off, r, more in parts]
+            return 0.05 * v @ v + np.mean(values)
+
+        touching = majorant(w)
+        assert ranker.certificate_.primal == pytest.approx(touching, abs=1e-9)
+        least = minimize(majorant, w, method="Nelder-Mead", options={"maxiter": 400}).fun
+        assert ranker.certificate_.bound <= min(touching, least) + 1e-9
+        assert ranker.certificate_.gap <= 2.0 * tol * touching
 
 
 def test_names_and_prices_of_rules_are_checked_and_empty_sets_repaired():

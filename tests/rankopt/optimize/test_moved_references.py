@@ -30,7 +30,11 @@ def dual_of(seed):
     rng = np.random.default_rng(seed)
     references = state.planes.references
     moved = references + rng.normal(size=references.shape) * np.abs(references).mean()
-    return _Dual(replace(state, planes=state.planes.with_references(moved)), objective), state, objective
+    return (
+        _Dual(replace(state, planes=state.planes.with_references(moved, state.planes.paid)), objective),
+        state,
+        objective,
+    )
 
 
 @pytest.mark.parametrize("seed", range(12))
