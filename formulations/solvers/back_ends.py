@@ -96,7 +96,8 @@ def missing(package: str, table: dict[str, BackEnd], name: str) -> str:
 
 def elsewhere(name: str, own: Collection[str]) -> str:
     """What a name that is no solver's was meant to be: "did you mean ...", "" if nothing is near. One of our `own` in
-    other letters goes first, then a back end or the distribution that brings it, then what is spelled almost so."""
+    other letters goes first, then a back end or the distribution that brings it, then what is spelled almost so, our
+    own again first."""
     word = name.lower()
     tables = (("cvxpy", CVXPY), ("qpsolvers", QPSOLVERS))
     listed = {back_end.lower(): (package, back_end) for package, table in tables[::-1] for back_end in table}
@@ -108,7 +109,7 @@ def elsewhere(name: str, own: Collection[str]) -> str:
     }
     known = {**brought, **listed}
     if word not in own and word not in known:
-        near = get_close_matches(word, [*own, *known], n=1)
+        near = get_close_matches(word, own, n=1) or get_close_matches(word, known, n=1)
         word = near[0] if near else ""
     if word in own:
         return f"did you mean {word!r}?"

@@ -73,7 +73,7 @@ def test_every_file_of_solvers_is_in_the_table():
         "sweep",
     }
     named_for = {place.split(":")[0].rpartition(".")[2] for place in SOLVERS.values()}
-    assert files == named_for | {"back_ends", "cvxpy_margin_dual", "daqp", "highs_presolve", "options", "sweep"}
+    assert files == named_for | {"back_ends", "cvxpy_margin_dual", "daqp", "highs_presolve"}
     assert set(SOLVERS) - named_for == {"block_ascent"}
 
 
