@@ -1,6 +1,7 @@
 """Fixtures shared by all tests."""
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,23 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # a process a core: threads of OpenMP w
 
 
 STUDIES = "RANKOPT_STUDIES"
-"""The variable that has tests run which are marked `study`: they take long, and show on more cases what others show."""
+"""The variable that has tests run which are marked `study`: they take long, and show on more cases what others show. It
+is a number of minutes: they come last, and after those minutes no more of them are begun."""
+
+BEGUN = time.monotonic()
 
 
 def pytest_collection_modifyitems(items):
-    if not os.environ.get(STUDIES):
-        for item in items:
-            if item.get_closest_marker("study"):
-                item.add_marker(pytest.mark.skip(reason=f"a long study; {STUDIES}=1 runs it"))
+    items.sort(key=lambda item: item.get_closest_marker("study") is not None)  # stable: else the order stays
+
+
+def pytest_runtest_setup(item):
+    if item.get_closest_marker("study"):
+        minutes = float(os.environ.get(STUDIES) or 0)
+        if not minutes:
+            pytest.skip(f"a long study; {STUDIES}=60 runs it")
+        if time.monotonic() - BEGUN > 60 * minutes:
+            pytest.skip(f"a long study; the {minutes:g} minutes of {STUDIES} are over")
 
 
 @pytest.fixture(scope="session")
