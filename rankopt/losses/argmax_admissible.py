@@ -13,28 +13,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations import RankingSet
-from formulations.arrays import Shorts
-from formulations.errors import Unsupported
-from formulations.sets.candidates import kinds
-from formulations.solvers import accepting
 from formulations.solvers.solver import Solver
-from formulations.solving.set_batch import SetBatch, solve_sets
 from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
+from rankopt.losses.admissible_orders import AdmissibleOrders, Orders
 from rankopt.losses.argmax import Found
-from rankopt.losses.charges import Charged, charges_of
+from rankopt.losses.charges import Charged
 from rankopt.losses.decay import Decay
-from rankopt.losses.ties import alike, shared
+from rankopt.losses.ties import shared
 from rankopt.measures.positional import Positional
 
-__all__ = ["AdmissibleArgmax", "Orders"]
+__all__ = ["AdmissibleArgmax"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -44,19 +38,8 @@ DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
 
 
 @dataclass(frozen=True, eq=False)
-class Orders:
-    """An admissible order a query. rows: the document (row of the batch) at each place; value and proven bound (m,)."""
-
-    rows: Ints
-    value: Floats
-    bound: Floats
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class AdmissibleArgmax:
-    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]; discount a and decay c by
-    place, places[q]:places[q+1] being the positions of query q.
+class AdmissibleArgmax(AdmissibleOrders):
+    """The loss-augmented orders of queries under sets, and their references.
 
     start: (N,) the scores at w₀, by which ties of the best reference fall. best_orders: maximisers of a[π]ᵀb over S_q.
     unpaid: of soft constraints, the same where nothing is paid.
@@ -64,14 +47,8 @@ class AdmissibleArgmax:
     in which the documents stand, which is that of their contents where training has put them there (`data.canonical`).
     """
 
-    sets: tuple[RankingSet, ...]
-    gain: Floats
-    discount: Floats
-    decay: Floats
-    offsets: Ints
     start: Floats
     best_orders: Orders
-    solver: Solver | str = "auto"
     unpaid: Orders | None = None
 
     @classmethod
@@ -87,7 +64,7 @@ class AdmissibleArgmax:
     ) -> AdmissibleArgmax:
         """The argmax with its best orders; the bound of these is that of the programs solved."""
         none = Orders(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), 0.0)
-        bare = cls(tuple(sets), gain, discount, decay, offsets, start, none, solver)
+        bare = cls(tuple(sets), gain, discount, decay, offsets, solver, start, none)
         ones = np.ones(len(bare))
         zeros = np.zeros(gain.size)
         unpaid = bare.argmax(ones, 0.0 * ones, zeros, charge=0.0 * ones) if bare.soft else None
@@ -129,10 +106,6 @@ class AdmissibleArgmax:
         return chosen, found.some(np.flatnonzero(useful & (queries.weights > 0)))
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        return self.gain.shape
-
-    @property
     def best(self) -> Floats:
         """(m,) the greatest a[π]ᵀb, whatever it pays for soft constraints."""
         return self._most.value
@@ -147,35 +120,10 @@ class AdmissibleArgmax:
         none = np.zeros(len(self))
         return -self.argmax(none - 1.0, none, np.zeros(self.gain.size), charge=none).value if self.soft else None
 
-    @cached_property
-    def soft(self) -> bool:
-        """Whether a set has constraints that may be broken at a price."""
-        return any(admissible.softened for admissible in self.sets)
-
     @property
     def charges(self) -> Charged | None:
         """The references with what they pay; None where no set has soft constraints."""
         return Charged(self) if self.soft else None
-
-    def charged(self, rows: Ints) -> Floats:
-        """(m,) what these orders pay for the soft constraints that they break."""
-        return charges_of(self.sets, rows, self.offsets, self.places)
-
-    @cached_property
-    def places(self) -> Ints:
-        return np.concatenate([[0], np.cumsum([admissible.positions for admissible in self.sets])])
-
-    @cached_property
-    def kind(self) -> Shorts:
-        """(N,) documents of one query that the set does not tell apart have equal ones."""
-        return alike(self.offsets, np.concatenate([_kinds(admissible) for admissible in self.sets]))
-
-    @cached_property
-    def kind_and_gain(self) -> Shorts:
-        return alike(self.offsets, self.kind, self.gain)
-
-    def __len__(self) -> int:
-        return len(self.sets)
 
     def at(self, scores: Floats, prove: bool = False) -> Found:
         """Bounds are proven by dual prices always; where a relaxation is fractional they stay above the value."""
@@ -224,58 +172,12 @@ class AdmissibleArgmax:
     def only(self, first: int, last: int) -> AdmissibleArgmax:
         return self.some(np.arange(first, last))
 
-    def argmax(
-        self,
-        by_gain: Floats,
-        by_score: Floats,
-        scores: Floats,
-        chosen: Sequence[int] | None = None,
-        charge: Floats | None = None,
-    ) -> Orders:
-        """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) query q;
-        charge: 1 unless said."""
-        began = perf_counter()
-        queries = np.arange(len(self)) if chosen is None else np.asarray(chosen)
-        sizes = np.diff(self.offsets)
-        every = SetBatch(
-            self.sets,
-            np.repeat(by_score, sizes) * scores,
-            np.repeat(-by_gain, sizes) * self.gain,
-            self.discount,
-            self.decay,
-            self.offsets,
-            self.places,
-            charge,
-        )
-        batch = every if chosen is None else every.some(queries)
-        try:
-            answer = solve_sets(batch, self.solver)
-        except Unsupported as error:
-            known = ", ".join(["auto", *accepting(batch[0])])
-            raise OptionError(f"argmax cannot rank under these constraints: {error}. Use one of {known}") from error
-        rows = answer.order + np.repeat(self.offsets[queries], np.diff(batch.places))
-        return Orders(rows, answer.value, answer.bound, perf_counter() - began)
-
-    def measured(self, rows: Ints) -> Floats:
-        """(m,) a[π]ᵀb of these orders."""
-        return np.add.reduceat(self.discount * self.gain[rows], self.places[:-1])
-
-    def _worth(self, rows: Ints) -> Floats:
-        """(m,) a[π]ᵀb of these orders, less what they pay."""
-        return self.measured(rows) - self.charged(rows) if self.soft else self.measured(rows)
-
-    def placed(self, rows: Ints) -> Floats:
-        """(N,) the decay of the position where each document stands, c[π]; 0 where it is not placed."""
-        weights = np.zeros(self.gain.size)
-        weights[rows] = self.decay
-        return weights
-
     def orderable(self) -> NDArray[np.bool_]:
         """(m,) whether the best admissible order is worth more than the worst."""
         none = np.zeros(len(self))
         worst = self.argmax(none - 1.0, none, np.zeros(self.gain.size))
         lost = worst.value + self.charged(worst.rows) if self.soft else worst.value
-        return np.asarray(self.measured(self.best_orders.rows) + lost > 1e-12 * self._sizes(self.gain, True))
+        return np.asarray(self.measured(self.best_orders.rows) + lost > 1e-12 * self.sizes(self.gain, True))
 
     def best_rows(self, scores: Floats) -> Ints:
         """(K,) of the orders that maximise a[π]ᵀb the one with the largest c[π]ᵀs.
@@ -284,9 +186,9 @@ class AdmissibleArgmax:
         best for a[π]ᵀb, then no other such has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried.
         Below the last δ ties stay as they are.
         """
-        best = self._worth(self.best_orders.rows)
+        best = self.worth(self.best_orders.rows)
         rows = self.best_orders.rows.copy()
-        worth, size = self._sizes(self.gain, True), self._sizes(scores, False)
+        worth, size = self.sizes(self.gain, True), self.sizes(scores, False)
         left = np.flatnonzero(size > 0)
         by_gain = np.divide(1.0, worth, out=np.zeros_like(worth), where=worth > 0)
         by_score = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
@@ -298,7 +200,7 @@ class AdmissibleArgmax:
             spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in left])
             tried = rows.copy()
             tried[spots] = found.rows
-            is_best = self._worth(tried) >= best - 1e-12 * worth
+            is_best = self.worth(tried) >= best - 1e-12 * worth
             kept = np.repeat(is_best, np.diff(places))
             rows[kept] = tried[kept]
             left = left[~is_best[left]]
@@ -326,12 +228,6 @@ class AdmissibleArgmax:
             else Orders(unpaid.rows[spots] + moved, unpaid.value[queries], unpaid.bound[queries], 0.0),
         )
 
-    def _sizes(self, values: Floats, measure: bool) -> Floats:
-        """(m,) how large a[π]ᵀb or c[π]ᵀs can be."""
-        weights = self.discount if measure else self.decay
-        tallest = np.maximum.reduceat(np.abs(values), self.offsets[:-1])
-        return np.asarray(np.add.reduceat(np.abs(weights), self.places[:-1]) * tallest)
-
 
 def _told_apart(scores: Floats, offsets: Ints) -> Floats:
     """The scores, brought to size 1, with equal ones falling by the order of the documents."""
@@ -339,16 +235,3 @@ def _told_apart(scores: Floats, offsets: Ints) -> Floats:
     size = np.maximum.reduceat(np.abs(scores), offsets[:-1])
     place = (np.arange(scores.size) - np.repeat(offsets[:-1], sizes)) / np.repeat(sizes, sizes)
     return np.asarray(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * place)
-
-
-def _kinds(admissible: RankingSet) -> Ints:
-    """(n,) documents that the set does not tell apart have equal ones: of one block or of none, of the same columns."""
-    if admissible.softened:
-        told = np.column_stack([kinds(admissible.priced), admissible.cell_prices.T])
-        return np.asarray(np.unique(told, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
-    stated = admissible.stated
-    if stated.blocks_of is None:
-        return kinds(stated)
-    kind = stated.blocks_of + 1
-    kind[stated.own_row] = 0  # they are in no block
-    return kind

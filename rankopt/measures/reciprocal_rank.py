@@ -13,49 +13,27 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rankopt.errors import MeasureError
-from rankopt.measures.binary import Binary
-from rankopt.measures.positional import Positional
+from rankopt.measures.first_relevant import FirstRelevant
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)
-class ReciprocalRank(Binary, Positional):
+class ReciprocalRank(FirstRelevant):
     """One over the position of the first relevant document; not defined where there is none."""
 
     name: ClassVar[str] = "RR"
+    with_gains: ClassVar[str] = "nDCG@k or P@k"
     along_line: ClassVar[str] = "first relevant"
 
     def discount(self, n: int) -> Floats:
         ranks = np.arange(1, n + 1)
         return np.where(ranks <= (self.cutoff or n), 1 / ranks, 0.0)
 
-    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
-        relevant = self.relevant(relevance)
-        counts = totals(relevant, offsets)
-        if np.any(counts > 1):
-            query = int(np.argmax(counts > 1))
-            raise MeasureError(
-                f"{self} has no gains because query {query} (from 0) has {counts[query]:.0f} relevant ones "
-                "and it is an inner product with at most one; take nDCG@k or P@k where gains are needed."
-            )
-        return relevant
-
-    def inner(self, relevance: Floats, offsets: Ints) -> bool:
-        return bool(totals(self.relevant(relevance), offsets).max(initial=0) <= 1)
-
     def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """A relevant document comes first."""
         return self.relevant(relevance), (position_in_query(offsets) == 0).astype(np.float64)
-
-    def best(self, relevance: Floats, offsets: Ints) -> Floats:
-        return self.any_relevant(relevance, offsets).astype(np.float64)
-
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
-        return self.any_relevant(relevance, offsets)
 
     def values(self, ranking: Ranking) -> Floats:
         result = np.zeros(len(ranking.offsets) - 1)

@@ -11,20 +11,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
-from rankopt.measures.binary import Binary
-from rankopt.measures.positional import Positional
+from rankopt.measures.first_relevant import FirstRelevant
 from rankopt.measures.segments import Floats, Ints, query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)
-class SuccessAtCutoff(Binary, Positional):
+class SuccessAtCutoff(FirstRelevant):
     """1 where a relevant document is among the first k, else 0; not defined where there is none."""
 
     name: ClassVar[str] = "Success"
+    with_gains: ClassVar[str] = "R@k or P@k"
     along_line: ClassVar[str] = "crossings"
 
     def discount(self, n: int) -> Floats:
@@ -36,29 +35,9 @@ class SuccessAtCutoff(Binary, Positional):
             raise MeasureError("Success cannot tell orders apart without a cutoff; write Success@k, as in Success@5.")
         return self.cutoff
 
-    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
-        relevant = self.relevant(relevance)
-        counts = totals(relevant, offsets)
-        if np.any(counts > 1):
-            query = int(np.argmax(counts > 1))
-            raise MeasureError(
-                f"{self} has no gains because query {query} (from 0) has {counts[query]:.0f} relevant ones "
-                "and it is an inner product with at most one; take R@k or P@k where gains are needed."
-            )
-        return relevant
-
-    def inner(self, relevance: Floats, offsets: Ints) -> bool:
-        return bool(totals(self.relevant(relevance), offsets).max(initial=0) <= 1)
-
     def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """As many relevant documents as there are, first: of several, orders with fewer of them there are best too."""
         return self.relevant(relevance), self.discounts(offsets)
-
-    def best(self, relevance: Floats, offsets: Ints) -> Floats:
-        return self.any_relevant(relevance, offsets).astype(np.float64)
-
-    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
-        return self.any_relevant(relevance, offsets)
 
     def values(self, ranking: Ranking) -> Floats:
         """One less the chance that every group leaves its relevant documents behind position k."""

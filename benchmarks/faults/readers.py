@@ -1,0 +1,200 @@
+"""One try of each reader that `files.py` attacks: a mutated text, every way through the reader, plain and packed."""
+
+import gzip
+import hashlib
+import re
+import signal
+
+import mutated
+import numpy as np
+
+from formulations.errors import FormulationError
+from formulations.problems.statement_file import read_statement
+from rankopt.data import (
+    Queries,
+    Ratings,
+    concatenate,
+    read_attributes,
+    read_ratings,
+    read_svmlight,
+    read_svmlight_blocks,
+)
+from rankopt.data.ratings import reading as ratings_reading
+from rankopt.data.ratings.item_files import read_items
+from rankopt.data.ratings.layout import Layout
+from rankopt.data.svmlight import reading
+from rankopt.errors import DataError
+from rankopt.evaluation.trec import read_qrels, read_run
+
+SECONDS = 5.0
+"""Of processor, for one call of a reader."""
+
+WITHOUT_LINE = re.compile(
+    "is empty|no line has a feature|all grades are negative|the header names|has no line for query|cannot be unpacked"
+)
+
+
+class Slow(Exception):
+    """A call that took too long."""
+
+
+def outcome(action, file, errors=(DataError,)):
+    """What an action gives: a digest of data, or its error; anything else is a fault and goes up."""
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        return "data", digest(action())
+    except errors as error:
+        message = str(error)
+        if str(file) not in message:
+            raise AssertionError(f"an error that does not name the file: {message}") from error
+        return type(error).__name__, message
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+
+
+def digest(value):
+    """The same for the same bits."""
+    found = hashlib.blake2b()
+    if isinstance(value, Queries):
+        table = value.features
+        if hasattr(table, "tocsr"):
+            parts = [table.data, table.indices.astype(np.int64), table.indptr.astype(np.int64)]
+        else:
+            parts = [np.ascontiguousarray(table)]
+        parts += [value.relevance, value.offsets, *value.attributes.values()]
+        words = (table.shape, value.query_ids, value.document_ids, value.feature_names, list(value.attributes))
+    elif isinstance(value, Ratings):
+        parts, words = [value.bounds, value.columns, value.values], (value.users.tolist(), value.items.tolist())
+    elif hasattr(value, "offsets"):
+        parts = [value.offsets, *(getattr(value, name) for name in ("scores", "relevance") if hasattr(value, name))]
+        words = (value.query_ids, value.document_ids)
+    else:
+        parts, words = [], repr(value)
+    for part in parts:
+        found.update(repr(part.tolist()).encode() if part.dtype == object else part.tobytes())
+    found.update(repr(words).encode())
+    return found.hexdigest()
+
+
+def same(outcomes, what):
+    first = outcomes[0][1]
+    for way, found in outcomes:
+        if found != first:
+            raise AssertionError(f"{what}: {outcomes[0][0]} gives {first} but {way} gives {found}")
+    if first[0] == "DataError" and not (", line " in first[1] or WITHOUT_LINE.search(first[1])):
+        raise AssertionError(f"{what}: an error without a line: {first[1]}")
+    return first[0]
+
+
+def packings(text, file, chance):
+    """Leave the text in the file, then the same in a gzip, so that a reader sees both."""
+    for way, content in (("plain", text), ("gzip", gzip.compress(text, 1))):
+        file.write_bytes(content)
+        yield way
+        if text.startswith(b"\x1f\x8b"):  # a gzip to every reader, damaged
+            return
+    damaged = mutated.packed(text, chance)
+    file.write_bytes(damaged)
+    yield "damaged"
+
+
+def letor(chance, file):
+    """Line by line, compiled, in blocks; plain, packed and damaged."""
+    options = {
+        "missing": chance.choice([None, None, -2.5]),
+        "unjudged": chance.choice([None, 0, 1.5, "drop"]),
+        "dtype": chance.choice([np.float64, np.float64, np.float32]),
+        "sparse": chance.choice([True, True, False]),
+        "n_features": chance.choice([None, None, 1, 3, 50]),
+    }
+    block = chance.choice([1, 30, 1000, 1 << 18]) if options["n_features"] else 1 << 40
+    is_bomb = chance.random() < 0.01
+    found = []
+    content = mutated.bomb(chance) if is_bomb else mutated.mutated(mutated.LETOR, chance)
+
+    if is_bomb:
+        return of_bomb(file, content, block, {**options, "sparse": True, "n_features": 3})
+
+    def blocks():
+        return concatenate(list(read_svmlight_blocks(file, block=block, **options)))
+
+    ways = [("line by line", np.inf, lambda: read_svmlight(file, **options)), ("blocks", np.inf, blocks)]
+    ways += [("compiled", 0, ways[0][2]), ("compiled blocks", 0, blocks)]
+    for packing in packings(content, file, chance):
+        each = []
+        for way, threshold, action in ways:
+            reading.COMPILED_FROM = threshold
+            each.append((f"{way}, {packing}", outcome(action, file)))
+            reading.COMPILED_FROM = COMPILED_FROM
+        if packing == "damaged":
+            same(each, "letor")
+        else:
+            found += each
+    return same(found, "letor")
+
+
+def of_bomb(file, content, block, options):
+    """Whole and in blocks: the same documents, counted."""
+    file.write_bytes(content)
+
+    def counted():
+        return sum(part.n_documents for part in read_svmlight_blocks(file, block=max(block, 1 << 16), **options))
+
+    whole = outcome(lambda: read_svmlight(file, **options).n_documents, file)
+    return same([("whole", whole), ("blocks", outcome(counted, file))], "bomb")
+
+
+def text_reader(kind, action, errors=(DataError,), gz=True):
+    """A try of a reader that has one way: plain and gzip agree."""
+
+    def attack(chance, file):
+        text = mutated.mutated(kind, chance)
+        found = []
+        for packing in packings(text, file, chance):
+            if packing == "plain" or gz:
+                result = outcome(lambda: action(file), file, errors)
+                found += [] if packing == "damaged" else [(packing, result)]
+        return same(found, attack)
+
+    return attack
+
+
+def ratings(chance, file):
+    """Many lines at once, line by line, in blocks of any length; plain, packed and damaged."""
+    content, block = mutated.mutated(mutated.RATINGS, chance), chance.choice([1, 30, 1000])
+    together, whole = Layout.numbers, ratings_reading.BLOCK
+    ways = [("at once", together, whole), ("by line", lambda _: None, whole), ("in blocks", together, block)]
+    found = []
+    for packing in packings(content, file, chance):
+        each = []
+        for way, numbers, size in ways:
+            Layout.numbers, ratings_reading.BLOCK = numbers, size
+            each.append((f"{way}, {packing}", outcome(lambda: read_ratings(file), file)))
+        if packing == "damaged":
+            same(each, "ratings")
+        else:
+            found += each
+    Layout.numbers, ratings_reading.BLOCK = together, whole
+    return same(found, "ratings")
+
+
+def items(chance, file):
+    """The films of MovieLens, genres named beside them."""
+    file.with_name("u.genre").write_bytes(b"Action|0\nDrama|1\n\n")
+    return text_reader(mutated.ITEMS, read_items)(chance, file)
+
+
+QUERIES = Queries.from_arrays(
+    np.arange(3.0).reshape(3, 1), [0, 1, 2], qid=[10, 10, "q-7"], documents=["GX-1", "GX-2", "40626"]
+)
+COMPILED_FROM = reading.COMPILED_FROM
+READERS = {
+    "svmlight": (5, letor),
+    "run": (1, text_reader(mutated.RUN, read_run)),
+    "qrels": (1, text_reader(mutated.QRELS, lambda file: read_qrels(file, negative=0))),
+    "ratings": (3, ratings),
+    "items": (1, items),
+    "attributes": (1, text_reader(mutated.TABLE, lambda file: read_attributes(file, QUERIES))),
+    "statement": (1, text_reader(mutated.STATEMENT, read_statement, (FormulationError,), gz=False)),
+}
+"""Name: how many tries of thirteen, and the attack."""
