@@ -48,9 +48,11 @@ class Split:
         return f"Split({self.protocol}: {self.train.n_ratings} ratings train{told}, {self.test.n_ratings} test)"
 
 
-def weak_split(ratings: Ratings, n: int = 10, seed: int = 0) -> Split:
+def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
     """n ratings of every user, drawn evenly, to train, all its others to test; users with fewer than n + 10 ratings are
-    left out of both. Raises DataError where no user is left."""
+    left out of both. ratings: `Ratings`, or a data frame of user, item and rating. Raises DataError where no user is
+    left."""
+    ratings = _read(ratings, "weak_split")
     _check(n=n, seed=seed)
     sizes = np.diff(ratings.bounds)
     chosen = sizes >= n + TESTED
@@ -68,11 +70,12 @@ def weak_split(ratings: Ratings, n: int = 10, seed: int = 0) -> Split:
     )
 
 
-def strong_split(ratings: Ratings, n: int = 10, users: int = 100, least: int = 50, seed: int = 0) -> Split:
+def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: int = 50, seed: int = 0) -> Split:
     """Items with fewer than `least` ratings are left out, with users who rated no others. Of those left, the `users`
     with the most ratings are new (of equal ones the first by id): n of their ratings, drawn evenly, are known, their
-    others for the test; the ratings of all other users are to train. Raises DataError where not so many have more than
-    n."""
+    others for the test; the ratings of all other users are to train. ratings: as in `weak_split`. Raises DataError
+    where not so many have more than n."""
+    ratings = _read(ratings, "strong_split")
     _check(n=n, seed=seed, users=users, least=least)
     left = ratings.keep(ratings.counts[ratings.columns] >= least, drop=True)
     sizes = np.diff(left.bounds)
@@ -95,10 +98,11 @@ def strong_split(ratings: Ratings, n: int = 10, users: int = 100, least: int = 5
     )
 
 
-def given_split(train: Ratings, test: Ratings) -> Split:
+def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     """Ratings that were held out by others, told over the users and items of both, with the attributes of both, those
     of `train` where an item has some there. The protocol says how many users of the test are not known. DataError for a
     pair of both, for ids that are numbers in the one and text in the other, and where no item of the test is known."""
+    train, test = _read(train, "given_split"), _read(test, "given_split")
     users_known, items_known = train.user_index(test.users), train.item_index(test.items)
     check_spelling(train.users, test.users, users_known, "of the test, user")
     check_spelling(train.items, test.items, items_known, "of the test, item")
@@ -127,6 +131,17 @@ def given_split(train: Ratings, test: Ratings) -> Split:
     first, second = (one.with_attributes(known) if known else one for one in (first, second))
     unknown = f", {strangers} of them not known" if strangers else ""
     return Split(first, second, f"given files, {int(tested.sum())} users with test ratings{unknown}")
+
+
+def _read(given: Any, asked: str) -> Ratings:
+    if isinstance(given, Ratings):
+        return given
+    if hasattr(given, "columns"):
+        return Ratings.from_frame(given)
+    raise DataError(
+        f"{asked} cannot hold out ratings of a {type(given).__name__}; pass Ratings, as Ratings.of(user, item, rating) "
+        "gives, or a data frame with these columns"
+    )
 
 
 def _attributes(train: Ratings, test: Ratings) -> dict[str, dict[Hashable, Any]]:

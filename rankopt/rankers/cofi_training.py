@@ -28,7 +28,7 @@ from rankopt.collaborative.start import random_start, start_of
 from rankopt.collaborative.strength import Chosen
 from rankopt.collaborative.widening import FIRST, widened
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import DataError, Interrupted
+from rankopt.errors import DataError, Interrupted, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity_of_ratings
@@ -40,6 +40,9 @@ __all__ = ["Alternating"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+WIDE = 200
+"""Factors that any table may be asked for, so that a part of it may be given what the whole is."""
 
 
 class Alternating(Choosing):
@@ -76,6 +79,9 @@ class Alternating(Choosing):
             params = {k: v for k, v in self.get_params(deep=False).items() if k not in self._of_the_run}
             of_run = identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
             width = FIRST if isinstance(self.factors, str) else int(self.factors)
+            if width > max(WIDE, most := min(ratings.n_users, ratings.n_items)):
+                told = f"{ratings.n_users} users and {ratings.n_items} items"
+                raise OptionError(f"factors = {width} are more than {told} can use; give at most {most}, or 'free'")
             chosen = None if kept is None else kept.found(of_run, chosen_of)
             if chosen is None:
                 chosen = self._chosen(rated, loss, engine, width)
@@ -120,7 +126,7 @@ class Alternating(Choosing):
             del self.chosen_
         if chosen is not None:
             self.chosen_ = chosen
-        self._tell(done.stop)
+        self._tell(self.certificate_.stop)
 
     def _judge(self, ratings: Ratings, rated: Rated, blocks: Any, evaluation: Ratings) -> Callable[[Standing], float]:
         """The measure on the evaluation ratings of a standing."""
@@ -152,7 +158,11 @@ class Alternating(Choosing):
         self.unknown_ = self._unknown(problem.rated)
         (self.dual_slopes_, self.dual_heights_), (self.item_dual_slopes_, self.item_dual_heights_) = told.duals
         stop = done.stop if done.stop is not None else Stop.GAP
-        self.certificate_ = certificate_of(blocks, best, stop, bool(self.certify))
+        try:
+            self.certificate_ = certificate_of(blocks, best, stop, bool(self.certify))
+        except KeyboardInterrupt:  # the factors are done, only the bound of the whole is not
+            stop = Stop.INTERRUPTED
+            self.certificate_ = certificate_of(blocks, best, stop, False)
         self.history_ = AlternationHistory.of(done.steps)
         self.n_iter_ = len(done.steps) - 1
         self.n_features_in_ = 2

@@ -1,6 +1,7 @@
 """Splits hold out what they say, and every number is the measure of the lists that its protocol names."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from rankopt.data import Ratings
@@ -195,3 +196,21 @@ def test_ratings_below_zero_are_named_with_their_cure():
     ):
         evaluate_ratings(split, ItemMean().fit(split.train))
     assert evaluate_ratings(split, ItemMean().fit(split.train), "ERU(d=0)").mean >= 0
+
+
+def test_frames_are_split_as_ratings_are_and_other_things_are_refused():
+    ratings = made()
+    frame = pd.DataFrame(
+        {
+            "user": ratings.users[ratings.user_of()],
+            "item": ratings.items[ratings.columns],
+            "rating": ratings.values,
+        }
+    )
+    same = Ratings.from_frame(frame)
+    assert weak_split(frame, seed=3).train == weak_split(same, seed=3).train
+    assert strong_split(frame, users=5, least=5).test == strong_split(same, users=5, least=5).test
+    assert given_split(frame[:600], frame[600:]).test.n_ratings == 300
+    for asked in (lambda: weak_split([1, 2]), lambda: strong_split(3), lambda: given_split(ratings, 3)):
+        with pytest.raises(DataError, match=r"pass Ratings, as Ratings\.of"):
+            asked()

@@ -354,6 +354,32 @@ def test_an_interruption_after_a_widening_keeps_the_fit(monkeypatch):
         np.testing.assert_array_equal(ranker.item_factors_, narrow.item_factors_)
 
 
+def test_an_interruption_of_the_bound_of_the_whole_keeps_the_factors(monkeypatch):
+    from rankopt.rankers import cofi_training
+
+    ratings, real = tastes(), cofi_training.certificate_of
+    sound = CofiRanker(**QUICK).fit(ratings)
+
+    def late(blocks, now, stop, whole):
+        if whole:
+            raise KeyboardInterrupt
+        return real(blocks, now, stop, whole)
+
+    monkeypatch.setattr(cofi_training, "certificate_of", late)
+    ranker = CofiRanker(**QUICK)
+    with pytest.raises(Interrupted):
+        ranker.fit(ratings)
+    assert ranker.certificate_.stop is Stop.INTERRUPTED
+    assert ranker.certificate_.kind == "blocks"
+    np.testing.assert_array_equal(ranker.item_factors_, sound.item_factors_)
+
+
+def test_more_factors_than_the_table_can_use_are_refused_before_they_take_memory():
+    with pytest.raises(OptionError, match=r"factors = 1000000000 .* at most 30, or 'free'"):
+        CofiRanker(factors=10**9, strength=0.5).fit(tastes())
+    assert CofiRanker(factors=50, strength=0.5, certify=False).fit(tastes()).item_factors_.shape == (30, 50)
+
+
 def test_conventions_of_scikit_learn():
     ratings = tastes(users=60, each=20)
     user, item, value = triplets(ratings)
