@@ -30,12 +30,12 @@ __all__ = ["FOLDS", "STRENGTHS", "Chosen", "chosen_strength", "folds_of", "plain
 
 Floats = NDArray[np.float64]
 
-STRENGTHS = (1.0, 0.85, 0.7, 0.55, 0.45, 0.35, 0.25)
+STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)
 """ρ from which one is chosen; 1 leaves offsets alone."""
 
 FOLDS = 5
 
-USUAL = 0.7
+USUAL = 0.65
 """The ρ that is right for most ratings: where others are no better for sure it is taken, and priors are compared."""
 
 FAR = 4.0

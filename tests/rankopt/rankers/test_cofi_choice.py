@@ -63,15 +63,16 @@ def test_of_strengths_that_are_as_good_the_most_usual_is_taken():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(4, 100))
     noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True) / 10
-    own, tried = rng.random(100), (1.0, 0.85, 0.7, 0.55)
+    own, tried = rng.random(100), (1.0, 0.85, 0.65, 0.55)
     for means, expected in (
-        ((0.0, 0.0, 0.0, 0.0), 0.7),
-        ((0.0, 0.0, -0.5, 0.0), 0.85),
+        ((0.0, 0.0, 0.0, 0.0), 0.65),
+        ((0.0, 0.0, -0.5, 0.0), 0.55),
         ((0.0, -0.5, -0.5, -0.5), 1.0),
         ((-0.5, -0.5, -0.5, 0.0), 0.55),
+        ((0.0, 0.0, -0.5, -0.5), 0.85),
     ):
         assert choice._nearest(own + noise + np.array(means)[:, None], tried).strength == expected
-    assert choice._nearest(np.full((4, 3), np.nan), tried).strength == 0.7
+    assert choice._nearest(np.full((4, 3), np.nan), tried).strength == 0.65
 
 
 def test_the_prior_is_chosen_for_convex_losses_of_orders():
