@@ -34,7 +34,8 @@ def popular(rated: Rated, popularity: float, means: bool = False) -> Floats:
     if not rated.values.size:
         return np.asarray(prior)
     weights = rated.weights if rated.weights.size else None
-    left = rated.values - prior[rated.columns]
+    left = prior[rated.columns]
+    np.subtract(rated.values, left, out=left)
     mean = np.average(left, weights=weights)
     prior = prior + mean
     if means:

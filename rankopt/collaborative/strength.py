@@ -1,13 +1,15 @@
 """The strength ρ = λ/λ_max, and what items are pulled to, chosen inside the training ratings, by cross-fitting.
 
-Every user's ratings are dealt into folds; each fold is scored by the model of the others, at every ρ. λ itself would
-mislead: a fold holds fewer ratings, and its λ_max is smaller.
+Every user's ratings are dealt into folds; each fold is placed by the model of the others, at every ρ: behind the share
+of what might be listed that this model scores higher. Such shares mean the same under the models of all folds, so all
+ratings of a user are judged at once (`long_lists`). λ itself would mislead: a fold holds fewer ratings, and its λ_max
+is smaller.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.long_lists import levelled, shares_above
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.start import Start, start_of
 from rankopt.errors import DataError
@@ -32,8 +35,8 @@ STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)
 
 FOLDS = 5
 
-COMPARED = 0.75
-"""The ρ at which priors of items are compared."""
+USUAL = 0.65
+"""The ρ that is right for most ratings: where others are no better for sure it is taken, and priors are compared."""
 
 FAR = 4.0
 """Standard errors below the best at which no weaker strength is tried."""
@@ -41,9 +44,9 @@ FAR = 4.0
 
 @dataclass(frozen=True)
 class Chosen:
-    """The chosen ρ, and what each of them reached: the mean of the measure of ratings left out; NaN where these tell
-    no order from another. prior: what items are pulled to, of the priors that were compared, and what each reached.
-    seconds: what the choice took. cut: time was over before all was tried."""
+    """The chosen ρ, and what each of them reached: the mean over users of the measure, told by ratings left out; NaN
+    where these tell no order from another. prior: what items are pulled to, of the priors that were compared, and what
+    each reached. seconds: what the choice took. cut: time was over before all was tried."""
 
     strength: float
     tried: tuple[float, ...]
@@ -65,11 +68,11 @@ def chosen_strength(
     folds: int = FOLDS,
 ) -> Chosen:
     """builds: for each prior from ratings to blocks, or DataError for such as tell the loss nothing. measure: of
-    ratings left out and their scores, one number a user, NaN for none. ends: the `perf_counter` at which no further
-    strength is tried.
+    ratings and the share of items above each, one number a user, NaN for none. ends: the `perf_counter` at which no
+    further strength is tried.
 
     Few ratings tell near strengths apart by luck only. So of all that lie below the best by less than one standard
-    error of the difference over users the middle one is taken, the larger of two; of priors likewise the first."""
+    error of the difference over users the one nearest to `USUAL` is taken; of priors likewise the first."""
     began, fold = perf_counter(), folds_of(rated, folds)
 
     def deal(build: Callable[[Rated], Any]) -> _Folds:
@@ -79,22 +82,23 @@ def chosen_strength(
             if left.values.size and kept.values.size:
                 with suppress(DataError):  # what is left of few ratings has no order to learn
                     blocks = build(kept)
-                    parts.append(_Part(blocks, start_of(blocks, factors), left))
-        return _Folds(parts, measure, settings, ends)
+                    parts.append(_Part(blocks, start_of(blocks, factors), kept, left))
+        return _Folds(parts, rated, measure, settings, ends)
 
     dealt = {prior: deal(build) for prior, build in builds.items()}
-    found = {prior: dealt[prior].at(COMPARED) for prior in builds} if len(builds) > 1 else {}
+    found = {prior: dealt[prior].at(USUAL) for prior in builds} if len(builds) > 1 else {}
     compared = {prior: _mean(told) for prior, told in found.items()}
     prior = plainest(found) or next(iter(builds))
     values: list[Floats] = []
     for strength in strengths:
-        reached = dealt[prior].at(strength)
+        known = found.get(prior) if strength == USUAL else None
+        reached = dealt[prior].at(strength) if known is None else known
         if reached is None:
             break
         values.append(reached)
         if _hopeless(values):
             break
-    chosen = _middle(np.array(values), strengths)
+    chosen = _nearest(np.array(values), strengths)
     return replace(
         chosen, prior=prior, priors=tuple(compared.items()), seconds=perf_counter() - began,
         cut=perf_counter() >= ends,
@@ -125,10 +129,12 @@ def plainest(found: Mapping[str, Floats | None]) -> str | None:
 
 @dataclass
 class _Part:
-    """A fold: blocks of the ratings kept, where they start, ratings left out, and the factors last found."""
+    """A fold: blocks of the ratings kept that the loss sees, where they start, ratings kept and left out, and the
+    factors last found."""
 
     blocks: Any
     start: Start
+    kept: Rated
     left: Rated
     warm: Factors | None = None
 
@@ -136,13 +142,14 @@ class _Part:
 @dataclass(frozen=True)
 class _Folds:
     parts: list[_Part]
+    rated: Rated
     measure: Callable[[Rated, Floats], Floats]
     settings: Alternation
     ends: float
 
     def at(self, strength: float) -> Floats | None:
         """The measure of all that is left out, under the models of this strength; None where time is over."""
-        found = []
+        shares = np.full(self.rated.values.size, np.nan)
         for part in self.parts:
             lam, factors = strength * part.start.lam_max, part.start.alone
             if strength < 1.0 and lam > 0.0:
@@ -153,17 +160,16 @@ class _Folds:
                 here = part.blocks.at_strength(lam, lam)
                 begin = partial(here.begun, part.warm or part.start.factors)
                 factors = part.warm = alternated(here, settings, begin).best.factors
-            found.append(self.measure(*_scored(part.left, part.blocks.problem, factors)))
-        return np.concatenate(found) if found else np.zeros(0)
+            shares[part.left.given] = shares_above(part.left, part.kept, _of_all(part, factors))
+        told = self.rated if not np.isnan(shares).any() else self.rated.keep(~np.isnan(shares))
+        return self.measure(told, levelled(shares if told is self.rated else shares[told.given]))
 
 
-def _scored(left: Rated, problem: Any, factors: Factors) -> tuple[Rated, Floats]:
-    """The ratings left out and their scores; users that the loss did not see have the offsets alone."""
-    users = np.zeros((left.n_users, factors.dimensions))
-    users[problem.rated.users] = factors.users
-    own = np.zeros(left.n_users)
-    own[problem.rated.users] = factors.user_offsets
-    return left, replace(factors, users=users, user_offsets=own).scores(left.bounds, left.columns)
+def _of_all(part: _Part, factors: Factors) -> Factors:
+    """Users that the loss did not see have the offsets alone, which order as those of users do not."""
+    users = np.zeros((part.left.n_users, factors.dimensions))
+    users[part.blocks.problem.rated.users] = factors.users
+    return replace(factors, users=users)
 
 
 def _hopeless(values: list[Floats]) -> bool:
@@ -176,17 +182,22 @@ def _hopeless(values: list[Floats]) -> bool:
     return bool(behind.mean() > FAR * behind.std() / np.sqrt(behind.size))
 
 
-def _middle(values: Floats, strengths: tuple[float, ...]) -> Chosen:
-    """The middle of those that are as good as the best, as far as these values (strengths, lists) can tell."""
+def _nearest(values: Floats, strengths: tuple[float, ...]) -> Chosen:
+    """Of those that are as good as the best, as far as these values (strengths, users) can tell, the most usual."""
     strengths = strengths[: len(values)]
     told = values[:, ~np.isnan(values).any(axis=0)]
     if not told.shape[1]:
-        return Chosen(strengths[len(strengths) // 2], strengths, (float("nan"),) * len(strengths))
+        return Chosen(_usual(strengths), strengths, (float("nan"),) * len(strengths))
     reached = told.mean(axis=1)
     behind = told[int(np.argmax(reached))] - told
     error = behind.std(axis=1) / np.sqrt(told.shape[1])
     near = np.flatnonzero(behind.mean(axis=1) <= error)
-    return Chosen(strengths[int(near[(near.size - 1) // 2])], strengths, tuple(reached.tolist()))
+    return Chosen(_usual([strengths[i] for i in near.tolist()]), strengths, tuple(reached.tolist()))
+
+
+def _usual(strengths: Sequence[float]) -> float:
+    """The one nearest to `USUAL`, the larger of two."""
+    return min(strengths, key=lambda one: (abs(one - USUAL), -one))
 
 
 def folds_of(rated: Rated, folds: int) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.collaborative.alternation import Alternation
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.measured import rated_only
+from rankopt.collaborative.long_lists import long_lists
 from rankopt.collaborative.prior import RATINGS, SHRUNK, Penalties
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.strength import Chosen, chosen_strength
@@ -100,8 +100,8 @@ class Choosing:
         if self.lam is not None or not isinstance(self.strength, str):
             return None
 
-        def measure(left: Rated, scores: Floats) -> Floats:
-            return rated_only(left.bounds, left.values, scores, self.measure)
+        def measure(some: Rated, shares: Floats) -> Floats:
+            return long_lists(self.measure, some.bounds, some.values, shares)
 
         def build(prior: str, some: Rated) -> Any:
             penalties = self._penalties(loss, prior)

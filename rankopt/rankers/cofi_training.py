@@ -149,13 +149,13 @@ class Alternating(Choosing):
         return of_unrated(rated, float(self.popularity) if self.offsets else 0.0)
 
     def _keep(self, ratings: Ratings, counts: Ints, blocks: Any, done: Alternated, judged: bool) -> None:
+        self.unknown_ = self._unknown(blocks.problem.rated)  # now: it takes 8 bytes a rating, and the duals come on top
         best, problem = blocks.whole(done.best), blocks.problem
         told = to_caller(problem, best)
         self.users_, self.items_ = ratings.users, ratings.items
         self.user_factors_, self.item_factors_ = told.factors.users, told.factors.items
         self.item_offsets_, self.user_offsets_ = told.factors.offsets, told.factors.user_offsets
         self.item_prior_, self.item_counts_ = told.prior, counts
-        self.unknown_ = self._unknown(problem.rated)
         (self.dual_slopes_, self.dual_heights_), (self.item_dual_slopes_, self.item_dual_heights_) = told.duals
         stop = done.stop if done.stop is not None else Stop.GAP
         try:

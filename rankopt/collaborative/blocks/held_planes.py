@@ -8,8 +8,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import INTS, compiled
-from rankopt.collaborative.normal_equations import TABLE
+from formulations.compiled import FLOATS, INTS, READ_INTS, compiled
+from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
 __all__ = ["CUBE", "Held", "free_slot"]
 
@@ -39,11 +39,20 @@ class Held:
 
     def mixed(self, bounds: Ints) -> tuple[Floats, Floats]:
         """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
-        found = np.zeros(self.slopes.shape[1])
-        spread = np.repeat(np.arange(bounds.size - 1), np.diff(bounds))
-        for k in range(self.slopes.shape[0]):
-            found += self.weights[spread, k] * self.slopes[k]
+        found = np.empty(self.slopes.shape[1])
+        _mixed(bounds, self.weights, self.slopes, found)
         return found, np.einsum("uk,uk->u", self.weights, self.heights)
+
+
+@compiled(nb.void(READ_INTS, READ_TABLE, READ_TABLE, FLOATS))
+def _mixed(bounds: Ints, weights: Floats, slopes: Floats, found: Floats) -> None:
+    """found[e] = Σ_k weights[u, k] slopes[k, e] of each user's ratings, without a temporary a rating."""
+    for u in range(bounds.size - 1):
+        for e in range(bounds[u], bounds[u + 1]):
+            total = 0.0
+            for k in range(slopes.shape[0]):
+                total += weights[u, k] * slopes[k, e]
+            found[e] = total
 
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, INTS, TABLE, TABLE, TABLE, CUBE))

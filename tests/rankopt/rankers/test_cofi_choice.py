@@ -59,6 +59,22 @@ def test_of_priors_the_first_is_kept_unless_it_is_behind_by_a_standard_error():
     assert choice.plainest({"mean": None, "means": np.full(3, np.nan)}) is None
 
 
+def test_of_strengths_that_are_as_good_the_most_usual_is_taken():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(4, 100))
+    noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True) / 10
+    own, tried = rng.random(100), (1.0, 0.85, 0.65, 0.55)
+    for means, expected in (
+        ((0.0, 0.0, 0.0, 0.0), 0.65),
+        ((0.0, 0.0, -0.5, 0.0), 0.55),
+        ((0.0, -0.5, -0.5, -0.5), 1.0),
+        ((-0.5, -0.5, -0.5, 0.0), 0.55),
+        ((0.0, 0.0, -0.5, -0.5), 0.85),
+    ):
+        assert choice._nearest(own + noise + np.array(means)[:, None], tried).strength == expected
+    assert choice._nearest(np.full((4, 3), np.nan), tried).strength == 0.65
+
+
 def test_the_prior_is_chosen_for_convex_losses_of_orders():
     ratings = tastes(users=60, each=16)
     ranker = CofiRanker("ordinal", factors=2, tol=1e-2).fit(ratings)

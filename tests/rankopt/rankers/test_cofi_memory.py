@@ -1,0 +1,32 @@
+"""What a fit of a `CofiRanker` holds at a time beside the ratings, and beyond what the ranker keeps of it."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from rankopt.data.ratings.table import Ratings
+from rankopt.rankers import CofiRanker
+
+
+def generated(users, each=100, items=1100):
+    """Ratings 1 to 5, `each` of every user, on items that lie in a row."""
+    draws = np.random.default_rng(0)
+    item = (draws.integers(items, size=users)[:, None] + 11 * np.arange(each)) % items
+    rating = draws.integers(1, 6, size=item.size)
+    return Ratings.of(np.repeat(np.arange(users), each), item.ravel(), rating)
+
+
+@pytest.mark.filterwarnings("ignore:training stopped")
+def test_a_regression_takes_at_most_48_bytes_a_rating():
+    """Beyond what it keeps, 8 of dual slopes: 24 of ratings in both orders, 8 of slopes, and some of the factors."""
+    ratings = generated(1000)
+    ranker = CofiRanker(strength=0.6, certify=False, max_iter=2, n_jobs=1).fit(ratings)  # kernels are loaded
+    tracemalloc.start()
+    try:
+        ranker.fit(ratings)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most - kept <= 42 * ratings.n_ratings
+    assert kept <= 12 * ratings.n_ratings
