@@ -31,6 +31,17 @@ def pytest_runtest_setup(item):
             pytest.skip(f"a long study; the {minutes:g} minutes of {STUDIES} are over")
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Let each process take one piece of the tests and, at its end, half of what another has left: dealt out in small
+    pieces, as is usual, most files come to all processes, and each makes what is made once a file."""
+    if config.getvalue("dist") != "load":
+        return None
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log)
+
+
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
     """The folder of real data sets, from the variable RANKOPT_DATA."""

@@ -5,6 +5,7 @@ import doctest
 import io
 import os
 import re
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from problems.command import called
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGES = sorted(DOCS.rglob("*.md"))
@@ -22,6 +24,9 @@ NOT_RUN = ("pip install . && rankopt demo", "rankopt swap train.txt --test test.
 """How blocks begin that do not run here: the walk of .ci/run does the first, in a new environment; the second takes
 minutes, on data that may not come along."""
 
+
+OURS = re.compile(r"rankopt [^|<>&;$`\\]*")
+"""A line of shell that is one command of ours, and nothing of the shell's."""
 
 NEEDS = {
     "expectations.md": "pandas",
@@ -42,8 +47,11 @@ def blocks(page):
     return [Block(*found) for found in FENCE.findall(page.read_text(encoding="utf-8"))]
 
 
-def printed_by(block, names):
-    """Run a block in the current folder and return what it printed; None for one that is not to be run."""
+def printed_by(block, names, shell):
+    """Run a block in the current folder and return what it printed; None for one that is not to be run.
+
+    shell: a block of commands, which are run one by one in this process else, if they are all ours.
+    """
     if block.title:
         Path(block.title).write_text(block.text, encoding="utf-8")
         return None
@@ -52,6 +60,9 @@ def printed_by(block, names):
             exec(compile(block.text, "documentation", "exec"), names)
         return output.getvalue()
     if block.language == "sh" and not block.text.startswith(NOT_RUN):
+        lines = block.text.splitlines()
+        if not shell and all(OURS.fullmatch(line) for line in lines):
+            return "".join(printed_here(line) for line in lines)
         path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", block.text],
@@ -62,8 +73,23 @@ def printed_by(block, names):
     return None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
-def test_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch):
+def printed_here(line):
+    done = called(*shlex.split(line)[1:])
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+COMMANDS = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
+
+
+@pytest.mark.parametrize(
+    ("page", "shell"),
+    [
+        *(pytest.param(page, False, id=str(page.relative_to(DOCS))) for page in PAGES),
+        *(pytest.param(page, True, id=f"{page.relative_to(DOCS)}-shell", marks=pytest.mark.study) for page in COMMANDS),
+    ],
+)
+def test_blocks_run_and_print_what_they_say(page, shell, tmp_path, monkeypatch):
     package = NEEDS.get(page.relative_to(DOCS).as_posix())
     if package is not None and find_spec(package) is None:
         pytest.skip(f"{package} is not installed")
@@ -71,7 +97,7 @@ def test_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch):
     names, printed = {"__name__": "documentation"}, None
     for block in blocks(page):
         if block.language != "text":
-            printed = printed_by(block, names)
+            printed = printed_by(block, names, shell)
             continue
         assert printed is not None, f"no block that runs stands before: {block.text}"
         same = doctest.OutputChecker().check_output(block.text, printed, SAME)

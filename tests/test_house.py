@@ -24,6 +24,9 @@ from rankopt.losses import MarginLoss, PositionalArgmax
 SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clarabel", "daqp", "piqp"}
 """Loaded only inside the function that uses them. scipy is not among them: its arrays are everywhere."""
 
+MAY_LOAD = ("solvers", "integrality")
+"""Rooms of formulations that may use them."""
+
 HEAVY = {"sklearn", "cvxpy", "ortools", "highspy", "matplotlib", "pandas"}
 
 ABOVE = {"rankopt.__main__", "rankopt.cli", "rankopt.testing"}
@@ -141,17 +144,26 @@ def is_place(word):
     return word.partition(".")[0] in ("rankopt", "formulations") and ":" in word
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[0] == "formulations"])
-def test_the_arrow_points_from_rankopt_to_formulations(name):
-    assert [found.name for found in imports(MODULES[name]) if found.name.split(".")[0] == "rankopt"] == []
+def test_the_arrow_points_from_rankopt_to_formulations():
+    of = [name for name in MODULES if name.split(".")[0] == "formulations"]
+    against = {name: [found.name for found in imports(MODULES[name]) if is_of(found, {"rankopt"})] for name in of}
+    assert told(against) == {}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_solver_packages_are_loaded_where_they_are_used(name):
-    used = [found for found in imports(MODULES[name]) if found.name.split(".")[0] in SOLVER_PACKAGES]
-    assert [found.name for found in used if not found.inside_function] == []
-    if name.startswith("formulations.") and name.split(".")[1] not in ("solvers", "integrality"):
-        assert used == []
+def test_solver_packages_are_loaded_where_they_are_used():
+    used = {name: [found for found in imports(MODULES[name]) if is_of(found, SOLVER_PACKAGES)] for name in MODULES}
+    assert told({name: [one.name for one in found if not one.inside_function] for name, found in used.items()}) == {}
+    elsewhere = [name for name in used if name.startswith("formulations.") and name.split(".")[1] not in MAY_LOAD]
+    assert told({name: used[name] for name in elsewhere}) == {}
+
+
+def is_of(found, packages):
+    return found.name.split(".")[0] in packages
+
+
+def told(faults):
+    """Of what was found for each module, what is not empty."""
+    return {name: found for name, found in faults.items() if found}
 
 
 @pytest.mark.parametrize("package", [rankopt, formulations])
@@ -164,12 +176,14 @@ def test_every_folder_is_a_room_and_says_what_it_holds(package):
             assert len(import_module(name).__doc__.strip()) > 30, f"{name} does not say what it holds"
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_a_room_imports_only_rooms_before_it(name):
+def test_a_room_imports_only_rooms_before_it():
     """Imports for types included; faces hand names on as text only."""
-    package = name.partition(".")[0]
-    own = {other for other in needed(name) if other.partition(".")[0] == package}
-    assert {other for other in own if room(other) > room(name)} == set()
+    own = {name: [other for other in needed(name) if is_beside(other, name)] for name in MODULES}
+    assert told({name: [other for other in found if room(other) > room(name)] for name, found in own.items()}) == {}
+
+
+def is_beside(name, other):
+    return name.partition(".")[0] == other.partition(".")[0]
 
 
 def test_no_circle_of_files_exists():
@@ -214,20 +228,25 @@ def test_no_test_imports_another():
         assert not [part for part in parts if part.startswith("test_")], path
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_every_file_is_imported_or_in_a_table(name):
-    if name in DOORS or MODULES[name].name == "__init__.py":
-        return
-    used = {found.name for other, path in MODULES.items() if other != name for found in imports(path)}
+def test_every_file_is_imported_or_in_a_table():
+    users = {}
+    for name, path in MODULES.items():
+        for found in imports(path):
+            users.setdefault(found.name, set()).add(name)
+    used = {name for name, found in users.items() if found != {name}}
     listed = {place.split(":")[0] for package in MODULES for place in places(package)}
-    assert name in used | listed, f"{name} is half added: give it a line in the table of its package"
+    half_added = [name for name in MODULES if not is_face(name) and name not in DOORS | used | listed]
+    assert half_added == [], "give each a line in the table of its package"
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if places(name)])
-def test_every_entry_of_a_table_exists(name):
-    for place in places(name):
-        module, attribute = place.split(":")
-        assert hasattr(import_module(module), attribute), place
+def test_every_entry_of_a_table_exists():
+    named = {place for name in MODULES for place in places(name)}
+    assert len(named) > 100
+    assert [place for place in sorted(named) if not exists(*place.split(":"))] == []
+
+
+def exists(module, attribute):
+    return hasattr(import_module(module), attribute)
 
 
 @pytest.mark.parametrize("package", PLUGINS)

@@ -41,8 +41,25 @@ FORMS: tuple[type[Form], ...] = (
 )  # fmt: skip
 
 
-def instances(form: type[Form]) -> Iterator[tuple[str, Form, float | None]]:
+Instance = tuple[str, Form, float | None]
+
+FOUND: dict[type[Form], list[Instance]] = {}
+"""The instances of the forms of which somebody has taken all: many solvers are held against the same optima."""
+
+
+def instances(form: type[Form]) -> Iterator[Instance]:
     """Name, problem, and the optimum where it is known otherwise than from a solver."""
+    if form in FOUND:
+        yield from FOUND[form]
+        return
+    found = []
+    for instance in _stated(form):
+        found.append(instance)
+        yield instance
+    FOUND[form] = found
+
+
+def _stated(form: type[Form]) -> Iterator[Instance]:
     if form is RankTwoAssignment:
         yield from ((name, problem, brute_force(problem)) for name, problem in _rankings())
     elif form is Assignment:

@@ -1,4 +1,4 @@
-"""Every solver on 200 random rankings under constraints: one value, each bound above it, each answer certified."""
+"""Every solver on random rankings under constraints: one value, each bound above it, each answer certified."""
 
 from collections import Counter, defaultdict
 from itertools import permutations
@@ -21,7 +21,9 @@ from formulations.bridges.narrowing import quick_proof
 from formulations.sets.collapse import Collapse
 from formulations.sets.laminar_flow import LaminarNetwork
 
-SEEDS = range(200)
+FEW, ALL = range(0, 200, 5), range(200)
+"""Seeds of the problems: these always, all as a study."""
+
 SMALL = 6
 """Documents up to which brute force is asked too."""
 
@@ -69,23 +71,23 @@ def problem_of(seed):
     raise AssertionError(f"no problem for seed {seed}")
 
 
-@pytest.fixture(scope="module")
-def answers():
-    """For each problem the solution of each solver; None where its relaxation is fractional."""
+@pytest.fixture(scope="module", params=[FEW, pytest.param(ALL, marks=pytest.mark.study)], ids=["few", "all"])
+def answers(request):
+    """For each problem its seed and the solution of each solver; None where its relaxation is fractional."""
     found = []
-    for seed in SEEDS:
+    for seed in request.param:
         problem, by_solver = problem_of(seed), {}
         for spec in accepting(problem):
             try:
                 by_solver[spec] = solve(problem, spec)
             except Fractional:
                 by_solver[spec] = None
-        found.append((problem, by_solver))
+        found.append((seed, problem, by_solver))
     return found
 
 
 def test_all_values_agree_and_no_bound_excludes_them(answers):
-    for seed, (problem, by_solver) in zip(SEEDS, answers, strict=True):
+    for seed, problem, by_solver in answers:
         solutions = {spec: solution for spec, solution in by_solver.items() if solution is not None}
         assert "highs" in solutions
         best = max(solution.value for solution in solutions.values())
@@ -102,7 +104,7 @@ def test_all_values_agree_and_no_bound_excludes_them(answers):
 
 def test_each_answer_is_certified(answers):
     """In doubles each; in rational numbers one solver's a problem, another's in turn."""
-    for seed, (problem, by_solver) in zip(SEEDS, answers, strict=True):
+    for seed, problem, by_solver in answers:
         solutions = [solution for solution in by_solver.values() if solution is not None]
         for turn, solution in enumerate(solutions):
             exact = turn == seed % len(solutions)
@@ -117,19 +119,19 @@ def test_each_answer_is_certified(answers):
 def test_solvers_that_stay_inside_the_face_come_back_whole(answers, spec):
     """Wherever the statement is proved integral, and wherever the relaxation has a whole optimum, ties or not."""
     whole = 0
-    for problem, by_solver in answers:
+    for _, problem, by_solver in answers:
         if spec in by_solver and (
             quick_proof(problem.admissible.stated) is not None or integrality_gap(problem).integral
         ):
             assert by_solver[spec] is not None
             assert by_solver[spec].status is Status.OPTIMAL
             whole += 1
-    assert whole >= 190
+    assert whole >= 0.95 * len(answers)
 
 
 def test_every_solver_and_every_way_was_tried(answers):
     solved, fractional, ways = Counter(), Counter(), defaultdict(Counter)
-    for _, by_solver in answers:
+    for _, _, by_solver in answers:
         for spec, solution in by_solver.items():
             solved[spec] += solution is not None
             fractional[spec] += solution is None
@@ -142,4 +144,4 @@ def test_every_solver_and_every_way_was_tried(answers):
         print(f"{way:22} {dict(statuses)}")
     assert set(ways) == {"collapsed assignment", "laminar flow", "linear program", "integer program"}
     assert sum(fractional.values()) > 0
-    assert min(solved.values()) >= 25
+    assert min(solved.values()) >= len(answers) // 8

@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from problems.command import called
 
 from rankopt.cli import COMMANDS, main, rankopt
 from rankopt.commands.train import train
@@ -29,10 +30,17 @@ def files(tmp_path_factory):
 
 
 def run(*arguments, code=0):
-    """The output of the installed command in a process of its own, which must end with this exit code."""
-    done = subprocess.run(
-        [sys.executable, "-m", "rankopt", *map(str, arguments)], capture_output=True, text=True, timeout=300
-    )
+    """The output of the command, which must end with this exit code."""
+    return told_by(called(*arguments), code)
+
+
+def run_apart(*arguments, code=0):
+    """The same of the installed command, in a process of its own."""
+    words = [sys.executable, "-m", "rankopt", *map(str, arguments)]
+    return told_by(subprocess.run(words, capture_output=True, text=True, timeout=300), code)
+
+
+def told_by(done, code):
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout if code == 0 else done.stderr
 
@@ -54,7 +62,7 @@ def test_train_predict_evaluate(files):
     test = read_svmlight(files / "test.txt.gz")
     written = np.array([float(line) for line in scores.read_text().splitlines()])
     np.testing.assert_array_equal(written, load_model(model).predict(test))
-    by_scores = json.loads(run("evaluate", files / "test.txt.gz", "--scores", scores, "--json"))
+    by_scores = json.loads(run_apart("evaluate", files / "test.txt.gz", "--scores", scores, "--json"))
     by_model = json.loads(run("evaluate", files / "test.txt.gz", "--model", model, "--json"))
     assert by_scores["runs"][str(scores)]["measures"] == by_model["runs"][str(model)]["measures"]
 
@@ -144,6 +152,13 @@ def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):
     assert not (files / "out.rankopt").exists()
 
 
+def test_exit_codes_and_words_leave_the_process(files):
+    told = run_apart("train", files / "train.txt", "--model", files / "none.rankopt", "--lam", -1, code=5)
+    assert "positive" in told
+    assert "Traceback" not in told
+    assert not (files / "none.rankopt").exists()
+
+
 def test_scores_go_down_a_pipe_and_leave_it_a_pipe(files):
     model, pipe = files / "piped.rankopt", files / "pipe"
     LargeMarginRanker(bound="convex", lam=0.1).fit(read_svmlight(files / "train.txt")).save(model)
@@ -166,13 +181,14 @@ def test_scores_go_down_a_pipe_and_leave_it_a_pipe(files):
 
 
 def test_the_doctor_finds_every_solver_healthy():
-    report = json.loads(run("doctor", "--json"))
+    report = json.loads(run_apart("doctor", "--json"))
     assert report["healthy"], [row for row in report["solvers"] if not row["works"]]
     assert {"exact", "scipy", "ortools", "highs", "networkx", "active_set"} <= {r["solver"] for r in report["solvers"]}
 
 
 def test_help_loads_nothing_heavy():
-    assert all(name in run("--help") for name in COMMANDS)
+    told = run_apart("--help")
+    assert all(name in told for name in COMMANDS)
     code = (
         "import sys; from rankopt.cli import rankopt; rankopt(['--help'], standalone_mode=False);"
         "sys.exit(', '.join({'numpy', 'sklearn', 'cvxpy', 'numba', 'scipy', 'matplotlib'} & {*sys.modules}) or 0)"

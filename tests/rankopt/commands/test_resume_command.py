@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from problems.command import called
 from problems.same_bits import assert_same
 
 from rankopt.data import load_sample, write_svmlight
@@ -22,19 +23,19 @@ def files(tmp_path_factory):
     sample = load_sample("digits")
     write_svmlight(sample.train, folder / "train.txt")
     write_svmlight(sample.test, folder / "test.txt")
-    done = subprocess.run(call(folder, folder / "whole"), capture_output=True, text=True, timeout=300)
+    done = called(*words(folder, folder / "whole"))
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 
 
-def call(folder, model, *more):
+def words(folder, model, *more):
     options = ["--lam", "0.1", "--lam", "0.01", "--tol", "1e-4", "--validate", folder / "test.txt", "--json"]
-    words = ["train", folder / "train.txt", "--model", model, *options, *more]
+    return ["train", folder / "train.txt", "--model", model, *options, *more]
+
+
+def apart(words):
+    """The command of these words as a process of its own."""
     return [sys.executable, "-m", "rankopt", *map(str, words)]
-
-
-def resumed(kept):
-    return [sys.executable, "-m", "rankopt", "resume", str(kept), "--json"]
 
 
 def without_seconds(report):
@@ -48,7 +49,7 @@ def test_a_command_killed_at_any_moment_goes_on_to_the_same_model(files, tmp_pat
     folder, whole = files
     kept, model = tmp_path / "kept", tmp_path / "model"
     rng = np.random.default_rng(0)
-    command, kills = call(folder, model, "--checkpoint", kept, "--checkpoint-every", 0), 0
+    command, kills = apart(words(folder, model, "--checkpoint", kept, "--checkpoint-every", 0)), 0
     while True:
         before = newest(kept)
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
@@ -62,7 +63,7 @@ def test_a_command_killed_at_any_moment_goes_on_to_the_same_model(files, tmp_pat
         if process.returncode == 0:
             break
         assert process.returncode == -signal.SIGKILL, errors
-        command = resumed(kept)
+        command = apart(["resume", kept, "--json"])
     assert kills >= 3
     assert without_seconds(json.loads(told)) == without_seconds(whole)
     assert_same(load_model(model), load_model(folder / "whole"))
@@ -84,7 +85,7 @@ def test_ctrl_c_saves_the_model_so_far_and_the_run_goes_on(files, tmp_path):
     model = tmp_path / "model"
     for attempt in range(8):  # on a busy machine a short run may be over before the signal reaches it
         kept = tmp_path / f"kept{attempt}"
-        command = call(folder, model, "--checkpoint", kept, "--checkpoint-every", 0)
+        command = apart(words(folder, model, "--checkpoint", kept, "--checkpoint-every", 0))
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             while newest(kept) == 0 and process.poll() is None:
                 time.sleep(0.002)
@@ -98,7 +99,7 @@ def test_ctrl_c_saves_the_model_so_far_and_the_run_goes_on(files, tmp_path):
     certificate = load_model(model).certificate_
     assert certificate.stop == "interrupted from the keyboard"
     assert certificate.bound <= certificate.primal
-    done = subprocess.run(resumed(kept), capture_output=True, text=True, timeout=300)
+    done = called("resume", kept, "--json")
     assert done.returncode == 0, done.stderr
     assert without_seconds(json.loads(done.stdout)) == without_seconds(whole)
     assert_same(load_model(model), load_model(folder / "whole"))
@@ -107,18 +108,16 @@ def test_ctrl_c_saves_the_model_so_far_and_the_run_goes_on(files, tmp_path):
 def test_limits_of_a_command_may_be_raised(files, tmp_path):
     folder, whole = files
     kept, model = tmp_path / "kept", tmp_path / "model"
-    first = subprocess.run(
-        call(folder, model, "--checkpoint", kept, "--max-iter", 3), capture_output=True, text=True, timeout=300
-    )
+    first = called(*words(folder, model, "--checkpoint", kept, "--max-iter", 3))
     assert [row["steps"] for row in json.loads(first.stdout)["tried"]] == [3, 3]
     assert all(row["stop"] == "max_iter steps were taken" for row in json.loads(first.stdout)["tried"])
-    more = subprocess.run([*resumed(kept), "--max-iter", "2000"], capture_output=True, text=True, timeout=300)
+    more = called("resume", kept, "--json", "--max-iter", 2000)
     assert without_seconds(json.loads(more.stdout)) == without_seconds(whole)
     assert_same(load_model(model), load_model(folder / "whole"))
 
 
 @pytest.mark.parametrize(
-    ("command", "code", "words"),
+    ("command", "code", "told"),
     [
         (["resume", "{empty}"], 5, "rankopt train --checkpoint"),
         (["resume", "{empty}/missing"], 2, "does not exist"),
@@ -126,15 +125,14 @@ def test_limits_of_a_command_may_be_raised(files, tmp_path):
         (["train", "{train}", "--model", "{model}", "--checkpoint", "{train}/x"], 2, "choose another path"),
     ],
 )
-def test_folders_that_do_not_fit_are_errors_with_codes(command, code, words, files, tmp_path):
+def test_folders_that_do_not_fit_are_errors_with_codes(command, code, told, files, tmp_path):
     folder, _ = files
     other = tmp_path / "other"
     if "{other}" in command:
-        begun = call(folder, tmp_path / "model", "--checkpoint", other, "--max-iter", 1)
-        assert subprocess.run(begun, capture_output=True, timeout=300).returncode == 0
+        begun = called(*words(folder, tmp_path / "model", "--checkpoint", other, "--max-iter", 1))
+        assert begun.returncode == 0
     places = {"empty": tmp_path, "train": folder / "train.txt", "model": tmp_path / "model", "other": other}
-    arguments = [word.format(**places) for word in command]
-    done = subprocess.run([sys.executable, "-m", "rankopt", *arguments], capture_output=True, text=True, timeout=300)
+    done = called(*(word.format(**places) for word in command))
     assert done.returncode == code, done.stdout + done.stderr
-    assert words in done.stderr
+    assert told in done.stderr
     assert "Traceback" not in done.stderr

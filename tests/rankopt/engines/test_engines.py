@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from formulations.errors import InvalidProblem
 from rankopt.data.queries import Queries
-from rankopt.engines import ENGINES, ended, engine_named
+from rankopt.engines import ENGINES, engine_named
 from rankopt.engines.dask import Dask
 from rankopt.engines.mapped_shards import stow
 from rankopt.engines.processes import Processes
@@ -283,18 +283,15 @@ def test_a_mapped_table_is_written_where_its_file_holds_other_numbers(change, tm
         assert there.shard.remembered == {}
 
 
-def test_every_engine_asks_any_question(monkeypatch):
+def test_every_engine_asks_any_question(engines):
     """A question is all that an engine knows: here one that no loss has to do with."""
-    monkeypatch.setattr(sharding, "SHARD_ROWS", 40)
     X, y, qid = made()
     risk = LargeMarginRanker(bound="convex").objective(Queries.from_arrays(X, y, qid=qid)).risk
     question = Extent(np.linspace(-1.0, 1.0, X.shape[1]))
     expected = engine_named("serial").map(question, risk.shards)
     assert len(expected) > 1
     for name in ENGINES:
-        engine = engine_named(name, None if name == "serial" else 2)
-        with ended(engine, True):
-            answers = engine.map(question, risk.shards)
+        answers = engines[name].map(question, risk.shards)
         for told, asked in zip(answers, expected, strict=True):
             np.testing.assert_array_equal(told, asked)
 

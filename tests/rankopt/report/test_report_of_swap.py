@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from functools import cache
 from html import unescape
 
 import pytest
@@ -17,7 +18,11 @@ from rankopt.report.of_swap import page_of_swap
 from rankopt.report.tape_section import MOST_LINES
 
 ROWS = sample_rows()
-PAGE = page_of_swap(ROWS, "rankopt swap data.txt")
+
+
+@cache
+def the_page():
+    return page_of_swap(ROWS, "rankopt swap data.txt")
 
 
 def text(page):
@@ -34,7 +39,7 @@ def cells(page, caption):
 
 
 def test_every_solver_tape_and_outcome_is_on_the_page():
-    words = text(PAGE)
+    words = text(the_page())
     for row in ROWS:
         assert row.solver in words or row.kind == "integrality"
         assert row.tape in words
@@ -44,20 +49,20 @@ def test_every_solver_tape_and_outcome_is_on_the_page():
 
 
 def test_solved_problems_are_counted():
-    solved = {row[0]: row[2] for row in cells(PAGE, "Tape argmax")}
+    solved = {row[0]: row[2] for row in cells(the_page(), "Tape argmax")}
     for solver in solved:
         own = [row for row in ROWS if row.kind == "argmax" and row.solver == solver]
         assert solved[solver] == f"{sum(row.status is Outcome.SOLVED for row in own)} of 12"
 
 
 def test_the_fastest_solver_stands_first_and_untried_ones_last():
-    order = [row[0] for row in cells(PAGE, "Tape argmax")]
+    order = [row[0] for row in cells(the_page(), "Tape argmax")]
     assert order[0] == "exact"
     assert order[-1] == "cvxpy:MOSEK"
 
 
 def test_a_solver_that_solved_nothing_has_no_time():
-    seconds = {row[0]: row[4] for row in cells(PAGE, "Tape argmax")}
+    seconds = {row[0]: row[4] for row in cells(the_page(), "Tape argmax")}
     assert seconds["cvxpy:MOSEK"] == seconds["own:faulty"] == "-"
     assert "-" not in (seconds["exact"], seconds["scipy"])
     lines = {line["solver"]: line for line in summary([row for row in ROWS if row.kind == "argmax"])}
@@ -67,7 +72,7 @@ def test_a_solver_that_solved_nothing_has_no_time():
 
 
 def test_what_went_wrong_is_listed_with_what_the_solver_said():
-    listed = cells(PAGE, "Tried and not solved")
+    listed = cells(the_page(), "Tried and not solved")
     wrong = [row for row in ROWS if row.kind == "argmax" and row.message == "planted"]
     assert [(row[0], row[2], row[5]) for row in listed] == [(row.problem, row.solver, row.message) for row in wrong]
 

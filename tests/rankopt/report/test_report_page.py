@@ -1,6 +1,7 @@
 """The report page: nothing from outside, data escaped, colours that follow the reader; opened in a browser."""
 
 import re
+from functools import cache
 from html import unescape
 from xml.etree import ElementTree
 
@@ -53,7 +54,9 @@ def whole(name="a"):
     return page(name, name, section(name, name, *parts), made_by=name)
 
 
-PAGE = whole()
+@cache
+def the_page():
+    return whole()
 
 
 def test_text_from_data_is_escaped_wherever_it_enters():
@@ -63,7 +66,7 @@ def test_text_from_data_is_escaped_wherever_it_enters():
 
 
 def test_figures_are_xml_with_text_as_text_and_ids_of_their_own():
-    drawn = re.findall(r"<svg.*?</svg>", PAGE, flags=re.DOTALL)
+    drawn = re.findall(r"<svg.*?</svg>", the_page(), flags=re.DOTALL)
     assert len(drawn) == len(drawings())
     seen = set()
     for one in drawn:
@@ -79,17 +82,17 @@ def test_figures_are_xml_with_text_as_text_and_ids_of_their_own():
 
 
 def test_nothing_is_fetched():
-    addresses = set(re.findall(r"https?://[^\"'\s<)]+", PAGE))
+    addresses = set(re.findall(r"https?://[^\"'\s<)]+", the_page()))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
-    assert "default-src 'none'" in unescape(PAGE)
-    assert not re.search(r"<(link|img|iframe|script src)", PAGE)
+    assert "default-src 'none'" in unescape(the_page())
+    assert not re.search(r"<(link|img|iframe|script src)", the_page())
 
 
 def test_colours_are_variables_that_both_palettes_define():
     assert set(LIGHT) == set(DARK)
-    used = set(re.findall(r"var\(--(\w+)\)", PAGE))
+    used = set(re.findall(r"var\(--(\w+)\)", the_page()))
     assert used <= set(LIGHT)
-    drawn = "".join(re.findall(r"<svg.*?</svg>", PAGE, flags=re.DOTALL))
+    drawn = "".join(re.findall(r"<svg.*?</svg>", the_page(), flags=re.DOTALL))
     assert set(re.findall(r"#[0-9a-f]{6}\b", drawn)) == set()
 
 
@@ -140,7 +143,7 @@ CLICK = READ + "const click = (i) => document.querySelectorAll('thead th button'
 def test_a_click_sorts_numbers_by_value_and_leaves_the_unknown_below(browser):
     script = CLICK + "const found = []; for (const i of [1, 1, 2, 2, 0]) { click(i); found.push(column(i)); }"
     state = "return [found, Array.from(document.querySelectorAll('thead th'), (th) => th.getAttribute('aria-sort'))];"
-    (found, sorted_by), console = browser.ask(PAGE, script + state)
+    (found, sorted_by), console = browser.ask(the_page(), script + state)
     assert console == []
     assert found[0] == ["1", "2", "9", "9", "10"]
     assert found[1] == ["10", "9", "9", "2", "1"]
@@ -151,7 +154,7 @@ def test_a_click_sorts_numbers_by_value_and_leaves_the_unknown_below(browser):
 
 
 def test_equal_rows_keep_their_order(browser):
-    (before, after), _ = browser.ask(PAGE, CLICK + "const a = column(0); click(1); return [a, column(0)];")
+    (before, after), _ = browser.ask(the_page(), CLICK + "const a = column(0); click(1); return [a, column(0)];")
     nines = [name for name in after if name.startswith("nine")]
     assert nines == [name for name in before if name.startswith("nine")]
 
@@ -164,7 +167,7 @@ def test_a_page_fits_its_width_in_both_colours(browser, width, dark):
         "return [innerWidth, root.scrollWidth, seen(document.body).backgroundColor, seen(document.body).color,"
         "seen(document.querySelector('svg text')).fill];"
     )
-    (inner, scroll, ground, ink, letters), console = browser.ask(PAGE, script, width=width, dark=dark)
+    (inner, scroll, ground, ink, letters), console = browser.ask(the_page(), script, width=width, dark=dark)
     assert console == []
     assert inner == width
     assert scroll <= inner
@@ -185,7 +188,7 @@ def test_hostile_names_change_nothing(browser):
 
 def test_what_would_be_fetched_or_fails_is_seen_on_the_console(browser):
     """The checks above would notice: a request is refused by the page itself, and an error is printed."""
-    broken = PAGE.replace("<main>", '<main><img src="http://localhost:1/x.png" alt=""><script>missing()</script>')
+    broken = the_page().replace("<main>", '<main><img src="http://localhost:1/x.png" alt=""><script>missing()</script>')
     _, console = browser.ask(broken, "return 1;")
     assert any("Content Security Policy" in line for line in console)
     assert any("missing is not defined" in line for line in console)
@@ -195,7 +198,7 @@ def test_a_screenshot_shows_more_than_paper(browser, tmp_path):
     from matplotlib.image import imread
 
     file, shot = tmp_path / "page.html", tmp_path / "page.png"
-    file.write_text(PAGE, encoding="utf-8")
+    file.write_text(the_page(), encoding="utf-8")
     browser.run(f"--screenshot={shot}", file.as_uri())
     picture = imread(shot)
     assert picture.shape[1] == 1400
