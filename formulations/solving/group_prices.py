@@ -43,7 +43,7 @@ CLOSED = 1e-11
 SURE = 1e-6
 """Sums of broken rows and parts of documents below this are rounding."""
 
-ASKED = 120
+ASKED = 400
 """Flows that may be asked for before the usual solvers are."""
 
 
