@@ -18,6 +18,7 @@ __all__ = ["FOUND", "LOST", "NONE", "place_nested"]
 
 MASK = nb.types.Array(nb.bool_, 2, "C", readonly=True)
 MATRIX = nb.types.Array(nb.float64, 2, "C")
+READ_MATRIX = nb.types.Array(nb.float64, 2, "C", readonly=True)
 
 FOUND, NONE, LOST = 1, 0, -1
 
@@ -77,7 +78,7 @@ def _settle(
 
 @compiled(
     nb.int64(
-        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, MASK, READ_INTS, READ_INTS, READ_INTS,
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_MATRIX, MASK, READ_INTS, READ_INTS, READ_INTS,
         READ_INTS, nb.float64, INTS, FLOATS,
     )
 )  # fmt: skip
@@ -86,7 +87,7 @@ def place_nested(
     parent: Ints, low: Ints, high: Ints, near: float, order: Ints, told: Floats,
 ) -> int:  # fmt: skip
     """order[i] = the document at position i of the ranking of most Σ_i decay[i] scores[π_i] - discount[i] gain[π_i] -
-    toll[π_i]; told: its value, and a bound by prices, both up to rounding. FOUND; NONE where no ranking meets the
+    toll[i, π_i]; told: its value, and a bound by prices, both up to rounding. FOUND; NONE where no ranking meets the
     limits; LOST where rounding hides which way is longer: then ask with more `near`, what counts as equal relative to
     profits.
 
@@ -98,7 +99,7 @@ def place_nested(
     largest = 0.0
     for i in range(k):
         for j in range(n):
-            profit[i, j] = decay[i] * scores[j] - discount[i] * gain[j] - toll[j]
+            profit[i, j] = decay[i] * scores[j] - discount[i] * gain[j] - toll[i, j]
             largest = max(largest, abs(profit[i, j]))
             if not allowed[i, j]:
                 profit[i, j] = -np.inf

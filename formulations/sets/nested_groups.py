@@ -53,32 +53,42 @@ class GroupRows:
 
     @classmethod
     def _of(cls, stated: SetRows) -> GroupRows | None:
+        groups, index = cls.among(stated)
+        return groups if index.size == stated.lower.size - stated.shape[0] - stated.own_row.size else None
+
+    @classmethod
+    def among(cls, stated: SetRows) -> tuple[GroupRows, Ints]:
+        """Those rows of a set that are such limits and must hold, and which of its rows, beside positions and
+        documents, each is."""
         k, n = stated.shape
         first = k + stated.own_row.size
         rows = csr_array(stated.matrix[first:])
-        filled = np.diff(rows.indptr) > 0
-        if not stated.whole_limits.all() or not filled.all():
-            return None
-        sign = rows.data[rows.indptr[:-1]]
-        if (np.abs(sign) != 1.0).any() or (rows.data != np.repeat(sign, np.diff(rows.indptr))).any():
-            return None
+        count = np.diff(rows.indptr)
+        fits = stated.whole_limits[first:] & (count > 0)
+        if stated.price is not None:
+            fits &= np.isinf(stated.price[first:])
+        sign = np.zeros(count.size)
+        sign[count > 0] = rows.data[rows.indptr[:-1][count > 0]]
+        of = np.repeat(np.arange(count.size), count)
+        fits[of[(rows.data != sign[of]) | (np.abs(rows.data) != 1.0)]] = False
         document = stated.cell % n
         cells = np.bincount(document, minlength=n)
-        held = np.zeros((sign.size, n), dtype=np.int64)
-        np.add.at(held, (np.repeat(np.arange(sign.size), np.diff(rows.indptr)), document[rows.indices]), 1)
+        held = np.zeros((count.size, n), dtype=np.int64)
+        np.add.at(held, (of, document[rows.indices]), 1)
         member = held > 0
-        if (held != np.where(member, cells, 0)).any():  # some position is left out
-            return None
+        fits &= (held == np.where(member, cells, 0)).all(axis=1)  # no position is left out
         low, high = stated.lower[first:], stated.upper[first:]
         low, high = np.where(sign > 0, low, -high), np.where(sign > 0, high, -low)
         size = member.sum(axis=1)
         order = np.lexsort((np.arange(sign.size), size))
+        order = order[fits[order]]
         allowed = np.zeros(k * n, dtype=bool)
         allowed[stated.cell] = True
-        return cls(
-            frozen(member[order]), frozen(np.maximum(low, 0.0).astype(np.int64)[order]),
-            frozen(np.clip(high, 0.0, size).astype(np.int64)[order]), frozen(allowed.reshape(k, n)),
+        groups = cls(
+            frozen(member[order]), frozen(np.maximum(low, 0.0)[order].astype(np.int64)),
+            frozen(np.clip(high, 0.0, size)[order].astype(np.int64)), frozen(allowed.reshape(k, n)),
         )  # fmt: skip
+        return groups, frozen(order)
 
     @cached_property
     def crossing(self) -> Bools:

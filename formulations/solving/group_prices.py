@@ -1,10 +1,15 @@
-"""Limits on groups of documents over all positions: a flow for groups that nest, prices for those that cross them.
+"""The best ranking of a set by a flow and by tolls: groups that nest are a flow, what else is said asks a toll.
 
-Nested groups are one flow (`argmax.nested_groups`). Of others the rows that the best ranking breaks are added, and no
-more: the first join a tree, those that cross it ask a toll of their members, as much as leaves just so many placed as
-the limit says (their number falls as the toll rises). A ranking that keeps all limits, of which those with a toll hold
-with equality, is the best, and flow and tolls prove it. Where no toll leaves just so many the usual solvers are asked.
-Nothing is kept from one call to the next but the trees: equal questions have equal answers.
+Limits on groups over all positions that nest are one flow (`argmax.nested_groups`). Of the others those rows are added
+that the best ranking breaks, and no more: what crosses no group of the tree joins it; all else, limits on prefixes and
+rows of any kind, asks a toll of the cells it counts (`argmax.tolled_groups`), and a soft row never more than its price.
+By weak duality the flow under tolls y proves
+
+    best <= max over rankings of the flow of (profit - Σ y a) π  +  Σ y · limit
+
+Where no tolls prove more and the rankings they leave equal hold a document in part, the question is cut in two, with
+that document and without. It ends with a ranking that keeps all rows and whose value, less what it pays, is the bound.
+Nothing is kept from one call to the next but the rows and trees: equal questions have equal answers.
 """
 
 from __future__ import annotations
@@ -14,14 +19,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from formulations.argmax.nested_groups import FOUND, LOST, place_nested
-from formulations.arrays import Floats, Ints
+from formulations.argmax.tolled_groups import GIVEN_UP, SETTLED, ascend
+from formulations.arrays import Bools, Floats, Ints
 from formulations.forms.form import EPSILON
-from formulations.sets.nested_groups import GroupRows, NestedGroups
+from formulations.sets.nested_groups import NestedGroups
 from formulations.sets.rows import SetRows
+from formulations.sets.side_rows import SideRows
 
 __all__ = ["best_of_groups"]
 
-NEAR = (2.0**-50, 2.0**-44, 2.0**-36)
+NEAR = (2.0**-50, 2.0**-43, 2.0**-36)
 """Differences that count as none, relative to the largest profit."""
 
 WORK = 1e4
@@ -30,121 +37,231 @@ WORK = 1e4
 TIGHT = 1e-9
 """A gap, relative to the profits, from which the usual solvers are asked."""
 
-ASKED = 60
+CLOSED = 1e-11
+"""A gap, relative to the profits, at which a part of the question is closed."""
+
+SURE = 1e-6
+"""Sums of broken rows and parts of documents below this are rounding."""
+
+ASKED = 400
 """Flows that may be asked for before the usual solvers are."""
 
 
 def best_of_groups(
-    stated: SetRows, scores: Floats, gain: Floats, discount: Floats, decay: Floats
-) -> tuple[Ints, float, float] | None:
-    """Order, value and bound of the best ranking; None where the set is another, or its answer not proved so."""
-    rows = GroupRows.of(stated)
+    stated: SetRows,
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    charge: float = 1.0,
+    cell_prices: Floats | None = None,
+) -> tuple[Ints, float, float, str] | None:
+    """Order, value, bound and way of the best ranking; None where its answer is not proved so.
+
+    charge: times the prices of soft rows; cell_prices: (k, n) what cells cost that are forbidden at a price.
+    """
+    rows = SideRows.of(stated)
     if rows is None:
         return None
-    search = _Search(stated, rows, scores, gain, discount, decay)
-    proven = search.nested() if NestedGroups.of(stated) is not None else search.crossing()
-    if proven is None:
+    k, n = decay.size, scores.size
+    base = np.zeros((k, n)) if cell_prices is None else charge * cell_prices
+    size = float(np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max())
+    size += k * float(base.max(initial=0.0))
+    spread = float(np.abs(decay).max() * np.ptp(scores) + np.abs(discount).max() * np.ptp(gain))
+    search = _Search(
+        stated, rows, (scores, gain, discount, decay), charge * rows.price, base, size, spread / 8.0 or 1.0
+    )
+    whole = not rows.soft.any() and NestedGroups.of(stated) is not None
+    if not (search.nested() if whole else search.tolled()):
         return None
-    order = search.order
-    value = float(decay @ scores[order] - discount @ gain[order])
-    size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
-    size += decay.size * np.abs(search.toll).sum()
-    proven += 16.0 * EPSILON * (2.0 + decay.size + rows.low.sum()) * size
-    return (order, value, max(proven, value)) if proven - value <= TIGHT * size else None
+    order, proven = search.order, float(search.told[1])
+    value = float(decay @ scores[order] - discount @ gain[order]) - search.paid(order)
+    proven += 16.0 * EPSILON * (2.0 + k + rows.groups.low.sum()) * (size + k * float(search.told[2]))
+    way = "groups" if search.parts == 1 else "groups, by cases"
+    return (order, value, max(proven, value), way) if proven - value <= TIGHT * (size + spread) else None
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """The rankings on these cells that place these documents. orders (t, k): those that are known, value (t,) and
+    reached (t, rows) theirs."""
+
+    allowed: Bools
+    placed: Ints
+    orders: Ints
+    value: Floats
+    reached: Floats
+
+    def some(self, which: Bools) -> _Part:
+        """The same part, of whose rankings these are known."""
+        return _Part(self.allowed, self.placed, self.orders[which], self.value[which], self.reached[which])
+
+    def within(self, allowed: Bools, placed: Ints) -> _Part:
+        """A part of it."""
+        here = allowed[np.arange(self.orders.shape[1]), self.orders].all(axis=1)
+        for document in placed.tolist():
+            here &= (self.orders == document).any(axis=1)
+        return _Part(allowed, placed, self.orders[here], self.value[here], self.reached[here])
 
 
 @dataclass(eq=False)
 class _Search:
-    """One question. chosen: the rows of the tree; toll: (rows,) what a document pays for each."""
+    """One question, data being scores, gains, discount and decay. price (rows,), base (k, n): what rows and cells cost
+    that are broken; size: what a ranking can be worth at most; step: the tolls to begin with.
+
+    chosen: the groups of the tree; side: the rows that ask tolls, sign: 1 for their upper limit and -1 for their lower;
+    cap: the most of each that is tried; at: the last tolls. order: the best ranking; told: its worth, the bound of all
+    parts that are closed, the largest toll in what proves it.
+    """
 
     stated: SetRows
-    rows: GroupRows
-    scores: Floats
-    gain: Floats
-    discount: Floats
-    decay: Floats
+    rows: SideRows
+    data: tuple[Floats, Floats, Floats, Floats]
+    price: Floats
+    base: Floats
+    size: float
+    step: float
     order: Ints = field(init=False)
-    toll: Floats = field(init=False)
-    chosen: Ints = field(init=False)
+    told: Floats = field(init=False)
+    tree: NestedGroups = field(init=False)
+    chosen: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    side: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sign: Floats = field(default_factory=lambda: np.zeros(0))
+    cap: Floats = field(default_factory=lambda: np.zeros(0))
+    at: Floats = field(default_factory=lambda: np.zeros(1))
     asked: int = 0
+    parts: int = 1
 
     def __post_init__(self) -> None:
-        self.order = np.empty(self.decay.size, dtype=np.int64)
-        self.toll = np.zeros(self.rows.low.size)
-        self.chosen = np.zeros(0, dtype=np.int64)
+        self.order = np.full(self.base.shape[0], -1)
+        self.told = np.array([-np.inf, -np.inf, 0.0])
 
-    def flow(self) -> float | None:
-        """The bound of the flow under these tolls, whose ranking is `order`; None where there is none."""
-        self.asked += 1
-        name = f"tree of {self.chosen.tolist()}"
-        tree = self.stated.kept(name, lambda: self.rows.tree(self.chosen))
-        assert tree is not None  # rows that cross are never chosen together
-        paid = np.zeros(self.scores.size)
-        for row in np.flatnonzero(self.toll).tolist():
-            paid[self.rows.member[row]] += self.toll[row]
-        told = np.empty(2)
-        pays = place_nested.pays(WORK * self.decay.size * self.scores.size)
-        place = place_nested if pays else place_nested.in_python
+    def choose(self, groups: Ints) -> None:
+        """Make the tree of these groups."""
+        tree = self.stated.kept(f"tree of {groups.tolist()}", lambda: self.rows.groups.tree(groups))
+        assert tree is not None  # groups that cross are never chosen together
+        self.chosen, self.tree = groups, tree
+
+    def paid(self, order: Ints) -> float:
+        """What a ranking pays for the soft rows and cells that it breaks."""
+        soft = self.rows.soft
+        off = self.rows.off(self.rows.reached(order))[soft]
+        return float(self.price[soft] @ off) + float(self.base[np.arange(order.size), order].sum())
+
+    def nested(self) -> bool:
+        """Whether the flow has a ranking, where all rows make a tree."""
+        self.choose(np.arange(self.rows.groups.low.size))
+        tree, told = self.tree, np.empty(2)
+        place = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
         for near in NEAR:
             ended = place(
-                self.scores, self.gain, self.discount, self.decay, paid, tree.allowed, tree.leaf, tree.parent, tree.low,
-                tree.high, near, self.order, told,
-            )  # fmt: skip
+                *self.data, self.base, tree.allowed, tree.leaf, tree.parent, tree.low, tree.high, near, self.order, told
+            )
             if ended != LOST:
                 break
-        return float(told[1]) if ended == FOUND else None
+        self.told[1] = told[1]
+        return ended == FOUND
 
-    def nested(self) -> float | None:
-        """The bound where all rows make a tree."""
-        self.chosen = np.arange(self.rows.low.size)
-        return self.flow()
-
-    def crossing(self) -> float | None:
-        """The bound at which no row is broken, and those with a toll hold with equality."""
-        rows = self.rows
-        while self.asked < ASKED:
-            bound = self.flow()
-            if bound is None:
-                return None
-            held = rows.held(self.order)
-            limit = np.where(self.toll > 0.0, rows.high, rows.low)
-            broken = np.flatnonzero((held < rows.low) | (held > rows.high))
-            loose = np.flatnonzero((self.toll != 0.0) & (held != limit))
-            if not broken.size and not loose.size:
-                return bound + float(self.toll @ limit)
-            size = self.chosen.size
-            for row in broken[self.toll[broken] == 0.0].tolist():
-                if not rows.crossing[row, self.chosen].any():
-                    self.chosen = np.sort(np.append(self.chosen, row))
-            if self.chosen.size == size and not self.tolled(int([*loose, *broken][0])):
-                return None
-        return None
-
-    def tolled(self, row: int) -> bool:
-        """Find a toll of this row under which it holds just so many documents as its limit; whether there is one, or
-        none is needed."""
-        rows, before = self.rows, self.toll[row]
-        self.toll[row] = 0.0
-        if self.flow() is None:
-            return False
-        held = int(rows.held(self.order)[row])
-        if rows.low[row] <= held <= rows.high[row]:
-            return bool(before != 0.0)
-        sign, limit = (1.0, int(rows.high[row])) if held > rows.high[row] else (-1.0, int(rows.low[row]))
-        short, long = 0.0, 0.0
-        step = abs(float(before)) or float(np.abs(self.scores).max() * np.abs(self.decay).max()) / 8.0 + 1e-300
-        while self.asked < ASKED:
-            tried = 0.5 * (short + long) if long else short + step
-            if long and not short < tried < long:
+    def tolled(self) -> bool:
+        """Whether all parts of the question were closed, one after the other."""
+        k, rows = self.base.shape[0], self.rows.low.size
+        none = np.zeros(0, dtype=np.int64)
+        self.choose(none)
+        all_ = _Part(self.rows.groups.allowed, none, np.empty((0, k), dtype=np.int64), np.empty(0), np.empty((0, rows)))
+        left = [(all_, np.inf)]
+        while left:
+            cut = self.closed(*left.pop())
+            if cut is None:
                 return False
-            self.toll[row] = sign * tried
-            if self.flow() is None:
-                return False
-            held = int(rows.held(self.order)[row])
-            if held == limit:
-                return True
-            if sign * (held - limit) > 0:
-                short, step = tried, 2.0 * step
-            else:
-                long = tried
-        return False
+            self.parts += len(cut) // 2
+            left += cut
+        return bool(self.order[0] >= 0)
+
+    def closed(self, part: _Part, bound: float) -> list[tuple[_Part, float]] | None:
+        """Close a part, of which this bound is proved: [] where no ranking of it is better than the best one known, two
+        parts of it where it has to be cut, None where it is given up."""
+        while True:
+            kept = self.rows.index[self.chosen]
+            low, high = self.rows.low[kept], self.rows.high[kept]
+            part = part.some(((part.reached[:, kept] >= low) & (part.reached[:, kept] <= high)).all(axis=1))
+            ended, part, weight, told = self.ascended(part, bound)
+            bound = told[1]
+            self.told[0], self.told[2] = told[0], max(self.told[2], told[2])
+            if ended == GIVEN_UP:
+                return None
+            if ended != SETTLED:
+                self.told[1] = max(self.told[1], bound)
+                return []
+            if not self.grown(weight @ part.reached):
+                return self.cut(part, weight, bound)
+
+    def ascended(self, part: _Part, bound: float) -> tuple[int, _Part, Floats, Floats]:
+        """How the tolls of a part ended, the part with the rankings found, their weights, and what is told."""
+        rows, tree, known = self.rows, self.tree, part.value.size
+        left = max(ASKED - self.asked, 0)
+        orders = np.concatenate([part.orders, np.empty((left, part.orders.shape[1]), dtype=np.int64)])
+        value = np.concatenate([part.value, np.empty(left)])
+        reached = np.concatenate([part.reached, np.empty((left, rows.low.size))])
+        weight, counted = np.zeros(value.size), np.array([known, 0])
+        told = np.array([self.told[0], bound, self.told[2]])
+        sides = self.side.size
+        self.at = np.concatenate([self.at[:-1], np.zeros(sides + 2 - self.at.size)])
+        most = self.size + float(self.cap @ np.abs(rows.flat[self.side]).max(axis=1, initial=0.0))
+        reward = 4.0 * (orders.shape[1] + 1.0) * most if part.placed.size else 0.0
+        pays = ascend.pays(4.0 * WORK * self.base.size)
+        ended = (ascend if pays else ascend.in_python)(
+            *self.data, self.base, part.allowed, tree.leaf, tree.parent, tree.low, tree.high, part.placed, reward,
+            rows.flat, rows.low, rows.high, rows.rounding, self.price, self.side, self.sign, self.cap, orders, value,
+            reached, weight, counted, self.at, self.order, told, CLOSED * (self.size + self.step),
+        )  # fmt: skip
+        self.asked += int(counted[1])
+        found = slice(0, int(counted[0]))
+        part = _Part(part.allowed, part.placed, orders[found], value[found], reached[found])
+        return int(ended), part, weight[found], told
+
+    def grown(self, mean: Floats) -> bool:
+        """Add rows that the weighted rankings break: groups that cross none of the tree to it, else sides; whether
+        there were any."""
+        rows, groups = self.rows, self.rows.groups
+        costs = self.price > 0.0
+        above, below = (mean > rows.high + SURE) & costs, (mean < rows.low - SURE) & costs
+        broken = (above | below)[rows.index] & ~np.isin(rows.index, self.side)
+        chosen = self.chosen
+        for group in np.flatnonzero(broken).tolist():
+            if group not in chosen and not groups.crossing[group, chosen].any():
+                chosen = np.sort(np.append(chosen, group))
+        if chosen.size > self.chosen.size:
+            self.choose(chosen)
+            return True
+        above[self.side[self.sign > 0.0]] = False
+        below[self.side[self.sign < 0.0]] = False
+        row = np.concatenate([np.flatnonzero(above), np.flatnonzero(below)])
+        self.side = np.append(self.side, row)
+        self.sign = np.append(self.sign, np.repeat([1.0, -1.0], [above.sum(), below.sum()]))
+        self.cap = np.append(self.cap, np.where(rows.soft[row], self.price[row], self.step))
+        return bool(row.size)
+
+    def cut(self, part: _Part, weight: Floats, bound: float) -> list[tuple[_Part, float]] | None:
+        """Two parts, with and without what the weighted rankings hold in part: a document, else a cell; the one that is
+        held more comes last."""
+        held = np.zeros(part.allowed.shape)
+        for share, order in zip(weight.tolist(), part.orders, strict=True):
+            held[np.arange(order.size), order] += share
+        without, inside, placed = part.allowed.copy(), part.allowed, part.placed
+        shares = held.sum(axis=0)
+        if np.abs(shares - 0.5).min() < 0.5 - SURE:
+            document = int(np.round(np.abs(shares - 0.5), 6).argmin())
+            share = shares[document]
+            without[:, document] = False
+            placed = np.append(placed, document)
+        elif np.abs(held - 0.5).min() < 0.5 - SURE:
+            i, j = divmod(int(np.round(np.abs(held - 0.5), 6).argmin()), held.shape[1])
+            share = held[i, j]
+            without[i, j] = False
+            inside = inside.copy()
+            inside[i], inside[:, j] = False, False
+            inside[i, j] = True
+        else:
+            return None
+        parts = [(part.within(inside, placed), bound), (part.within(without, part.placed), bound)]
+        return parts if share < 0.5 else parts[::-1]

@@ -19,15 +19,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from formulations.arrays import Floats, frozen
 from formulations.errors import Infeasible, InvalidProblem
+from formulations.notebook_view import table, view
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.limits import limit_of
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
+from formulations.views import axes_for, data_frame
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Pareto", "pareto"]
 
@@ -62,6 +68,34 @@ class Pareto:
             if not (as_good & (table > point + slack).any(axis=1)).any():
                 kept.append(points[at])
         return sorted(kept, key=lambda point: (-point[2], -point[0], -point[1]))
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, a row a pair of limits, `front` saying whether none beats it; FormulationError where
+        pandas is missing."""
+        first, second = np.meshgrid(self.first, self.second, indexing="ij")
+        best = {(x, y) for x, y, _ in self.front}
+        front = [pair in best for pair in zip(first.ravel().tolist(), second.ravel().tolist(), strict=True)]
+        columns = {self.names[0]: first.ravel(), self.names[1]: second.ravel()}
+        return data_frame({**columns, "value": self.value.ravel(), "bound": self.bound.ravel(), "front": front})
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The best value against the first limit, a line for each second; pairs that none beats are filled."""
+        axes = axes_for(axes)
+        for j, limit in enumerate(self.second.tolist()):
+            if np.isfinite(self.value[:, j]).any():
+                (line,) = axes.plot(self.first, self.value[:, j], "-o", markerfacecolor="none", label=f"{limit:g}")
+                kept = [(x, value) for x, y, value in self.front if y == limit]
+                if kept:
+                    axes.plot(*zip(*kept, strict=True), "o", color=line.get_color())
+        axes.set(xlabel=self.names[0], ylabel="value", xticks=self.first)
+        if axes.get_legend_handles_labels()[1]:
+            axes.legend(frameon=False, title=self.names[1])
+        return axes
+
+    def _repr_html_(self) -> str:
+        rows = [[f"{x:g}", f"{y:g}", f"{value:.6g}"] for x, y, value in self.front]
+        facts = {"pairs": self.value.size, "without a ranking": int(np.isnan(self.value).sum())}
+        return view("Pairs of limits that none beats", facts, table([*self.names, "value"], rows, most=len(rows)))
 
     def __str__(self) -> str:
         cells = [[*self.names, "value"], *([f"{x:g}", f"{y:g}", f"{value:.6g}"] for x, y, value in self.front)]

@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.arrays import Bools, Floats, frozen
+from formulations.arrays import Floats, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
@@ -33,6 +33,7 @@ from formulations.sets.limits import Limit, limit_of
 from formulations.sets.prices import relaxation_prices
 from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
+from formulations.solving.price_curve import PriceCurve, PriceCurves
 from formulations.solving.solve import solve
 
 __all__ = ["PriceCurve", "PriceCurves", "price_of"]
@@ -41,109 +42,6 @@ __all__ = ["PriceCurve", "PriceCurves", "price_of"]
 NEAR = 1e-7
 """How far, of the largest profit, the program may lie above a ranking that counts as its optimum: solvers of linear
 programs end that near."""
-
-
-@dataclass(frozen=True, eq=False)
-class PriceCurve:
-    """limits (m,); value: of the best ranking at each, NaN where there is none; bound: proven for it; relaxed: what the
-    linear program is worth; price: the sum of the constraint's prices, per unit of the limit; whole: whether the
-    program's optimum is a ranking, to 1e-7 of the largest profit. name: of the constraint, with its side."""
-
-    name: str
-    limits: Floats
-    value: Floats
-    bound: Floats
-    relaxed: Floats
-    price: Floats
-    whole: Bools
-
-    @property
-    def empty(self) -> Bools:
-        """At which limits no ranking is left."""
-        return np.isnan(self.value)
-
-    def above(self, limit: ArrayLike) -> Floats:
-        """What the prices of all points prove that no ranking under this limit is worth more than."""
-        at = np.asarray(limit, dtype=np.float64)
-        held = ~self.empty
-        lines = self.relaxed[held] + self.price[held] * (at[..., None] - self.limits[held])
-        return np.asarray(lines.min(axis=-1))
-
-    def __str__(self) -> str:
-        columns = zip(self.empty, self.value, self.price, self.whole, strict=True)
-        rows = [
-            ["empty", "", ""] if nothing else [f"{value:.6g}", f"{price + 0.0:.4g}", "yes" if whole else "no"]
-            for nothing, value, price, whole in columns
-        ]
-        return _table(self.name, self.limits, ["value", "price", "whole"], rows)
-
-
-@dataclass(frozen=True, eq=False)
-class PriceCurves:
-    """The curves of several problems (queries) at the same limits. mean, spread: of the values over the problems that
-    have a ranking at every limit, `shared` in number; spread is their standard deviation. price: their mean price;
-    whole, empty: of all problems, in how many the program is whole, and how many have no ranking."""
-
-    curves: tuple[PriceCurve, ...]
-
-    @property
-    def limits(self) -> Floats:
-        return self.curves[0].limits
-
-    @property
-    def name(self) -> str:
-        return self.curves[0].name
-
-    def _kept(self, field: str) -> Floats:
-        kept = [getattr(one, field) for one in self.curves if not one.empty.any()]
-        return np.array(kept, dtype=np.float64).reshape(len(kept), self.limits.size)
-
-    @property
-    def shared(self) -> int:
-        return len(self._kept("value"))
-
-    @property
-    def mean(self) -> Floats:
-        values = self._kept("value")
-        return values.mean(axis=0) if len(values) else np.full(self.limits.size, np.nan)
-
-    @property
-    def spread(self) -> Floats:
-        values = self._kept("value")
-        return values.std(axis=0, ddof=1) if len(values) > 1 else np.full(self.limits.size, np.nan)
-
-    @property
-    def lost(self) -> tuple[Floats, Floats]:
-        """Mean and spread of what each problem loses against the best of its own curve."""
-        values = self._kept("value")
-        if len(values) < 2:
-            return np.full(self.limits.size, np.nan), np.full(self.limits.size, np.nan)
-        off = values.max(axis=1, keepdims=True) - values
-        return off.mean(axis=0), off.std(axis=0, ddof=1)
-
-    @property
-    def price(self) -> Floats:
-        prices = self._kept("price")
-        return prices.mean(axis=0) if len(prices) else np.full(self.limits.size, np.nan)
-
-    @property
-    def whole(self) -> Floats:
-        return np.asarray(np.sum([one.whole & ~one.empty for one in self.curves], axis=0, dtype=np.float64))
-
-    @property
-    def empty(self) -> Floats:
-        return np.asarray(np.sum([one.empty for one in self.curves], axis=0, dtype=np.float64))
-
-    def __str__(self) -> str:
-        there = len(self.curves) - self.empty
-        columns = zip(self.mean, self.spread, *self.lost, self.price, self.whole, there, self.empty, strict=True)
-        rows = [
-            [f"{mean:.5g}", f"{spread:.3g}", f"{lost:.4g}", f"{off:.3g}", f"{price + 0.0:.4g}", f"{whole:.0f}/{of:.0f}",
-             f"{none:.0f}"]
-            for mean, spread, lost, off, price, whole, of, none in columns
-        ]  # fmt: skip
-        head = ["mean", "spread", "lost", "spread of it", "price", "whole", "empty"]
-        return _table(self.name, self.limits, head, rows)
 
 
 def price_of(
@@ -237,10 +135,3 @@ def _sum(problem: ConstrainedRanking, limit: Limit, y: Floats) -> float:
     """The prices of the rows that are moved."""
     held = problem.named_dual(y)[limit.constraint.name].ravel()
     return float(held[limit.rows].sum())
-
-
-def _table(name: str, limits: Floats, head: list[str], rows: list[list[str]]) -> str:
-    cells = [[name, *head], *([f"{limit:g}", *row] for limit, row in zip(limits, rows, strict=True))]
-    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
-    lines = ("  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in cells)
-    return "\n".join(line.rstrip() for line in lines)

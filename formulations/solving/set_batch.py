@@ -1,5 +1,5 @@
 """Many rankings under constraints: those that collapse in one compiled pass, those whose profits are of rank one under
-limits on prefixes without their profits being written out, the others one by one."""
+limits on prefixes without their profits being written out, others by a flow and tolls, and the rest one by one."""
 
 from __future__ import annotations
 
@@ -87,9 +87,10 @@ class SetBatch:
 
 
 def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSolution:
-    """Solve every query. "auto" and "exact" take queries of Π(B, k) and its like in one compiled pass, and of limits on
-    prefixes the groups alone where decay and discount are one but for a factor, or scores or gains are nothing; any
-    other solver is asked query by query. Raises what `solve` raises."""
+    """Solve every query. "auto" and "exact" take queries of Π(B, k) and its like in one compiled pass, of limits on
+    prefixes the groups alone where decay and discount are one but for a factor, or scores or gains are nothing, and
+    others by `best_of_groups` where that proves its answer; any other solver is asked query by query. Raises what
+    `solve` raises."""
     count = len(batch)
     order, value, bound = np.empty(batch.decay.size, dtype=np.int64), np.empty(count), np.empty(count)
     way = np.empty(count, dtype=object)
@@ -99,12 +100,12 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
         together = [q for q in hard if batch.sets[q].stated.blocks_of is not None]
         _collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
-        for q in sorted(set(hard) - set(together)):
-            if _grouped(batch, q, order, value, bound):
+        for q in sorted(set(range(count)) - set(together)):
+            if not batch.sets[q].softened and _grouped(batch, q, order, value, bound):
                 way[q] = "prefix groups"
                 together.append(q)
-            elif _limited(batch, q, order, value, bound):
-                way[q] = "groups"
+            elif told := _limited(batch, q, order, value, bound):
+                way[q] = told
                 together.append(q)
     for q in sorted(set(range(count)) - set(together)):
         solution = solve(batch[q], solver, outward=False)
@@ -119,6 +120,8 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
         return
     from formulations.argmax.collapsed import collapsed_argmax
 
+    for query in queries:
+        batch.sets[query].check_nonempty()  # the pass would look for a free block without end
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.stated.blocks_of) for admissible in part.sets])
     found, best, proven = np.empty(part.decay.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
@@ -158,18 +161,24 @@ def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Flo
     return True
 
 
-def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
-    """Fill in the answer of a query whose rows limit groups of documents over all positions; whether it is one, and its
-    answer is proved."""
+def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> str:
+    """Fill in the answer of a query by a flow through groups and tolls on what else its set says; how, "" where that
+    leaves it open."""
     rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
     spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
-    found = best_of_groups(
-        batch.sets[query].stated, batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
-    )
+    scores, gain, discount, decay = batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
+    admissible = batch.sets[query]
+    if admissible.softened:
+        admissible.check_nonempty()
+        charge = 1.0 if batch.charge is None else float(batch.charge[query])
+        costs = admissible.cell_prices if admissible.cell_prices.any() else None
+        found = best_of_groups(admissible.priced, scores, gain, discount, decay, charge, costs)
+    else:
+        found = best_of_groups(admissible.stated, scores, gain, discount, decay)
     if found is None:
-        return False
-    order[spots], value[query], bound[query] = found
-    return True
+        return ""
+    order[spots], value[query], bound[query], way = found
+    return way
 
 
 def of_rank_one(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> tuple[Floats, Floats] | None:

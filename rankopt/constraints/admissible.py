@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from formulations.errors import Infeasible
 from formulations.sets.ranking_set import RankingSet
@@ -27,6 +27,7 @@ from rankopt.constraints.spoken import Spoken
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    from formulations.solving.price_curve import PriceCurves
     from rankopt.data.arrangement import Arrangement
     from rankopt.data.queries import Queries
 
@@ -188,8 +189,43 @@ class Admissible(Spoken):
     def repaired(self, attributes: Mapping[str, Any], n: int, prices: float | Mapping[str, float] = 1.0) -> Repair:
         """The ranking of one query that breaks the rules least, each at its price a unit, and the proof; see
         `RankingSet.repaired`. Rows are priced by the name of their rule in the query's set."""
+        return self.stated(attributes, n).repaired(prices)
+
+    def stated(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
+        """The set of one query, as `on` makes it, of min(k, n) positions and perhaps empty."""
         filled = min(self.k, n)
-        return self._stated(self._read(attributes, n), n, filled, filled).repaired(prices)
+        return self._stated(self._read(attributes, n), n, filled, filled)
+
+    def price_of(
+        self,
+        constraint: str,
+        limits: Iterable[float],
+        queries: Queries,
+        scores: ArrayLike,
+        *,
+        weights: Callable[[int, int], NDArray[np.float64]] | None = None,
+        side: str | None = None,
+        solver: Any = "auto",
+    ) -> PriceCurves:
+        """What the limit of a rule costs: the best Σ_i c_i s_π(i) of each query at each limit, with proven prices, and
+        its mean and spread over the queries.
+
+        Args:
+            constraint: the name of the rule (name=, else the attribute's), all of whose rows get the limit.
+            limits: to try; the limit that the rule has as it stands plays no part.
+            queries: with the attributes. scores: (N,) as `predict` gives them for these queries.
+            weights: k, n → c (k,), by default 1 / log2(i + 2), i counted from 0.
+            side: "at most", "at least" or "exactly", needed where the rule has limits on both sides.
+
+        Raises OptionError for a name that no rule has, DataError for scores that are not one a document.
+        """
+        from rankopt.constraints.sweep import swept
+
+        own = np.asarray(scores, dtype=np.float64)
+        if own.shape == (queries.offsets[-1],):
+            own = own[queries.row_order]
+        made = weights or (lambda k, n: 1.0 / np.log2(np.arange(2.0, k + 2.0)))
+        return swept(self, constraint, limits, queries, own, made, side, solver)
 
     def of_queries(self, queries: Queries | Arrangement) -> tuple[RankingSet, ...]:
         """The set of every query. Raises DataError naming a query for which it is empty, and the conflict."""

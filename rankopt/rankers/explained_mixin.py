@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.solving.price_curve import PriceCurves
 from rankopt.constraints.admissible import Admissible
+from rankopt.constraints.sweep import swept
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.explanations.prices import Prices, prices_of
@@ -118,6 +121,29 @@ class Explained(Shown):
         deployment = self._deployment(queries, admissible)
         scores = self._scores(queries.features)
         return prices_of(queries.query_ids, sets, queries.offsets, scores, deployment.weights, deployment.solver)
+
+    def price_of(
+        self,
+        constraint: str,
+        limits: Iterable[float],
+        X: Any,
+        *,
+        qid: Any = None,
+        group: Any = None,
+        attributes: Any = None,
+        constraints: Admissible | None = None,
+        side: str | None = None,
+    ) -> PriceCurves:
+        """What the limit of one rule of the constraints (the ranker's own, if none are given) costs over these queries,
+        at each of `limits`: `Admissible.price_of` with the scores of the ranker and the weights that `rank` takes."""
+        check_is_fitted(self)
+        admissible = self._admissible(constraints)
+        if admissible is None:
+            raise OptionError(f"limits have no prices because {self._unlimited}")
+        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        kept = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
+        scores = np.asarray(self._scores(queries.features), dtype=np.float64)
+        return swept(admissible, constraint, limits, queries, scores, kept.weights, side, kept.solver)
 
     def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> Judged:
         """The queries with something to order, their argmax, and the regret of what is shown."""

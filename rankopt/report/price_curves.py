@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.solving.price_of import PriceCurve
+from formulations.solving.price_curve import PriceCurve
 from rankopt.report.figures import Drawing, figures, line_style
 from rankopt.report.markup import Html
 from rankopt.report.tables import table

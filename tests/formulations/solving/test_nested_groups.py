@@ -106,7 +106,7 @@ def crossing(seed, most):
     return admissible, draw(n), draw(n), draw(k), draw(k)
 
 
-def test_groups_that_cross_are_priced_and_what_prices_leave_open_is_searched():
+def test_groups_that_cross_ask_tolls_and_what_tolls_leave_open_is_cut_in_cases():
     ways = {}
     for seed in range(120):
         problem = crossing(seed, 6)
@@ -124,10 +124,10 @@ def test_groups_that_cross_are_priced_and_what_prices_leave_open_is_searched():
         assert form.admissible.admits(answer.order), seed
         assert answer.value[0] == pytest.approx(best, abs=1e-9 * (1.0 + form.scale)), seed
         assert answer.bound[0] >= best - form.rounding, seed
-        if answer.way[0] == "groups":
+        if answer.way[0].startswith("groups"):
             assert answer.bound[0] <= best + 1e-8 * (1.0 + form.scale), seed
     assert ways["groups"] > 60
-    assert len(ways) > 1
+    assert ways["groups, by cases"] > 0
 
 
 def test_larger_groups_that_cross_agree_with_the_usual_solver_whatever_was_asked_before():
@@ -157,7 +157,8 @@ def test_interpreted_and_compiled_do_the_same():
         for place in (place_nested, place_nested.in_python):
             order, told = np.empty(decay.size, dtype=np.int64), np.empty(2)
             ended = place(
-                *(part.astype(float) for part in (scores, gain, discount, decay, 0.3 * scores)), groups.allowed,
+                *(part.astype(float) for part in (scores, gain, discount, decay)),
+                np.tile(0.3 * scores, (decay.size, 1)), groups.allowed,
                 groups.leaf, groups.parent, groups.low, groups.high, 2.0**-50, order, told,
             )  # fmt: skip
             assert ended == FOUND

@@ -7,7 +7,7 @@ import pytest
 
 from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set
 from formulations.sets.limits import limit_of
-from formulations.solving.price_of import PriceCurves
+from formulations.solving.price_curve import PriceCurves
 
 N, K = 6, 3
 EVERY = [np.array(order) for order in permutations(range(N), K)]

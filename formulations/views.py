@@ -1,0 +1,33 @@
+"""Results as a data frame and as a drawing; both packages are loaded when they are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from formulations.errors import FormulationError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["axes_for", "data_frame"]
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """A pandas data frame of these columns. FormulationError where pandas is missing."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise FormulationError("to_frame needs pandas, which is not installed; pip install pandas") from error
+    return pandas.DataFrame(dict(columns))
+
+
+def axes_for(axes: Axes | None) -> Axes:
+    """These axes, or new ones of a figure of their own. FormulationError where matplotlib is missing."""
+    if axes is not None:
+        return axes
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise FormulationError("plot needs matplotlib, which is not installed; pip install matplotlib") from error
+    return plt.subplots(layout="constrained")[1]

@@ -1,0 +1,100 @@
+"""What a quota costs over a data set: in every query the best admissible value against the limit of one rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.errors import Infeasible
+from formulations.problems.ranking_set import ranking_set
+from formulations.sets.ranking_set import RankingSet
+from formulations.solving.price_curve import PriceCurve, PriceCurves
+from formulations.solving.price_of import price_of
+from formulations.solving.solve import solve
+from rankopt.errors import DataError, OptionError
+
+if TYPE_CHECKING:
+    from rankopt.constraints.admissible import Admissible
+    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.queries import Queries
+
+__all__ = ["swept"]
+
+Floats = NDArray[np.float64]
+Weights = Callable[[int, int], Floats]
+
+
+def swept(
+    admissible: Admissible,
+    constraint: str,
+    limits: Iterable[float],
+    queries: Queries | Arrangement,
+    scores: Floats,
+    weights: Weights,
+    side: str | None = None,
+    solver: Any = "auto",
+) -> PriceCurves:
+    """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
+
+    As in `Admissible`, a query is asked for no more documents than the rule has positions in it; under short="cut" its
+    list is as long as the rules let it be as they stand. A query that has none of a rule's documents has the same value
+    at all limits, one that has no admissible ranking at any limit counts as empty at all.
+    """
+    known = {rule.title: rule for rule in admissible.rules}
+    if constraint not in known:
+        raise OptionError(
+            f"no rule is named {constraint!r}, so none can be swept; there are {', '.join(map(repr, known)) or 'none'}"
+        )
+    if scores.shape != (queries.offsets[-1],) or not np.isfinite(scores).all():
+        raise DataError(
+            f"scores of shape {scores.shape} are no finite numbers, one for each of {queries.offsets[-1]} rows"
+        )
+    admissible.check(queries.attributes)
+    asked = np.array(list(limits), dtype=np.float64)
+    positions = known[constraint].positions
+    curves: list[PriceCurve | None] = []
+    for start, stop in pairwise(queries.offsets.tolist()):
+        own = {name: queries.attributes[name][start:stop] for name in admissible.attributes}
+        one = _stated(admissible, own, stop - start)
+        if one is None:
+            curves.append(None)
+            continue
+        reach = one.positions if positions is None else sum(place < one.positions for place in positions)
+        profit = np.outer(weights(one.positions, stop - start), scores[start:stop])
+        curves.append(_curve(profit, one, constraint, asked, np.minimum(asked, reach), side, solver))
+    name = next((curve.name for curve in curves if curve is not None and curve.name != constraint), constraint)
+    nothing = np.full(asked.size, np.nan)
+    empty = PriceCurve(name, asked, nothing, nothing, nothing, nothing, np.zeros(asked.size, dtype=bool))
+    return PriceCurves(tuple(empty if curve is None else replace(curve, name=name) for curve in curves))
+
+
+def _stated(admissible: Admissible, attributes: Mapping[str, Any], n: int) -> RankingSet | None:
+    """The set of one query, which may be empty under the limits as they stand; None for one that nothing can fill."""
+    if admissible.short != "cut":
+        return admissible.stated(attributes, n)
+    try:
+        return admissible.on(attributes, n)
+    except Infeasible:
+        return None
+
+
+def _curve(
+    profit: Floats, one: RankingSet, constraint: str, asked: Floats, limits: Floats, side: str | None, solver: Any
+) -> PriceCurve | None:
+    """The curve of one query; None where it has no ranking at any limit."""
+    held = [*one.constraints, *(soft.constraint for soft in one.softened)]
+    try:
+        if any(part.name == constraint and part.rows for part in held):
+            found = price_of(one, constraint, limits, profit=profit, side=side, solver=solver)
+            assert isinstance(found, PriceCurve)
+            return replace(found, limits=asked)
+        solution = solve(ranking_set(profit, one), solver)
+    except Infeasible:
+        return None
+    best, bound = np.full(asked.size, solution.value), np.full(asked.size, solution.bound)
+    return PriceCurve(constraint, asked, best, bound, bound, np.zeros(asked.size), np.ones(asked.size, dtype=bool))

@@ -1,0 +1,119 @@
+"""What a rule costs over a data set, straight from the rules, or from a ranker: each point against enumeration."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+
+from rankopt.constraints import Admissible
+from rankopt.data import Queries
+from rankopt.errors import DataError, OptionError
+from rankopt.rankers import LargeMarginRanker, RegressionRanker
+
+SITE = np.array(["a", "a", "a", "b", "a", "b", "b", "c", "a", "a", "c", "c"])
+NEW = np.array([1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0], dtype=bool)
+QID = [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 4, 4]  # of 3 both are of one site, none of 3 and 4 is new
+BY_SITE = Admissible(3).at_most(1, by="site")
+
+
+def asked():
+    random = np.random.default_rng(0)
+    features = random.normal(size=(12, 2))
+    return Queries.from_arrays(features, random.integers(0, 3, 12), qid=QID, attributes={"site": SITE, "new": NEW})
+
+
+def enumerated(queries, scores, admits, k=3):
+    """(m,) the best value of each query, NaN where there is none."""
+    found = []
+    for start, stop in pairwise(queries.offsets.tolist()):
+        own, length = scores[start:stop], min(k, stop - start)
+        weights = 1.0 / np.log2(np.arange(2.0, length + 2.0))
+        orders = [list(order) for order in permutations(range(stop - start), length)]
+        found.append(max((weights @ own[o] for o in orders if admits(start + np.array(o))), default=np.nan))
+    return np.array(found)
+
+
+def most_of_a_site(rows):
+    return max(np.unique(SITE[rows], return_counts=True)[1])
+
+
+def test_each_point_is_the_best_admissible_value_of_each_query():
+    queries, scores = asked(), np.random.default_rng(1).normal(size=12)
+    found = BY_SITE.price_of("site", range(1, 4), queries, scores)
+    assert found.name == "site at most"
+    for at, limit in enumerate(range(1, 4)):
+        best = enumerated(queries, scores, lambda rows, limit=limit: most_of_a_site(rows) <= limit)
+        assert [one.value[at] for one in found.curves] == pytest.approx(best, nan_ok=True)
+    assert found.empty.tolist() == [3.0, 0.0, 0.0]
+    assert found.shared == 1
+
+
+def test_a_rule_asks_no_more_than_a_query_has_positions_and_nothing_where_it_has_none_of_its_documents():
+    queries, scores = asked(), np.random.default_rng(2).normal(size=12)
+    rule = Admissible(3).at_least(0, documents="new", positions=range(2), name="fresh")
+    found = rule.price_of("fresh", range(3), queries, scores)
+    for at, limit in enumerate(range(3)):
+        best = enumerated(queries, scores, lambda rows, limit=limit: NEW[rows[:2]].sum() >= limit)
+        assert [one.value[at] for one in found.curves] == pytest.approx(best, nan_ok=True)
+    cut = Admissible(3, short="cut").at_most(1, by="site").price_of("site", [1, 2], queries, scores)
+    assert cut.empty.tolist() == [0.0, 0.0]
+
+
+def test_rows_may_come_in_any_order_and_scores_come_along():
+    queries, scores = asked(), np.random.default_rng(3).normal(size=12)
+    mixed = np.random.default_rng(4).permutation(12)
+    moved = Queries.from_arrays(
+        np.zeros((12, 1)), np.zeros(12), qid=np.array(QID)[mixed], attributes={"site": SITE[mixed], "new": NEW[mixed]}
+    )
+    one, other = (BY_SITE.price_of("site", [2, 3], q, s) for q, s in ((queries, scores), (moved, scores[mixed])))
+    assert one.mean == pytest.approx(other.mean)
+
+
+def test_a_ranker_sweeps_with_its_own_scores_and_weights():
+    queries = asked()
+    ridge = RegressionRanker().fit(queries)
+    direct = BY_SITE.price_of("site", [2, 3], queries, ridge.predict(queries))
+    told = ridge.price_of("site", [2, 3], queries, constraints=BY_SITE)
+    assert told.mean == pytest.approx(direct.mean)
+    loose = Admissible(3).at_most(2, by="site")
+    margin = LargeMarginRanker("nDCG@3", decay="linear", constraints=loose, lam=1.0).fit(queries)
+    shown, scores = margin.rank(queries), margin.predict(queries)
+    weights = margin._shown_weights(3, 4)
+    first = float(weights @ scores[shown[1]])
+    assert margin.price_of("site", [2], queries).curves[0].value[0] == pytest.approx(first)
+    with pytest.raises(OptionError, match="limits have no prices"):
+        ridge.price_of("site", [1], queries)
+
+
+def test_what_cannot_be_swept_is_refused_by_name():
+    queries = asked()
+    with pytest.raises(OptionError, match="no rule is named 'sites'"):
+        BY_SITE.price_of("sites", [1], queries, np.zeros(12))
+    for scores in (np.zeros(11), np.full(12, np.nan)):
+        with pytest.raises(DataError, match="no finite numbers"):
+            BY_SITE.price_of("site", [1], queries, scores)
+
+
+def test_curves_and_fronts_are_shown_as_frames_drawings_and_in_notebooks():
+    pytest.importorskip("pandas")
+    import matplotlib.pyplot as plt
+
+    from formulations import RankingSet, pareto, price_of, ranking_set
+
+    both = RankingSet(5, 3).at_most(3, documents=[0, 1], name="old").at_least(0, documents=[3, 4], name="new & <b>")
+    problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
+    curve = price_of(problem, "old", range(4))
+    front = pareto(problem, ("old", range(1, 3)), ("new & <b>", range(3)))
+    curves = BY_SITE.price_of("site", range(1, 4), asked(), np.arange(12.0))
+    assert curve.to_frame()["value"].tolist() == curve.value.tolist()
+    assert curves.to_frame()["mean"].to_numpy() == pytest.approx(curves.mean, nan_ok=True)
+    told = front.to_frame()
+    assert sorted(told[told.front].itertuples(index=False, name=None))[0][:3] == min(front.front)
+    assert (told.front.sum(), len(told)) == (len(front.front), 6)
+    for one in (curve, curves, front):
+        axes = one.plot()
+        assert one.plot(axes) is axes
+        axes.figure.canvas.draw()
+        assert one._repr_html_().startswith("<div>")
+        plt.close(axes.figure)
+    assert "new &amp; &lt;b&gt;" in front._repr_html_()
