@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from formulations.problems.ranking_set import ranking_set as ranking_set
     from formulations.problems.rescaled_ranking import rescaled_ranking as rescaled_ranking
     from formulations.problems.sparse_margin_dual import sparse_margin_dual as sparse_margin_dual
+    from formulations.problems.statement_file import read_solver as read_solver
     from formulations.problems.statement_file import read_statement as read_statement
     from formulations.problems.user_factors import user_factors as user_factors
     from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
@@ -190,6 +191,7 @@ WORDS = {
     "pareto": "formulations.solving.pareto:pareto",
     "price_of": "formulations.solving.price_of:price_of",
     "read_program": "formulations.problems.program_file:read_program",
+    "read_solver": "formulations.problems.statement_file:read_solver",
     "read_statement": "formulations.problems.statement_file:read_statement",
     "soft": "formulations.sets.soft:soft",
     "solve": "formulations.solving.solve:solve",

@@ -10,11 +10,12 @@ from inspect import isfunction
 from typing import Any, ClassVar
 
 from rankopt.errors import Interrupted, UnknownArgument
+from rankopt.watched import Watched, watched
 
 __all__ = ["AllOrNothing"]
 
 
-class AllOrNothing:
+class AllOrNothing(Watched):
     """An estimator that a failed `fit` leaves as it was, fitted or not, whatever was raised and wherever.
 
     It stands before `BaseEstimator` among the bases; each `fit` that a class defines is taken care of, in subclasses
@@ -41,7 +42,8 @@ def _wholly(fit: Callable[..., Any]) -> Callable[..., Any]:
         trial = object.__new__(type(self))
         vars(trial).update(vars(self))
         try:
-            found = fit(trial, *args, **options)
+            with watched(trial, args, options):
+                found = fit(trial, *args, **options)
         except Interrupted:
             self.__dict__ = vars(trial)
             raise

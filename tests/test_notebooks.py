@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from formulations import RankingSet, integrality_gap, matching, solve, verify_integrality
+from formulations import RankingSet, certify, integrality_gap, matching, solve, verify_integrality
 from formulations.notebook_view import curves, table
 from rankopt.data import Queries, Ratings, load_ratings_sample, load_sample
 from rankopt.measures import compare, evaluate
@@ -34,7 +34,9 @@ def fitted():
         ranker.fit(few)
         yield from (ranker.certificate_, ranker.history_)
     factors = CofiRanker(strength=0.7).fit(load_ratings_sample())
-    yield from (factors.certificate_, factors.history_)
+    yield from (factors.certificate_, factors.history_, factors.recommend(k=2), factors.recommend([]))
+    new = factors.fold_in(Ratings.of([HOSTILE] * 2, factors.items_[:2], [1.0, 4.0]))
+    yield from (new, new.recommend())
 
 
 def shown():
@@ -50,6 +52,8 @@ def shown():
     yield from (solve(matching([[1.0, 2.0]])), crossing(), verify_integrality(crossing()))
     yield from (verify_integrality(np.array(SUITS)), verify_integrality(RankingSet(4, 2)))
     yield integrality_gap(matching([[1.0, 2.0]]))
+    answer = solve(matching([[1.0, 0.1]]))
+    yield from (certify(matching([[1.0, 0.1]]), answer), certify(matching([[1.0, 0.1]]), answer, exact=True))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -61,6 +65,19 @@ def test_every_view_is_well_formed_escaped_and_every_repr_short():
         assert type(held).__name__.split("Certificate")[0] in markup or "".join(tree.itertext()).strip()
         assert len(repr(held).splitlines()) <= 10, type(held)
         assert len(repr(held)) <= 2000, type(held)
+
+
+def test_views_say_what_was_proved_and_listed():
+    problem = matching([[1.0, 0.1]])
+    exact = certify(problem, solve(problem), exact=True)._repr_html_()
+    assert "in fractions" in exact
+    assert "0: the optimum, proved" in exact
+    lists = CofiRanker(factors=2, strength=0.7, max_iter=1, tol=1.0).fit(load_ratings_sample()).recommend(k=2)
+    rows = list(ElementTree.fromstring(lists._repr_html_()).iter("tr"))
+    assert f"and {len(lists) - 10} more" in lists._repr_html_()
+    user, items = (cell.text for cell in rows[3])  # after two facts and the head
+    assert [str(item) for item in lists[lists.users.tolist()[0]]] == items.split(", ")
+    assert user == str(lists.users[0])
 
 
 def test_a_history_is_drawn_and_its_ends_are_told():

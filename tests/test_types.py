@@ -20,11 +20,13 @@ ROOT = Path(__file__).parent.parent
 
 RIGHT = """
 import formulations
-from formulations import Proof, RankingSet, Solution, Undecided, Witness, solve, verify_integrality
+from formulations import Proof, RankingSet, Solution, Undecided, Witness
+from formulations import price_of, ranking_set, solve, verify_integrality
+from formulations.solving.price_of import PriceCurve, PriceCurves
 from formulations.solvers.highs import Highs
 from rankopt.data import Ratings, load_sample
 from rankopt.constraints import Admissible
-from rankopt.measures import compare, evaluate, nDCG
+from rankopt.measures import compare, compare_runs, evaluate, judge, nDCG, parse, read_qrels, read_run, write_run
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
 
 sample = load_sample("les-miserables")
@@ -42,13 +44,24 @@ direct = DirectRanker("AP", point="middle")
 diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"]).chain([0, 1, 2]).apart(2, documents=[0, 3])
 shared: RankingSet = RankingSet(4, 3).one_of([0, 1]).at_most_share(0.5, documents=[0, 1], prefixes=[2]).between(1, 2)
 rules: Admissible = Admissible(3).at_most(1, by="site").apart(2, by="site").at_least_share(0.3, documents="new")
+site = ranking_set([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
+curve: PriceCurve = price_of(site, "site", range(2), side="at most")
+curves: PriceCurves = price_of([site, site], "site", range(2))
+judged, scores = judge(read_qrels("test.qrels", negative="unjudged"), read_run("a.run"), missing="skip")
+wanted = ["ndcg_cut_10", "RBP(p=0.8)"]
+found = {"a": evaluate(judged, scores, [*wanted, parse("Bpref")], convention="trec")}
+latex: str = compare_runs(found, wanted, test="wilcoxon", interval="bootstrap").to_latex(digits=3)
+low, high = found["a"].interval("Bpref", by="bootstrap")
+write_run("a.run", sample.test, fitted.predict(sample.test), tag="a", column="model")
 rest = [PairwiseRanker(lam=0.1), RegressionRanker(0.0, target="gain", intercept="all"), LossRanker("pairwise")]
 """
 
 WRONG = """
 import formulations
-from formulations import RankingSet, solve
+from formulations import RankingSet, price_of, ranking_set, solve
+from formulations.solving.price_of import PriceCurve
 from rankopt.constraints import Admissible
+from rankopt.measures import compare_runs, evaluate, judge, read_qrels, read_run, write_run
 from rankopt.rankers import BoostedRanker, CofiRanker, DirectBoostedRanker, DirectRanker, LargeMarginRanker, LossRanker
 from rankopt.rankers import McRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 
@@ -80,6 +93,15 @@ RankingSet(6, 3).one_of([0, 1], places=0)  # wrong
 RankingSet(6, 3).apart(2, prefixes=[1])  # wrong
 Admissible(3).atmost(1, by="site")  # wrong
 Admissible(3).before(0, 1)  # wrong
+site = ranking_set([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
+price_of(site, "site", range(2), side="atmost")  # wrong
+several: PriceCurve = price_of([site, site], "site", range(2))  # wrong
+evaluate([1, 0], [0.5, 0.1], 10)  # wrong
+read_qrels("test.qrels", negative="unjuged")  # wrong
+judge(read_qrels("test.qrels"), read_run("a.run"), missing="drop")  # wrong
+compare_runs({}, test="sign")  # wrong
+compare_runs({}, interval="normal")  # wrong
+write_run("a.run", None, [0.5], column="ranks")  # wrong
 """
 
 

@@ -25,6 +25,7 @@ from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.notebook_view import view
 from formulations.pattern_argmax.pattern_bound import searched_bound
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.soft_ranking import SoftRanking
@@ -71,6 +72,21 @@ class Certificate:
         """Distance from value to bound; negative only by more than rounding, where a row is broken within tolerance."""
         apart = self.bound - self.value if self.maximises else self.value - self.bound
         return 0.0 if not self.exact and -self.rounding <= apart < 0.0 else apart
+
+    def _repr_html_(self) -> str:
+        said = {name: _decimal(getattr(self, name)) for name in ("value", "bound", "gap", "violation")}
+        said["sense"] = "maximised" if self.maximises else "minimised"
+        if self.exact and not self.gap and not self.violation:
+            said["gap"] = "0: the optimum, proved"
+        return view(f"Certificate, {'in fractions' if self.exact else 'in double precision'}", said)
+
+
+def _decimal(number: Fraction | float) -> str:
+    """A number at a glance, whose fraction may be pages long."""
+    try:
+        return f"{float(number):.9g}"
+    except OverflowError:
+        return "beyond double precision"
 
 
 def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> Certificate:

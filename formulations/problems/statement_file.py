@@ -19,6 +19,10 @@
     name = "fresh"                      # else the attribute's
     price = 0.5                         # a unit: it may be broken at that
 
+    [solver]                            # or solver = "highs", at the top: who is asked for an optimum
+    name = "highs"
+    time_limit = 10                     # and options, the solver's own or those of its package
+
 A file with a key `matrix` states that matrix and nothing else. Files, sets and rows are bounded (see the limits below)
 before anything is built; larger sets are stated in Python.
 """
@@ -37,13 +41,14 @@ import numpy as np
 from formulations.arrays import Floats, finite
 from formulations.errors import FormulationError, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
+from formulations.problems.statement_solver import solver_of
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.words import WORDS, taken
 
-__all__ = ["read_statement"]
+__all__ = ["read_solver", "read_statement"]
 
-KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint"}
+KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint", "solver"}
 
 BYTES, TABLES = 1 << 23, 1 << 16
 """What a file may have of bytes; of keys, and of lines that begin a table or a row."""
@@ -88,8 +93,16 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
         raise InvalidProblem(f"{file}: constraints are tables [[constraint]], with two brackets")
     for number, constraint in enumerate(constraints, 1):
         reader.add(number, _table(file, f"constraint {number}", constraint))
+    solver_of(file, stated)
     profit = _profit(file, stated)
     return reader.admissible if profit is None else ranking_set(profit, reader.admissible)
+
+
+def read_solver(path: str | PathLike[str]) -> str | None:
+    """The solver that a TOML file names, its options in its name: what `solve` and `named` take; None where it names
+    none. Whether there is one of this name and with these options is found out there. Errors as `read_statement`."""
+    file = fspath(path)
+    return solver_of(file, _parsed(file))
 
 
 def _parsed(file: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from typing import Literal, TypeAlias, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,19 +39,41 @@ from formulations.solving.solve import solve
 
 __all__ = ["PriceCurve", "PriceCurves", "price_of"]
 
+Side: TypeAlias = Literal["at most", "at least", "exactly"]
+
 
 NEAR = 1e-7
 """How far, of the largest profit, the program may lie above a ranking that counts as its optimum: solvers of linear
 programs end that near."""
 
 
+@overload
+def price_of(
+    problem: ConstrainedRanking | RankingSet,
+    constraint: str,
+    limits: Iterable[float],
+    *,
+    profit: ArrayLike | None = None,
+    side: Side | None = None,
+    solver: Solver | str = "auto",
+) -> PriceCurve: ...
+@overload
+def price_of(
+    problem: Sequence[ConstrainedRanking],
+    constraint: str,
+    limits: Iterable[float],
+    *,
+    profit: ArrayLike | None = None,
+    side: Side | None = None,
+    solver: Solver | str = "auto",
+) -> PriceCurves: ...
 def price_of(
     problem: ConstrainedRanking | RankingSet | Sequence[ConstrainedRanking],
     constraint: str,
     limits: Iterable[float],
     *,
     profit: ArrayLike | None = None,
-    side: str | None = None,
+    side: Side | None = None,
     solver: Solver | str = "auto",
 ) -> PriceCurve | PriceCurves:
     """The curve of the best value against the limit of a constraint.

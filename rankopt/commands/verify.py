@@ -38,8 +38,8 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     """Prove or refute that the linear program of the set in FILE (TOML) is whole.
 
     The answer is checked by a function that trusts nothing of the one that found it. Where FILE has a profit, this one
-    optimum is asked about too. Exit code 0: proved; 1: refuted or undecided; 3: the set is empty, or a
-    limit is not whole.
+    optimum is asked about too: of the solver that FILE names, else of highs. Exit code 0: proved; 1: refuted or
+    undecided; 3: the set is empty, or a limit is not whole.
 
     \b
     documents = 4
@@ -53,7 +53,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     import numpy as np
 
     from formulations.integrality import confirm, verify_integrality
-    from formulations.problems.statement_file import read_statement
+    from formulations.problems.statement_file import read_solver, read_statement
     from formulations.sets.constrained_ranking import ConstrainedRanking
     from formulations.sets.ranking_set import RankingSet
     from formulations.sets.soft_ranking import SoftRanking
@@ -71,10 +71,11 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
         stated = f"matrix of {rows} rows × {columns} columns"
     found = verify_integrality(problem, seed=seed, effort=effort)
     confirm(problem, found)
-    gap = integrality_gap(problem) if isinstance(problem, ConstrainedRanking) else None
+    solver = read_solver(file)
+    gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
     swept = _swept(problem, sweeps) if sweeps else []
     told = _advised(problem, admissible, found, gap)
-    broken = solve(problem).broken if isinstance(problem, SoftRanking) else None
+    broken = solve(problem, solver or "auto").broken if isinstance(problem, SoftRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.of_set import page_of_set

@@ -7,7 +7,7 @@ over those that both have.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -144,7 +144,7 @@ class RunComparison:
 
 def compare_runs(
     runs: Mapping[str, Evaluation],
-    measures: str | Measure | list[str | Measure] | None = None,
+    measures: str | Measure | Iterable[str | Measure] | None = None,
     *,
     test: Test = "randomization",
     interval: IntervalBy = "t",

@@ -50,6 +50,7 @@ class Alternating(Choosing):
 
     _of_the_run: ClassVar[tuple[str, ...]]
     get_params: Any
+    _each_step: Any
     _remember: Any
     factors: Any
     start: Any
@@ -102,7 +103,7 @@ class Alternating(Choosing):
                         kept.write(lambda: {**as_data(at, before), "chosen": chosen}, at.stop is not None)
 
                 finer = replace(settings, tol=tol)
-                return alternated(blocks, finer, begin, (*self.callbacks, *progress), judge, keep)
+                return alternated(blocks, finer, begin, (*self.callbacks, *progress, *self._each_step()), judge, keep)
 
             def begun() -> Any:
                 residual = self.start == "residual"

@@ -216,7 +216,13 @@ class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
             if kept is not None:
                 kept.write(lambda: as_data(paths, seconds), over)
 
-        return climbed(climb, paths, limits, judge, (*self.callbacks, *progress), keep)
+        return climbed(climb, paths, limits, judge, (*self.callbacks, *progress, *self._each_step()), keep)
+
+    def _tasks(self) -> int | None:
+        return None
+
+    def _reached(self, state: Sequence[Path]) -> dict[str, Any]:
+        return {"coef_": max(state, key=lambda path: path.value).w}
 
     def _keep(self, climb: Climb, done: Climbed, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
         if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):

@@ -156,9 +156,14 @@ class OptimizedRanker(Pathed, Resumed, Selecting, Judging, LinearRanker):
             objective.prepare()
             if kept is not None and begun is not None:
                 kept.check(begun, objective)
-            clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
+            clock = Clock.started(
+                self.max_iter, self.time_limit, (*self.callbacks, *progress, *self._each_step()), steps
+            )
             keep = None if kept is None else kept.keep
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
+
+    def _tasks(self) -> int | None:
+        return None
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         self.coef_ = outcome.w

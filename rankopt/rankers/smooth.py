@@ -192,7 +192,11 @@ class SmoothRanker(Resumed, Judging, LinearRanker):
                 )
             objective.at(objective.w0, settings.sigmas[0])  # compiled code, workers with their data: limits begin now
             keep = None if kept is None else lambda now, over: kept.write(lambda: now.plain, over)
-            return anneal(objective, settings, (*self.callbacks, *progress), judge, begun, keep), objective
+            callbacks: Callbacks = (*self.callbacks, *progress, *self._each_step())
+            return anneal(objective, settings, callbacks, judge, begun, keep), objective
+
+    def _tasks(self) -> int | None:
+        return None
 
     def _settings(self) -> Annealing:
         """The options of the descent; OptionError for what cannot work."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.notebook_view import view
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.lists.folding import Folded
 from rankopt.collaborative.lists.recommendation import Recommendations, recommended
@@ -67,3 +68,15 @@ class KnownModel:
             f"{type(self).__name__}({self.seen.n_users} users, {self.seen.n_items} items, {self.factors.dimensions} "
             f"factors{gap})"
         )
+
+    def _repr_html_(self) -> str:
+        said = {
+            "users": f"{self.seen.n_users:,}",
+            "items": f"{self.seen.n_items:,}",
+            "seen": f"{self.told.n_ratings:,}",
+        }
+        said["factors"] = str(self.factors.dimensions)
+        if self.proved is not None:
+            said |= {"objective": f"{self.proved.value:.8g}", "proven bound": f"{self.proved.bound:.8g}"}
+            said["gap"] = f"{100 * self.proved.relative_gap:.2g}% ({self.proved.kind})"
+        return view("KnownModel", said)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.notebook_view import MOST as MOST_SHOWN
+from formulations.notebook_view import table, view
 from rankopt.collaborative.lists.candidates import Candidates, Knowing, left_out
 from rankopt.collaborative.lists.quotas import Quotas
 from rankopt.constraints.admissible import Admissible
@@ -80,6 +83,14 @@ class Recommendations:
 
     def __repr__(self) -> str:
         return f"Recommendations({self.users.size} users, {self.items.size} items)"
+
+    def _repr_html_(self) -> str:
+        few = islice(self, MOST_SHOWN)
+        rows = [(user, "nothing is left" if not items else ", ".join(map(str, items))) for user, items in few]
+        rest = len(self) - len(rows)
+        said = {"users": f"{len(self):,}", "items in their lists": f"{self.items.size:,}"}
+        more = f"<p>and {rest:,} more</p>" if rest else ""
+        return view("Recommendations", said, table(["user", "items, the best first"], rows), more)
 
 
 def recommended(
