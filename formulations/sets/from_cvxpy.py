@@ -76,6 +76,8 @@ def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Float
     row, column = entries.coords
     matrix = csr_array((entries.data, (where[row], columns[column])), shape=by_columns.shape)
     right = 0.0 - constant[place]
+    if np.isnan(right).any() or np.isnan(matrix.data).any():
+        raise InvalidProblem(f"{name!r} ({constraint}) holds NaN; give it a number, or leave it out")
     below = np.full(right.size, -np.inf)
     if kind in ("Equality", "Zero"):
         return matrix, right, right

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from formulations.arrays import Bools
+from formulations.arrays import Bools, Floats
 from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint
 from formulations.sets.ranking_set import RankingSet
 
-__all__ = ["SIDES", "Limit", "limit_of"]
+__all__ = ["SIDES", "Limit", "limit_of", "swept"]
 
 SIDES = ("at most", "at least", "exactly")
 
@@ -87,3 +88,14 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
     if not above.any():
         return "at least"
     raise InvalidProblem(f"{name!r} has limits on both sides; say side='at most' or side='at least'")
+
+
+def swept(limits: Any) -> Floats:
+    """Limits to try, (m,) finite numbers in the order given; InvalidProblem for what holds none, or others."""
+    try:
+        asked = np.array([] if isinstance(limits, str) else list(limits), dtype=np.float64)
+    except (TypeError, ValueError):
+        asked = np.empty(0)
+    if not asked.size or not np.isfinite(asked).all():
+        raise InvalidProblem(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
+    return asked

@@ -238,7 +238,7 @@ def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[
     left = open_cells(np.array(path, dtype=np.float64), k, n)[stated.cell] == 0
     if not np.isin(np.arange(k), stated.cell[left] // n).all():
         return None, np.zeros(stated.cell.size)
-    scale = max(_scale(stated, profit), 1e-300)
+    scale = float(np.abs(profit).max()) or _scale(stated, profit) or 1.0
     weights = csr_array(stated.matrix[:, left])
     above, below = (np.flatnonzero(np.isfinite(limit[k:])) + k for limit in (stated.upper, stated.lower))
     limits = csr_array(vstack([weights[above], -weights[below]]))

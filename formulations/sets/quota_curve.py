@@ -51,6 +51,11 @@ class QuotaCurve:
         Raises Unsupported where the gains are so many that the lattice has too many states, or where a document left
         out may be worth more than one placed (a decay below 0 with k < n).
         """
+        if not isinstance(problem, RankTwoAssignment):
+            raise InvalidProblem(
+                f"QuotaCurve is of a ranking by gains and scores, not of a {type(problem).__name__}; state it by "
+                "ranking(gain, scores)"
+            )
         k, n = problem.positions, problem.documents
         length = whole_number("prefix", prefix)
         if not 1 <= length <= k:

@@ -25,21 +25,25 @@ from formulations.sets.widened import widened
 
 __all__ = ["Repair", "repaired"]
 
+FAR = 1e6
+"""The factor beyond which two prices are not told in one sum: solvers of programs see no more than some ten digits."""
+
 
 @dataclass(frozen=True, eq=False)
 class Repair:
     """order: the document at each position. broken: name of a row, pin or ban → by how much. cost: what that comes to
-    at the prices asked for; bound: what any ranking pays at least."""
+    at the prices asked for; bound: what any ranking pays at least. least: the smallest price above 0."""
 
     order: Ints
     broken: dict[str, float]
     cost: float
     bound: float
+    least: float = 1.0
 
     @property
     def proved(self) -> bool:
         """Whether no ranking breaks less, to rounding."""
-        return self.cost - self.bound <= 1e-9 * max(1.0, self.cost)
+        return self.cost - self.bound <= 1e-12 * self.cost + 1e-9 * self.least
 
     def __str__(self) -> str:
         if not self.broken:
@@ -78,12 +82,19 @@ def repaired(
     places = room(stated, must)
     if places < k:
         raise Infeasible(emptiness(stated, must, places))
+    paid = sorted(one.price for one in may if one.price > 0.0)
+    if paid and paid[-1] > FAR * paid[0]:
+        raise InvalidProblem(
+            f"prices from {paid[0]:g} to {paid[-1]:g} are too far apart to be weighed in one sum; keep them within a "
+            f"factor of {FAR:g}, and leave what may not give at all without a price"
+        )
     rows, worth = priced(stated, may), -cell_prices(may, shape)
     order = _least(rows, worth)
     cost = charge_of(may, order, n)
     y = recovered_prices(rows, worth, order, admitted=True)
     bound = 0.0 if y is None else max(0.0, -proven_bound(rows, worth, y))
-    return Repair(frozen(order), broken([one.constraint for one in may], order, n), cost, min(bound, cost))
+    off = broken([one.constraint for one in may], order, n)
+    return Repair(frozen(order), off, cost, min(bound, cost), paid[0] if paid else 1.0)
 
 
 def _least(stated: SetRows, worth: Floats) -> Ints:
@@ -91,7 +102,8 @@ def _least(stated: SetRows, worth: Floats) -> Ints:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     program = widened(stated, worth, integer=True)
-    scale = max(float(np.abs(program.objective).max(initial=0.0)), 1e-300)
+    costs = np.abs(program.objective[program.objective != 0.0])
+    scale = float(costs.min(initial=np.inf)) if costs.size else 1.0
     found = milp(
         -program.objective / scale,
         constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),

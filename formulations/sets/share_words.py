@@ -2,7 +2,7 @@
 
 A share of p is no whole number, so it is rounded, and how is said: "up", "down" or "nearest" (halves to the even one).
 By default what is asked for is rounded to the looser side: "up" for at most, "down" for at least. Shares are taken as
-the decimals that they are written as: 0.7 of 10 is 7.
+the fractions that they stand for: 0.7 of 10 is 7, 1/3 of 6 is 2.
 
 Groups that share no document make limits on prefixes, for which profits of rank one are whole
 (`integrality.prefix_groups`).
@@ -25,6 +25,9 @@ from formulations.sets.constraint import Constraint, rows_of_cells
 __all__ = ["at_least_share", "at_most_share", "rounded_share"]
 
 Shape = tuple[int, int]
+
+PLAIN = 1000
+"""The largest denominator of a fraction that a float may stand for: 1/3, or .1 + .2, which is 3/10."""
 
 ROUNDINGS: dict[str, Callable[[Fraction], int]] = {"up": ceil, "down": floor, "nearest": round}
 
@@ -67,6 +70,10 @@ def rounded_share(share: Any, positions: int, rounding: str) -> int:
         exact = Fraction(str(share.item() if isinstance(share, np.generic) else share))
     except (ValueError, ZeroDivisionError):
         raise InvalidProblem(f"share = {share!r} is no number from 0 to 1") from None
+    if isinstance(share, float | np.floating):
+        plain = exact.limit_denominator(PLAIN)
+        if abs(plain - exact) <= 4 * float(np.finfo(type(share)).eps) * plain:
+            exact = plain
     if not 0 <= exact <= 1:
         raise InvalidProblem(f"share = {share!r} is no part of a whole; give a number from 0 to 1")
     return int(ROUNDINGS[rounding](exact * positions))

@@ -27,7 +27,7 @@ from formulations.arrays import Floats, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.notebook_view import table, view
 from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.limits import limit_of
+from formulations.sets.limits import limit_of, swept
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 from formulations.views import axes_for, data_frame
@@ -109,12 +109,14 @@ def pareto(problem: ConstrainedRanking, first: Quota, second: Quota, *, solver: 
     A quota from above is tight where it is small, one from below where it is large. Raises InvalidProblem for a name
     that no constraint has, for a constraint with limits on both sides, and for one constraint named twice.
     """
-    if first[0] == second[0]:
-        raise InvalidProblem(f"{first[0]!r} is named twice; sweep one constraint by price_of")
+    if not isinstance(problem, ConstrainedRanking):
+        raise InvalidProblem(f"pareto takes a problem of ranking_set, not a {type(problem).__name__}; give it a profit")
     names = [limit_of(problem.admissible, name) for name, _ in (first, second)]
+    if names[0].constraint is names[1].constraint and (names[0].rows & names[1].rows).any():
+        raise InvalidProblem(f"{first[0]!r} and {second[0]!r} are the same limit; sweep one constraint by price_of")
     if "exactly" in {one.side for one in names}:
         raise InvalidProblem("of 'exactly' no side is the tighter one; state the quota as at_most or at_least")
-    grids = [np.array(list(limits), dtype=np.float64) for _, limits in (first, second)]
+    grids = [swept(limits) for _, limits in (first, second)]
     value = np.full([grid.size for grid in grids], np.nan)
     bound = value.copy()
     for i, x in enumerate(grids[0].tolist()):

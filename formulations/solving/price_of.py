@@ -30,7 +30,7 @@ from formulations.arrays import Floats, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.limits import Limit, limit_of
+from formulations.sets.limits import Limit, limit_of, swept
 from formulations.sets.prices import relaxation_prices
 from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
@@ -92,9 +92,7 @@ def price_of(
         Infeasible: a set that holds no ranking at any of the limits, nor as it stands.
         SolverFailed, Unsupported: as `solve` does. A limit that leaves no ranking is a point that says so.
     """
-    asked = np.array(list(limits), dtype=np.float64)
-    if not asked.size or not np.isfinite(asked).all():
-        raise InvalidProblem(f"limits = {asked.tolist()} are no numbers to sweep over; give some, range(1, 5) say")
+    asked = swept(limits)
     if isinstance(problem, RankingSet):
         if profit is None:
             raise InvalidProblem("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
@@ -102,8 +100,8 @@ def price_of(
     if isinstance(problem, ConstrainedRanking):
         return _curve(problem, constraint, asked, side, solver)
     every = tuple(problem)
-    if not every:
-        raise InvalidProblem("there are no problems to sweep; give one at least")
+    if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
+        raise InvalidProblem("price_of takes problems of ranking_set, one at least; give each set its profit there")
     return PriceCurves(tuple(_curve(one, constraint, asked, side, solver) for one in every))
 
 
@@ -143,15 +141,16 @@ def _point(problem: ConstrainedRanking, limit: Limit, at: float, solver: Solver 
     prices = [*known, *([] if found is None else [found])]
     bounds = [moved.bound(y) for y in prices]
     relaxed = min(bounds, default=np.inf)
-    slack = max(moved.rounding, NEAR * moved.scale)
+    slack = NEAR * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
     towards = 0.0 if limit.side == "exactly" else 0.5 if limit.side == "at most" else -0.5
     looser = replace(moved, admissible=limit.at(at + towards))
     next_ = relaxation_prices(looser.stated, looser.worth) if towards else None
     # The same prices bound what is worth at `at`: their bound is linear in the limit.
     price = np.nan if next_ is None else _sum(looser, limit, next_)
-    if next_ is None or not looser.bound(next_) - price * towards <= relaxed + slack:
-        price = _sum(moved, limit, prices[int(np.argmin(bounds))]) if prices else np.nan
-    return (solution.value, solution.bound, relaxed, price, float(relaxed - solution.value <= slack))
+    shown = np.inf if next_ is None else looser.bound(next_) - price * towards  # what these prices prove here
+    if not shown <= relaxed + slack:
+        shown, price = relaxed, _sum(moved, limit, prices[int(np.argmin(bounds))]) if prices else np.nan
+    return (solution.value, solution.bound, shown, price, float(relaxed - solution.value <= slack))
 
 
 def _sum(problem: ConstrainedRanking, limit: Limit, y: Floats) -> float:

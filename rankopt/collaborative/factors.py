@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numba as nb
 import numpy as np
@@ -36,6 +36,10 @@ class Factors:
     @property
     def dimensions(self) -> int:
         return int(self.items.shape[1])
+
+    def offsets_alone(self) -> Factors:
+        """The same with U = M = 0."""
+        return replace(self, users=np.zeros_like(self.users), items=np.zeros_like(self.items))
 
     def scores(self, bounds: Ints, columns: Shorts) -> Floats:
         """(entries,) of the pairs: user u with the items columns[bounds[u] : bounds[u + 1]]."""

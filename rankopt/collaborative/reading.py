@@ -101,6 +101,8 @@ def read_ratings_and_weights(
         ratings = Ratings.from_frame(X)
         if sample_weight is not None:
             raise DataError("sample_weight goes with rows; give the pairs and y=, or Ratings, beside it")
+    elif y is None and hasattr(X, "tocsr"):
+        raise DataError("a sparse table is read by Ratings.from_csr(X), in which a stored zero is a rating; pass these")
     elif y is None:
         raise DataError("requires y to be passed, but the target y is None: pass the ratings of the pairs, or Ratings")
     else:

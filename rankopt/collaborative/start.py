@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.top_pairs import scaled, top_pairs
+from rankopt.errors import OptionError
 
 __all__ = ["Start", "random_start", "start_of"]
 
@@ -44,7 +45,11 @@ def random_start(start: Start, random_state: Any) -> Factors:
     """Factors drawn from a normal distribution instead, of about the size of those of `start`."""
     from sklearn.utils import check_random_state
 
-    draws, factors = check_random_state(random_state), start.factors
+    factors = start.factors
+    try:
+        draws = check_random_state(random_state)
+    except ValueError:
+        raise OptionError(f"random_state = {random_state!r} draws nothing; give a whole number, or None") from None
     size = [float(np.sqrt(np.mean(one * one))) for one in (factors.users, factors.items)]
     users, items = (
         draws.normal(size=one.shape) * s for one, s in zip((factors.users, factors.items), size, strict=True)

@@ -25,6 +25,7 @@ from rankopt.collaborative.long_lists import levelled, shares_above
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.start import Start, start_of
 from rankopt.errors import DataError
+from rankopt.optimize.certificate import Stop
 
 __all__ = ["FOLDS", "STRENGTHS", "Chosen", "chosen_strength", "folds_of", "plainest"]
 
@@ -159,7 +160,10 @@ class _Folds:
                 settings = replace(self.settings, time_limit=left) if left < math.inf else self.settings
                 here = part.blocks.at_strength(lam, lam)
                 begin = partial(here.begun, part.warm or part.start.factors)
-                factors = part.warm = alternated(here, settings, begin).best.factors
+                done = alternated(here, settings, begin)
+                if done.stop is Stop.INTERRUPTED:
+                    raise KeyboardInterrupt("interrupted while the strength was chosen, before the first round")
+                factors = part.warm = done.best.factors
             shares[part.left.given] = shares_above(part.left, part.kept, _of_all(part, factors))
         told = self.rated if not np.isnan(shares).any() else self.rated.keep(~np.isnan(shares))
         return self.measure(told, levelled(shares if told is self.rated else shares[told.given]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from formulations.errors import InvalidProblem
 from formulations.sets.share_words import rounded_share
 from rankopt.errors import OptionError
@@ -34,33 +36,36 @@ class Spoken:
         name: str | None = None,
     ) -> Self:
         """From `low` to `high` of these documents at these positions; with `by`, of the documents of each label."""
-        if not low <= high:
-            raise OptionError(f"between {low} and {high} lies nothing; give the smaller number first")
+        try:
+            if not low <= high:
+                raise OptionError(f"between {low} and {high} lies nothing; give the smaller number first")
+        except TypeError:
+            raise OptionError(f"between {low!r} and {high!r} lies nothing that counts; give two numbers") from None
         where = None if positions is None else tuple(positions) if isinstance(positions, Iterable) else (positions,)
         least = self._with("at least", low, by, documents, where, name)
         return least._with("at most", high, by, documents, where, name)
 
     def at_most_share(
         self,
-        share: float,
+        share: float | Mapping[Any, float],
         *,
         by: str | None = None,
         documents: str | Mapping[str, Any] | None = None,
-        prefixes: Iterable[int] | None = None,
+        prefixes: Iterable[int] | int | None = None,
         rounding: str = "up",
         name: str | None = None,
     ) -> Self:
         """Of the first p positions, for each p of `prefixes` (all by default), at most this share, rounded, is of these
-        documents; with `by`, of each label."""
+        documents; with `by`, of each label (share may be a mapping from label to share)."""
         return self._shares("at most", share, by, documents, prefixes, rounding, name)
 
     def at_least_share(
         self,
-        share: float,
+        share: float | Mapping[Any, float],
         *,
         by: str | None = None,
         documents: str | Mapping[str, Any] | None = None,
-        prefixes: Iterable[int] | None = None,
+        prefixes: Iterable[int] | int | None = None,
         rounding: str = "down",
         name: str | None = None,
     ) -> Self:
@@ -71,18 +76,33 @@ class Spoken:
     def _shares(
         self, word: str, share: Any, by: Any, documents: Any, prefixes: Any, rounding: str, name: str | None
     ) -> Self:
+        if isinstance(share, Mapping) and by is None:
+            raise OptionError("share maps labels to shares; say by= which attribute the labels are of")
         said = self
-        for length in range(1, self.k + 1) if prefixes is None else sorted(set(prefixes)):
-            if not 1 <= length <= self.k:
-                raise OptionError(f"prefixes name {length}, but are lengths from 1 to k = {self.k}")
+        for length in self._lengths(prefixes):
+            title = None if name is None else f"{name}, first {length}"
             try:
-                count = rounded_share(share, length, rounding)
+                count: Any = (
+                    {label: rounded_share(one, length, rounding) for label, one in share.items()}
+                    if isinstance(share, Mapping)
+                    else rounded_share(share, length, rounding)
+                )
             except InvalidProblem as error:
                 raise OptionError(str(error)) from None
-            if 0 < count < length or (count == 0) == (word == "at most"):
-                title = None if name is None else f"{name}, first {length}"
+            if isinstance(count, dict):
+                count = {label: one for label, one in count.items() if _tells(word, one, length)}
+            if count if isinstance(count, dict) else _tells(word, count, length):
                 said = said._with(word, count, by, documents, range(length), title, entire=True)
         return said
+
+    def _lengths(self, prefixes: Any) -> list[int]:
+        if prefixes is None:
+            return list(range(1, self.k + 1))
+        given = list(prefixes) if isinstance(prefixes, Iterable) and not isinstance(prefixes, str) else [prefixes]
+        for length in given:
+            if isinstance(length, bool) or not isinstance(length, int | np.integer) or not 1 <= length <= self.k:
+                raise OptionError(f"prefixes name {length!r}, but are lengths from 1 to k = {self.k}")
+        return sorted({int(length) for length in given})
 
     def _share(
         self, word: str, count: Any, share: Any, by: Any, documents: Any, positions: Any, name: str | None
@@ -102,9 +122,9 @@ class Spoken:
         name: str | None = None,
     ) -> Self:
         """Two of these documents (with `by`, two of one label) stand `distance` positions apart at least."""
-        if isinstance(distance, bool) or not isinstance(distance, int) or distance < 2:
+        if isinstance(distance, bool) or not isinstance(distance, int | np.integer) or distance < 2:
             raise OptionError(f"distance = {distance!r} keeps nothing apart; give 2 or more: 2 keeps neighbours apart")
-        said, width = self, min(distance, self.k)
+        said, width = self, min(int(distance), self.k)
         for start in range(self.k - width + 1):
             title = None if name is None else f"{name}, from {start}"
             said = said._with("at most", 1, by, documents, range(start, start + width), title)
@@ -124,3 +144,8 @@ class Spoken:
     ) -> Self:
         """Where one of these documents stands at these positions, one of those that `then` chooses does."""
         return self._with("if then", 0, None, documents, positions, name, then=then)
+
+
+def _tells(word: str, count: int, length: int) -> bool:
+    """Whether so many of so many first documents at most, or at least, rules a ranking out."""
+    return count < length if word == "at most" else count > 0

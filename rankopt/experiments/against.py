@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
+from formulations.solvers import SOLVERS
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments.changed import MARGIN, Changed, changes
 from rankopt.experiments.isolation.limits import Limits
@@ -53,6 +54,7 @@ class Against:
     def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[Row]:
         """The rows as they are found; with an output the tapes are put beside it, too."""
         before = self.before()
+        self._check_places(before)
         tapes = self._tapes(before)
         file = RowFile(output, resume)
         for path, tape in tapes:
@@ -65,6 +67,17 @@ class Against:
                 blanks = blank_rows(tape, spec, earlier[0].tolerance or 1e-6, earlier[0].seed or 0, versions())
                 job = Replay(str(path), entrant, blanks, self.repeats, self.limits.problem)
                 yield from grown(file, job, blanks, self.limits, self.limits.problem, self.limits.tape)
+
+    def _check_places(self, before: Sequence[Row]) -> None:
+        """Rows may come from elsewhere: what they call module:attribute is code, which the caller alone may name."""
+        for kind, chosen, option in (("argmax", self.argmax, "argmax"), ("master", self.masters, "masters")):
+            for name in [] if chosen is not None else dict.fromkeys(row.solver for row in before if row.kind == kind):
+                head = name.partition("(")[0].partition(":")[0]
+                if ":" in name and head not in SOLVERS:
+                    raise OptionError(
+                        f"{self.path} names the solver {name!r}, which is code of its own that rows may not start; say "
+                        f"who takes part: {option}=[...], --argmax or --master NAME"
+                    )
 
     def changes(self, after: Sequence[Row]) -> list[Changed]:
         """What became of each problem."""

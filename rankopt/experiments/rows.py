@@ -157,9 +157,22 @@ class Row:
         known = {name: value for name, value in record.items() if name in _NAMES}
         try:
             known["times"] = tuple(map(float, known.get("times", ())))
+            _check_numbers(known)
             return cls(**{**known, "status": Outcome[known["status"]]})
         except (KeyError, TypeError) as error:
             raise ValueError(f"a row needs kind, solver and a known status: {error}") from error
+
+
+def _check_numbers(known: Mapping[str, Any]) -> None:
+    """Rows may come from elsewhere: what is compared must be a number, and what was measured or is a size above 0."""
+    for name in ("value", "bound", "scale", "tolerance", "seconds", "seconds_whole"):
+        one = known.get(name)
+        if one is not None and (isinstance(one, bool) or not isinstance(one, int | float) or not math.isfinite(one)):
+            raise ValueError(f"{name} = {one!r} is no number")
+    if not all(0.0 < one < math.inf for one in known["times"]):
+        raise ValueError("times are seconds, each above 0")
+    if (known.get("scale") or 0.0) < 0.0 or not 0.0 <= (known.get("tolerance") or 0.0) <= 1.0:
+        raise ValueError("scale cannot be below 0, nor tolerance beyond 0 to 1")
 
 
 _NAMES = {entry.name for entry in fields(Row)}

@@ -106,8 +106,10 @@ class Alternating(Choosing):
                 return alternated(blocks, finer, begin, (*self.callbacks, *progress, *self._each_step()), judge, keep)
 
             def begun() -> Any:
-                residual = self.start == "residual"
-                return blocks.begun(start.factors if residual else random_start(start, self.random_state))
+                if self.start != "residual":
+                    return blocks.begun(random_start(start, self.random_state))
+                none = loss.convex and lam >= start.lam_max  # then no factors are the optimum of the whole
+                return blocks.begun(start.factors.offsets_alone() if none else start.factors)
 
             found: list[Any] = []  # emptied when a run goes on: a standing is as large as the ratings
             if kept is not None:

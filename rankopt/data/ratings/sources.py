@@ -47,6 +47,8 @@ def triplets_of_frame(frame: Any, user: str | None, item: str | None, rating: st
     """The three columns of a data frame."""
     if not hasattr(frame, "columns"):
         raise DataError(f"from_frame cannot read a {type(frame).__name__}; pass a data frame, or use Ratings.of.")
+    if hasattr(frame, "collect"):
+        raise DataError("from_frame reads rows, and a lazy frame has none yet; pass frame.collect().")
     names = list(frame.columns)
     chosen = [
         _column(names, given, usual, what)

@@ -20,6 +20,7 @@ from formulations import (
     verify_integrality,
 )
 from formulations.sets.conflict import conflict
+from formulations.sets.share_words import rounded_share
 from formulations.sets.words import WORDS, taken
 
 N, K = 5, 3
@@ -143,6 +144,14 @@ def test_each_word_has_its_verdict(word):
     answer = verify_integrality(admissible)
     assert type(answer).__name__ == VERDICTS[word]
     assert confirm(admissible, answer)
+
+
+def test_floats_are_the_fractions_that_they_stand_for():
+    for share, positions, most, least in (
+        (1 / 3, 6, 2, 2), (2 / 3, 3, 2, 2), (0.1 + 0.2, 10, 3, 3), (np.float32(0.3), 10, 3, 3), (0.7, 10, 7, 7),
+        (np.float64(1 / 7), 7, 1, 1), ("1/3", 3, 1, 1), (0.3000001, 10, 4, 3), (0.3333, 3, 1, 0),
+    ):  # fmt: skip
+        assert (rounded_share(share, positions, "up"), rounded_share(share, positions, "down")) == (most, least)
 
 
 def test_shares_are_whole_for_a_ranking_by_one_score():

@@ -208,6 +208,8 @@ def test_an_empty_set_is_repaired_by_what_costs_least():
         empty.at_most(0, documents=[0, 1], name="none").repaired(prices={"new": 1.0})
     with pytest.raises(InvalidProblem, match="no constraint is named 'odd'"):
         empty.repaired(prices={"odd": 1.0})
+    with pytest.raises(InvalidProblem, match="too far apart to be weighed in one sum"):
+        empty.repaired(prices={"old": 1e12, "new": 1.0})
     assert str(START.repaired()).startswith("Nothing has to be broken")
 
 
@@ -229,3 +231,26 @@ def test_repairs_against_all_rankings(seed):
     found = stated.repaired(prices)
     assert found.cost == pytest.approx(least)
     assert found.proved
+
+
+@pytest.mark.parametrize("dear", [1.0, 1e3, 1e6])
+def test_repairs_at_prices_far_apart_cost_the_least(dear):
+    """Against enumeration; "three of the first two" must give, and what else does is weighed exactly."""
+    rng = np.random.default_rng(int(dear))
+    for _ in range(12):
+        groups = [rng.choice(5, 2, replace=False).tolist() for _ in range(3)]
+        stated = RankingSet(5, 4).at_least(3, documents=groups[0], name="a").at_most(0, documents=groups[1], name="b")
+        stated = stated.at_most(0, documents=groups[2], positions=range(2), name="c")
+        prices = {"a": dear, "b": float(rng.integers(1, 9)), "c": float(rng.integers(1, 9)) / 8.0}
+        if dear * 8.0 > 1e6:
+            prices["c"] = prices["b"] = 1.0 + float(rng.integers(0, 2))
+
+        def cost(order, groups=groups, prices=prices):
+            inside = [sum(j in group for j in order) for group in groups]
+            early = sum(j in groups[2] for j in order[:2])
+            return prices["a"] * max(3 - inside[0], 0) + prices["b"] * inside[1] + prices["c"] * early
+
+        found = stated.repaired(prices)
+        assert found.cost == pytest.approx(min(map(cost, permutations(range(5), 4))), rel=1e-12)
+        assert found.cost == pytest.approx(cost(found.order.tolist()), rel=1e-12)
+        assert found.proved

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
+from formulations import RankingSet
 from formulations.errors import Infeasible
 from formulations.integrality import verify_integrality
 from formulations.sets.constrained_ranking import ConstrainedRanking
@@ -292,3 +293,25 @@ def test_a_share_at_least_asks_nothing_of_prefixes_that_a_query_lacks():
 def test_what_rules_cannot_say_is_named(say, told):
     with pytest.raises(OptionError, match=told):
         say(Admissible(3))
+
+
+def test_shares_of_labels_and_distances_say_what_sets_of_documents_say():
+    site = ["a", "b", "a", "b", "c", "a"]
+    with pytest.raises(OptionError, match="say by="):
+        Admissible(6).at_most(share={"a": 0.5})
+    one = Admissible(6).at_most(share={"a": 0.5, "b": 1 / 3}, by="site").on({"site": np.array(site)}, 6)
+    two = RankingSet(6, 6).at_most(share={"a": 0.5, "b": 1 / 3}, by=site)
+    for order in permutations(range(6)):
+        assert one.admits(order) == two.admits(order)
+    assert Admissible(6).apart(np.int64(2), by="site") == Admissible(6).apart(2, by="site")
+    assert Admissible(6).at_most_share(0.5, by="site", prefixes=4) == Admissible(6).at_most_share(
+        0.5, by="site", prefixes=[4]
+    )
+    for wrong in (
+        lambda: Admissible(6).at_most_share(0.5, by="site", prefixes=[1.5]),
+        lambda: Admissible(6).at_most_share(0.5, by="site", prefixes="12"),
+        lambda: Admissible(6).apart(1, by="site"),
+        lambda: Admissible(6).between(None, 1, by="site"),
+    ):
+        with pytest.raises(OptionError):
+            wrong()

@@ -1,5 +1,6 @@
 """Two runs of one tape: intervals hold the true factor as often as they say, outcomes are what they became."""
 
+import json
 from dataclasses import replace
 from itertools import combinations
 from math import comb
@@ -74,6 +75,25 @@ def test_options_stand_beside_the_usual_ones_and_strangers_are_left_out():
     other = replace(ROW, solver="highs(presolve='off')", times=(3.0,) * 5)
     found = changes([ROW], [ROW, other, replace(ROW, solver="scipy"), replace(ROW, kind="training")])
     assert [(one.after.solver, one.kind) for one in found] == [("highs", Kind.SAME), (other.solver, Kind.SLOWER)]
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"value": "5"}, {"times": [-1.0]}, {"times": [0.0]}, {"scale": -1.0}, {"tolerance": 1e9}, {"bound": True}],
+)
+def test_forged_rows_are_refused(forged, tmp_path):
+    file = tmp_path / "rows.jsonl"
+    file.write_text(json.dumps(json.loads(ROW.as_line()) | forged) + "\n")
+    with pytest.raises(DataError, match="line 1 is no row of an experiment"):
+        read_rows(file)
+
+
+def test_rows_of_others_cannot_start_code_of_their_own(tmp_path, monkeypatch):
+    (tmp_path / "planted.py").write_text("raise SystemExit('started')")
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "rows.jsonl").write_text(replace(ROW, solver="planted:X").as_line() + "\n")
+    with pytest.raises(OptionError, match="code of its own that rows may not start"):
+        list(Against(tmp_path / "rows.jsonl").rows())
 
 
 def test_a_mean_over_problems_holds_the_true_factor():

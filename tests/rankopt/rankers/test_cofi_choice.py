@@ -13,7 +13,7 @@ from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.rated import Rated
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import OptionError
+from rankopt.errors import DataError, OptionError
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import CofiRanker
 
@@ -134,3 +134,39 @@ def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     again = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0)).fit(ratings)
     assert again.chosen_ == whole.chosen_
     np.testing.assert_array_equal(again.user_factors_, whole.user_factors_)
+
+
+def test_an_interruption_of_a_fold_ends_the_choice_and_leaves_the_ranker_unfitted(monkeypatch):
+    from rankopt.collaborative.blocks.regression import Regression
+
+    real, calls = Regression.around, []
+
+    def third(blocks, now, precision):
+        calls.append(now)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(blocks, now, precision)
+
+    monkeypatch.setattr(Regression, "around", third)
+    ranker = CofiRanker(factors=2, tol=1e-12)
+    with pytest.raises(KeyboardInterrupt):
+        ranker.fit(tastes())
+    assert len(calls) == 3
+    assert not hasattr(ranker, "user_factors_")
+
+
+@pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal", "preferences"])
+def test_from_lam_max_on_no_factors_are_the_optimum_of_the_whole(loss):
+    for strength in (1.0, 3.0):
+        ranker = CofiRanker(loss, factors=3, strength=strength).fit(tastes())
+        assert not ranker.user_factors_.any()
+        assert not ranker.item_factors_.any()
+        proved = ranker.certificate_
+        assert proved.primal - proved.bound <= 3e-3 * proved.primal
+
+
+def test_what_draws_nothing_and_sparse_tables_are_refused_with_the_cure():
+    with pytest.raises(OptionError, match="random_state = 'x' draws nothing"):
+        CofiRanker(factors=2, strength=0.5, start="random", random_state="x").fit(tastes())
+    with pytest.raises(DataError, match=r"Ratings\.from_csr"):
+        CofiRanker(factors=2, strength=0.5).fit(tastes().to_csr())
