@@ -73,8 +73,8 @@ def chosen_strength(
     further strength is tried.
 
     Few ratings tell near strengths apart by luck only. So of all that lie below the best by less than `SURE` standard
-    errors of the difference over users the one nearest to `usual` is taken, and none are tried that are weaker than one
-    that lies lower. Of priors the one is taken that is better at `usual`."""
+    errors of the difference over users `usual` is taken, or what is nearest to it on the way to the best; and none are
+    tried that are weaker than one that lies lower. Of priors the one is taken that is better at `usual`."""
     began, fold = perf_counter(), folds_of(rated, folds)
 
     def deal(build: Callable[[Rated], Any]) -> _Folds:
@@ -173,13 +173,16 @@ def _lower(values: list[Floats]) -> bool:
 
 
 def _nearest(values: Floats, strengths: tuple[float, ...], usual: float) -> Chosen:
-    """Of those that are as good as the best, as far as these values (strengths, users) can tell, the most usual; of two
-    the larger."""
+    """The usual one where it is as good as the best, as far as these values (strengths, users) can tell; else the
+    nearest to it, on the way to the best, that is."""
     tried, told = strengths[: len(values)], _told(values)
-    good = np.ones(len(tried), dtype=bool) if not told.size else _as_good(told)
-    chosen = min((abs(one - usual), -one) for one, as_good in zip(tried, good.tolist(), strict=True) if as_good)
-    reached = told.mean(axis=1).tolist() if told.size else [float("nan")] * len(tried)
-    return Chosen(-chosen[1], tried, tuple(reached))
+    if not told.size:
+        return Chosen(min(tried, key=lambda one: abs(one - usual)), tried, (float("nan"),) * len(tried))
+    reached = told.mean(axis=1)
+    best = tried[int(np.argmax(reached))]
+    good = [one for one, as_good in zip(tried, _as_good(told).tolist(), strict=True) if as_good]
+    ways = [one for one in good if min(usual, best) <= one <= max(usual, best)]
+    return Chosen(min(ways, key=lambda one: abs(one - usual)), tried, tuple(reached.tolist()))
 
 
 def _told(values: Floats) -> Floats:
