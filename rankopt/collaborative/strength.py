@@ -72,9 +72,9 @@ def chosen_strength(
     ratings and the share of items above each, one number a user, NaN for none. ends: the `perf_counter` at which no
     further strength is tried.
 
-    Few ratings tell near strengths apart by luck only. So of all that lie below the best by less than `SURE` standard
-    errors of the difference over users `usual` is taken, or what is nearest to it on the way to the best; and none are
-    tried that are weaker than one that lies lower. Of priors the one is taken that is better at `usual`."""
+    Few ratings tell near strengths apart by luck only. So `usual` is taken unless it lies below the best by `SURE`
+    standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
+    that lies so. Of priors the one is taken that is better at `usual`."""
     began, fold = perf_counter(), folds_of(rated, folds)
 
     def deal(build: Callable[[Rated], Any]) -> _Folds:
@@ -100,7 +100,7 @@ def chosen_strength(
         values.append(reached)
         if _lower(values):
             break
-    chosen = _nearest(np.array(values), strengths, usual)
+    chosen = _settled(np.array(values), strengths, usual)
     return replace(
         chosen, prior=prior, priors=tuple(compared.items()), seconds=perf_counter() - began,
         cut=perf_counter() >= ends,
@@ -172,17 +172,14 @@ def _lower(values: list[Floats]) -> bool:
     return bool(told.size) and not _as_good(told)[-1]
 
 
-def _nearest(values: Floats, strengths: tuple[float, ...], usual: float) -> Chosen:
-    """The usual one where it is as good as the best, as far as these values (strengths, users) can tell; else the
-    nearest to it, on the way to the best, that is."""
+def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> Chosen:
+    """The usual one where it is as good as the best, as far as these values (strengths, users) can tell; else that."""
     tried, told = strengths[: len(values)], _told(values)
     if not told.size:
         return Chosen(min(tried, key=lambda one: abs(one - usual)), tried, (float("nan"),) * len(tried))
     reached = told.mean(axis=1)
-    best = tried[int(np.argmax(reached))]
     good = [one for one, as_good in zip(tried, _as_good(told).tolist(), strict=True) if as_good]
-    ways = [one for one in good if min(usual, best) <= one <= max(usual, best)]
-    return Chosen(min(ways, key=lambda one: abs(one - usual)), tried, tuple(reached.tolist()))
+    return Chosen(usual if usual in good else tried[int(np.argmax(reached))], tried, tuple(reached.tolist()))
 
 
 def _told(values: Floats) -> Floats:

@@ -56,7 +56,7 @@ def test_of_priors_the_better_one_is_taken():
     assert choice.better_prior({"mean": np.nan, "means": np.nan}) is None
 
 
-def test_of_strengths_that_are_as_good_the_most_usual_is_taken():
+def test_of_strengths_that_are_as_good_the_usual_one_is_taken_and_else_the_best():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(4, 100))
     noise -= noise.mean(axis=1, keepdims=True)
@@ -68,14 +68,14 @@ def test_of_strengths_that_are_as_good_the_most_usual_is_taken():
         ((0.04, 0.0, 0.0, 0.0), 1.0),
         ((0.0, 0.0, -0.5, 0.01), 0.55),
         ((0.0, 0.01, -0.5, 0.0), 0.85),
-        ((0.0, 0.0, -0.5, -0.5), 0.85),
+        ((0.0, 0.01, -0.5, -0.5), 0.85),
         ((-0.5, -0.5, -0.5, 0.0), 0.55),
     ):
         values = own + noise + np.array(means)[:, None]
-        assert choice._nearest(values, tried, 0.65).strength == expected
+        assert choice._settled(values, tried, 0.65).strength == expected
         assert choice._lower(list(values)) == (max(means) - means[-1] > 0.03)
-    assert choice._nearest(np.full((4, 3), np.nan), tried, 0.7).strength == 0.65
-    assert choice._nearest(own[None, :], tried, 0.65).strength == 1.0
+    assert choice._settled(np.full((4, 3), np.nan), tried, 0.7).strength == 0.65
+    assert choice._settled(own[None, :], tried, 0.65).strength == 1.0
 
 
 def test_the_prior_is_chosen_for_convex_losses_of_orders():
