@@ -28,7 +28,7 @@ from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.measured import rated_only
 from rankopt.collaborative.normal_equations import READ_TABLE
 from rankopt.collaborative.rated import Rated
-from rankopt.evaluation.rated_lists import measured
+from rankopt.evaluation.rated_lists import measured, ordered_lists
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 
@@ -125,20 +125,23 @@ def long_lists(measure: Any, bounds: Ints, values: Floats, shares: Floats) -> Fl
     if not (isinstance(wanted, Positional) and wanted.inner(values, bounds)):
         return rated_only(bounds, values, -shares, measure)
     sizes = np.diff(bounds)
-    found = np.full(sizes.size, np.nan)
     often = np.where(sizes, -(-LISTED // np.maximum(sizes, 1)), 0)
     lengths = sizes * often
     ends, times = np.concatenate([[0], np.cumsum(lengths)]), np.repeat(often, sizes)
     listed = np.repeat(values, times)
     with measured(measure, values):
         gain, constant = wanted.gain(listed, ends)[np.cumsum(times) - times], wanted.constant(listed, ends)
-    for length in np.unique(lengths[sizes >= FEWEST]).tolist():
-        ranks, discount = np.arange(1, length + 2), np.append(wanted.discount(length), 0.0)
-        for u in np.flatnonzero((lengths == length) & (sizes >= FEWEST)).tolist():
-            own = slice(int(bounds[u]), int(bounds[u + 1]))
-            b, mean = gain[own], float(gain[own].mean())
-            if b.max() > b.min():
-                a = np.interp(1.0 + (length - 1) * shares[own], ranks, discount)
-                spread = (length - 1) / (b.size - 1) * float((b - mean) @ a)
-                found[u] = mean * discount.sum() + spread - constant[u]
-    return found
+    del listed
+    user, told = np.repeat(np.arange(sizes.size), sizes), (sizes >= FEWEST) & ordered_lists(bounds, gain)
+    of_rating, total, discounted = lengths[user], np.zeros(sizes.size), np.zeros(values.size)
+    by_length = np.argsort(of_rating, kind="stable")
+    of_rating = of_rating[by_length]
+    for length in np.unique(lengths[told]).tolist():
+        low, high = np.searchsorted(of_rating, [length, length + 1])
+        some, discount = by_length[low:high], np.append(wanted.discount(length), 0.0)
+        discounted[some] = np.interp(1.0 + (length - 1) * shares[some], np.arange(1, length + 2), discount)
+        total[lengths == length] = discount.sum()
+    mean = np.bincount(user, gain, sizes.size) / np.maximum(sizes, 1)
+    spread = np.bincount(user, (gain - mean[user]) * discounted, sizes.size)
+    found = mean * total + (lengths - 1) / np.maximum(sizes - 1, 1) * spread - constant
+    return np.where(told, found, np.nan)

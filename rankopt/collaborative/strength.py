@@ -9,7 +9,7 @@ is smaller.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -27,7 +27,7 @@ from rankopt.collaborative.start import Start, start_of
 from rankopt.errors import DataError
 from rankopt.optimize.certificate import Stop
 
-__all__ = ["FOLDS", "STRENGTHS", "Chosen", "chosen_strength", "folds_of", "plainest"]
+__all__ = ["FOLDS", "STRENGTHS", "USUAL", "Chosen", "better_prior", "chosen_strength", "folds_of"]
 
 Floats = NDArray[np.float64]
 
@@ -36,11 +36,11 @@ STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)
 
 FOLDS = 5
 
-USUAL = 0.65
-"""The ρ that is right for most ratings: where others are no better for sure it is taken, and priors are compared."""
+USUAL = {"levels": 0.65, "orders": 0.75}
+"""The ρ that is right for most ratings, of losses that see levels and of losses of orders."""
 
-FAR = 4.0
-"""Standard errors below the best at which no weaker strength is tried."""
+SURE = 2.0
+"""Standard errors over users from which on one strength counts as worse than another."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ def chosen_strength(
     measure: Callable[[Rated, Floats], Floats],
     settings: Alternation,
     ends: float = math.inf,
+    usual: float = USUAL["orders"],
     strengths: tuple[float, ...] = STRENGTHS,
     folds: int = FOLDS,
 ) -> Chosen:
@@ -72,8 +73,9 @@ def chosen_strength(
     ratings and the share of items above each, one number a user, NaN for none. ends: the `perf_counter` at which no
     further strength is tried.
 
-    Few ratings tell near strengths apart by luck only. So of all that lie below the best by less than one standard
-    error of the difference over users the one nearest to `USUAL` is taken; of priors likewise the first."""
+    Few ratings tell near strengths apart by luck only. So `usual` is taken unless it lies below the best by `SURE`
+    standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
+    that lies so. Of priors the one is taken that is better at `usual`."""
     began, fold = perf_counter(), folds_of(rated, folds)
 
     def deal(build: Callable[[Rated], Any]) -> _Folds:
@@ -87,19 +89,19 @@ def chosen_strength(
         return _Folds(parts, rated, measure, settings, ends)
 
     dealt = {prior: deal(build) for prior, build in builds.items()}
-    found = {prior: dealt[prior].at(USUAL) for prior in builds} if len(builds) > 1 else {}
+    found = {prior: dealt[prior].at(usual) for prior in builds} if len(builds) > 1 else {}
     compared = {prior: _mean(told) for prior, told in found.items()}
-    prior = plainest(found) or next(iter(builds))
+    prior = better_prior(compared) or next(iter(builds))
     values: list[Floats] = []
     for strength in strengths:
-        known = found.get(prior) if strength == USUAL else None
+        known = found.get(prior) if strength == usual else None
         reached = dealt[prior].at(strength) if known is None else known
         if reached is None:
             break
         values.append(reached)
-        if _hopeless(values):
+        if _lower(values):
             break
-    chosen = _nearest(np.array(values), strengths)
+    chosen = _settled(np.array(values), strengths, usual)
     return replace(
         chosen, prior=prior, priors=tuple(compared.items()), seconds=perf_counter() - began,
         cut=perf_counter() >= ends,
@@ -114,18 +116,10 @@ def _untold(values: Floats | None) -> bool:
     return values is None or bool(np.isnan(values).all())
 
 
-def plainest(found: Mapping[str, Floats | None]) -> str | None:
-    """The first of those that lie below the best by less than one standard error; None where nothing is told."""
-    told = {name: values for name, values in found.items() if values is not None and not _untold(values)}
-    if not told:
-        return None
-    best = max(told, key=lambda name: float(np.nanmean(told[name])))
-    for name, values in told.items():
-        behind = told[best] - values
-        behind = behind[~np.isnan(behind)]
-        if behind.size and behind.mean() <= behind.std() / np.sqrt(behind.size):
-            return name
-    return best
+def better_prior(compared: Mapping[str, float]) -> str | None:
+    """The one that reached most, of equal ones the first; None where nothing is told."""
+    told = [prior for prior, reached in compared.items() if not math.isnan(reached)]
+    return max(told, key=lambda prior: compared[prior], default=None)
 
 
 @dataclass
@@ -176,32 +170,31 @@ def _of_all(part: _Part, factors: Factors) -> Factors:
     return replace(factors, users=users)
 
 
-def _hopeless(values: list[Floats]) -> bool:
-    """Whether the last strength lies so far below the best that weaker ones need no trial."""
-    told = np.array(values)
-    told = told[:, ~np.isnan(told).any(axis=0)]
-    if not told.shape[1]:
-        return False
-    behind = told[int(np.argmax(told.mean(axis=1)))] - told[-1]
-    return bool(behind.mean() > FAR * behind.std() / np.sqrt(behind.size))
+def _lower(values: list[Floats]) -> bool:
+    """Whether the last strength lies below the best for sure."""
+    told = _told(np.array(values))
+    return bool(told.size) and not _as_good(told)[-1]
 
 
-def _nearest(values: Floats, strengths: tuple[float, ...]) -> Chosen:
-    """Of those that are as good as the best, as far as these values (strengths, users) can tell, the most usual."""
-    strengths = strengths[: len(values)]
-    told = values[:, ~np.isnan(values).any(axis=0)]
-    if not told.shape[1]:
-        return Chosen(_usual(strengths), strengths, (float("nan"),) * len(strengths))
+def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> Chosen:
+    """The usual one where it is as good as the best, as far as these values (strengths, users) can tell; else that."""
+    tried, told = strengths[: len(values)], _told(values)
+    if not told.size:
+        return Chosen(min(tried, key=lambda one: abs(one - usual)), tried, (float("nan"),) * len(tried))
     reached = told.mean(axis=1)
-    behind = told[int(np.argmax(reached))] - told
-    error = behind.std(axis=1) / np.sqrt(told.shape[1])
-    near = np.flatnonzero(behind.mean(axis=1) <= error)
-    return Chosen(_usual([strengths[i] for i in near.tolist()]), strengths, tuple(reached.tolist()))
+    good = [one for one, as_good in zip(tried, _as_good(told).tolist(), strict=True) if as_good]
+    return Chosen(usual if usual in good else tried[int(np.argmax(reached))], tried, tuple(reached.tolist()))
 
 
-def _usual(strengths: Sequence[float]) -> float:
-    """The one nearest to `USUAL`, the larger of two."""
-    return min(strengths, key=lambda one: (abs(one - USUAL), -one))
+def _told(values: Floats) -> Floats:
+    """The values (strengths, users) of users who tell something of all strengths."""
+    return values[:, ~np.isnan(values).any(axis=0)]
+
+
+def _as_good(told: Floats) -> NDArray[np.bool_]:
+    """Which strengths lie below the best by less than `SURE` standard errors of the difference."""
+    behind = told[int(np.argmax(told.mean(axis=1)))] - told
+    return np.asarray(behind.mean(axis=1) <= SURE * behind.std(axis=1) / np.sqrt(told.shape[1]))
 
 
 def folds_of(rated: Rated, folds: int) -> NDArray[np.int64]:

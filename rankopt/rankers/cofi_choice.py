@@ -17,7 +17,7 @@ from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.long_lists import long_lists
 from rankopt.collaborative.prior import RATINGS, SHRUNK, Penalties
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.strength import Chosen, chosen_strength
+from rankopt.collaborative.strength import USUAL, Chosen, chosen_strength
 
 __all__ = ["Choosing"]
 
@@ -110,7 +110,8 @@ class Choosing:
         settings = Alternation(max(float(self.tol or 0.0), TRIAL_TOL), min(int(self.max_iter), TRIAL_ROUNDS))
         ends = math.inf if self.time_limit is None else perf_counter() + 0.5 * self.time_limit
         builds = {prior: partial(build, prior) for prior in self._priors(loss)}
-        found = chosen_strength(rated, builds, width, measure, settings, ends)
+        usual = USUAL["levels" if loss.sees_levels else "orders"]
+        found = chosen_strength(rated, builds, width, measure, settings, ends, usual)
         if found.cut:
             tried = ", ".join(f"{one:g}" for one in found.tried)
             warnings.warn(

@@ -49,30 +49,33 @@ def test_items_may_be_pulled_to_their_own_means():
     assert any("pulled to other offsets" in one for one in ranker.verify(ratings).wrong)
 
 
-def test_of_priors_the_first_is_kept_unless_it_is_behind_by_a_standard_error():
-    rng = np.random.default_rng(0)
-    own, noise = rng.random(100), rng.normal(size=100)
-    noise = (noise - noise.mean()) / noise.std() / 10  # the difference's standard error is .01
-    for ahead, expected in ((-0.02, "mean"), (0.009, "mean"), (0.011, "means")):
-        assert choice.plainest({"mean": own, "means": own + noise + ahead}) == expected
-    assert choice.plainest({"mean": np.full(3, np.nan), "means": own[:3]}) == "means"
-    assert choice.plainest({"mean": None, "means": np.full(3, np.nan)}) is None
+def test_of_priors_the_better_one_is_taken():
+    assert choice.better_prior({"mean": 0.71, "means": 0.72}) == "means"
+    assert choice.better_prior({"mean": 0.72, "means": 0.72}) == "mean"
+    assert choice.better_prior({"mean": np.nan, "means": 0.5}) == "means"
+    assert choice.better_prior({"mean": np.nan, "means": np.nan}) is None
 
 
-def test_of_strengths_that_are_as_good_the_most_usual_is_taken():
+def test_of_strengths_that_are_as_good_the_usual_one_is_taken_and_else_the_best():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(4, 100))
-    noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True) / 10
+    noise -= noise.mean(axis=1, keepdims=True)
+    noise /= noise.std(axis=1, keepdims=True) * 10  # standard errors of differences are .014
     own, tried = rng.random(100), (1.0, 0.85, 0.65, 0.55)
     for means, expected in (
         ((0.0, 0.0, 0.0, 0.0), 0.65),
-        ((0.0, 0.0, -0.5, 0.0), 0.55),
-        ((0.0, -0.5, -0.5, -0.5), 1.0),
+        ((0.02, 0.0, 0.0, 0.0), 0.65),
+        ((0.04, 0.0, 0.0, 0.0), 1.0),
+        ((0.0, 0.0, -0.5, 0.01), 0.55),
+        ((0.0, 0.01, -0.5, 0.0), 0.85),
+        ((0.0, 0.01, -0.5, -0.5), 0.85),
         ((-0.5, -0.5, -0.5, 0.0), 0.55),
-        ((0.0, 0.0, -0.5, -0.5), 0.85),
     ):
-        assert choice._nearest(own + noise + np.array(means)[:, None], tried).strength == expected
-    assert choice._nearest(np.full((4, 3), np.nan), tried).strength == 0.65
+        values = own + noise + np.array(means)[:, None]
+        assert choice._settled(values, tried, 0.65).strength == expected
+        assert choice._lower(list(values)) == (max(means) - means[-1] > 0.03)
+    assert choice._settled(np.full((4, 3), np.nan), tried, 0.7).strength == 0.65
+    assert choice._settled(own[None, :], tried, 0.65).strength == 1.0
 
 
 def test_the_prior_is_chosen_for_convex_losses_of_orders():
