@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,14 @@ BEGUN = time.monotonic()
 
 
 def pytest_collection_modifyitems(items):
+    counts = Counter()
+    for item in items:
+        every = item.get_closest_marker("every")
+        if every:
+            place = item.parent.nodeid, item.originalname
+            if counts[place] % every.args[0]:
+                item.add_marker("study")
+            counts[place] += 1
     items.sort(key=lambda item: item.get_closest_marker("study") is not None)  # stable: else the order stays
 
 
