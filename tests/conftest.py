@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,38 @@ BEGUN = time.monotonic()
 
 
 def pytest_collection_modifyitems(items):
+    counts = Counter()
+    for item in items:
+        every = item.get_closest_marker("every")
+        if every:
+            place = item.parent.nodeid, item.originalname
+            if counts[place] % every.args[0]:
+                item.add_marker("study")
+            counts[place] += 1
     items.sort(key=lambda item: item.get_closest_marker("study") is not None)  # stable: else the order stays
+
+
+WHOLE = 5000
+"""Tests from which a run will ask for every kernel."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish(session):
+    """Before a whole run every process compiles its share of the kernels that nobody has kept: else each compiles what
+    the others are compiling at that moment, and so do the processes that tests start."""
+    process = getattr(session.config, "workerinput", None)
+    if process is None or len(session.items) < WHOLE:
+        return
+    from formulations.compiled import kernels_of
+    from formulations.kernel_cache import KernelCache
+
+    kernels = sorted(kernels_of("formulations", "rankopt"), key=lambda kernel: kernel.__module__)  # callers by callees
+    size = np.cumsum([len(kernel.function.__code__.co_code) for kernel in kernels])
+    shares = (size - 1) * process["workercount"] // size[-1]
+    for kernel, share in zip(kernels, shares, strict=True):
+        cache = KernelCache(kernel.function, kernel.content)
+        if f"gw{share}" == process["workerid"] and not all(map(cache.holds, kernel.signatures)):
+            kernel.ready()
 
 
 def pytest_runtest_setup(item):

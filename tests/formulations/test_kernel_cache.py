@@ -94,7 +94,7 @@ def test_names_in_the_code_of_two_processes_are_never_the_same(tmp_path):
     """Where they were, one was taken for the other, and that was the end of the process."""
     caches = [tmp_path / "one", tmp_path / "other"]
     for cache in caches:
-        answer(script("sort", "prices", "select", cache=cache))
+        answer(script("sort", "select", cache=cache))
     one, other = map(numbers_of, caches)
     assert one
     assert other
@@ -228,7 +228,7 @@ def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch
 def test_one_line_says_that_code_is_compiled_and_none_that_it_is_loaded(tmp_path):
     source = "import logging; logging.basicConfig(level=logging.INFO)\n" + FEW
     for said in (1, 0):
-        process = script("sort", "cones", cache=tmp_path, source=source)
+        process = script("select", cache=tmp_path, source=source)
         _, err = process.communicate(timeout=300)
         assert process.returncode == 0
         assert err.count("compiling, once") == said

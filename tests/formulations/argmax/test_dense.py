@@ -18,6 +18,7 @@ WEIGHTS = {
 }
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("anew", [False, True])
 @pytest.mark.parametrize("decay", WEIGHTS)
 @pytest.mark.parametrize("discount", WEIGHTS)

@@ -24,6 +24,7 @@ INSIDE = ("cvxpy:CLARABEL", "cvxpy:SCS", "cvxpy:OSQP")
 """Solvers that end inside the optimal face where there are ties."""
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize(("kind", "seed"), SIX)
 @pytest.mark.parametrize("solver", ["auto", "highs", "cp_sat", "networkx", *INSIDE])
 def test_no_ranking_of_the_set_beats_the_solution(kind, seed, solver):
@@ -129,6 +130,7 @@ def test_the_order_in_which_documents_come_does_not_matter(kind, seed):
     assert (old[new[solution.order]] == solution.order).all()
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("scale", [1e-9, 1e9, 0.0])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("solver", ["auto", "cp_sat", *INSIDE])

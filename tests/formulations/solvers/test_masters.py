@@ -61,10 +61,13 @@ def test_our_master_solves_the_whole_corpus(kind, groups):
 
 
 @pytest.mark.parametrize("spec", [spec for spec in accepting(GroupedSimplexQP) if spec != "active_set"])
-def test_other_masters_may_fail_on_the_corpus_but_never_lie(spec, record_property):
+@pytest.mark.parametrize(
+    "seeds", [range(0, 360, 45), pytest.param(range(0, 360, 11), marks=pytest.mark.study)], ids=["few", "all"]
+)
+def test_other_masters_may_fail_on_the_corpus_but_never_lie(seeds, spec, record_property):
     """Every point is feasible, no value is above the optimum and no bound below it; failures are counted."""
     failures = 0
-    for seed, groups in [(seed, 1 + 11 * (seed % 2)) for seed in range(0, 360, 11)]:
+    for seed, groups in [(seed, 1 + 11 * (seed % 2)) for seed in seeds]:
         problem = nasty(seed, groups)
         best = solve(problem, "active_set")
         try:
@@ -77,9 +80,9 @@ def test_other_masters_may_fail_on_the_corpus_but_never_lie(spec, record_propert
         assert solution.value <= best.bound + problem.rounding
         assert solution.bound >= best.value - problem.rounding
     record_property("failures", failures)
-    print(f"{spec}: {failures} of 33 are not solved within 1e-6")
+    print(f"{spec}: {failures} of {len(seeds)} are not solved within 1e-6")
     if spec in ("qpsolvers:piqp", "qpsolvers:clarabel"):  # what "auto" falls back to
-        assert failures <= 5
+        assert failures <= 5 * len(seeds) / 33
 
 
 @pytest.mark.parametrize("seed", range(0, 360, 7))

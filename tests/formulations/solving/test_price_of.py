@@ -39,6 +39,7 @@ SWEPT = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("rank_one", [True, False])
 @pytest.mark.parametrize("name", SWEPT)
 def test_every_point_is_the_best_ranking_there_and_every_price_a_line_above_all(name, rank_one):

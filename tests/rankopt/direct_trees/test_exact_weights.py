@@ -57,6 +57,7 @@ def enumerated(problem, scores, column, low=-np.inf, high=np.inf):
     return times, np.array([value_at(own.measure, s, a, *given, float(t)) for t in times])
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("measure", MEASURES)
 @pytest.mark.parametrize("weight", ["inside", "window", "clamped"])
 def test_what_is_predicted_is_measured_and_it_never_falls(measure, weight):
@@ -71,6 +72,7 @@ def test_what_is_predicted_is_measured_and_it_never_falls(measure, weight):
     assert history.measure[-1] == ranker.certificate_.value == pytest.approx(ranker.score(*data()[:2], qid=data()[2]))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("measure", ["nDCG@3", "AP@10", "ERR@10", "RR"])
 @pytest.mark.parametrize("small", [True, False])
 def test_a_stage_takes_the_best_weight_inside_the_interval(measure, small, monkeypatch):
@@ -95,6 +97,7 @@ def test_clamped_weights_are_the_ends_or_the_best_of_the_line():
     assert ends > 1
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("measure", ["nDCG@3", "AP", "ERR@10"])
 @pytest.mark.parametrize("strategy", ["leveraging", "stage-wise", "both"])
 def test_no_weight_alone_reaches_more_than_the_certificate_says(measure, strategy):

@@ -86,6 +86,7 @@ def left_behind(before, folder):
     return {process.pid for process in children()} - before, list(folder.iterdir())
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_all_engines_give_the_same_bits(bound, kind, engines, tmp_path):
@@ -142,6 +143,7 @@ def test_limits_return_the_best_so_far_and_say_so(engine, engines):
         assert words in ranker.certificate_.stop
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("engine", REMOTE)
 @pytest.mark.parametrize("bound", ["convex", "nonconvex"])
 def test_workers_killed_in_mid_step_change_nothing(engine, bound, engines, tmp_path):
@@ -164,7 +166,7 @@ def test_workers_killed_in_mid_step_change_nothing(engine, bound, engines, tmp_p
     assert_same(ranker, LargeMarginRanker("nDCG@5", bound=bound, lam=0.03).fit(X, y, qid=qid))
 
 
-@pytest.mark.parametrize("engine", REMOTE)
+@pytest.mark.parametrize("engine", ["processes", pytest.param("dask", marks=pytest.mark.study)])
 def test_workers_that_always_die_are_an_error(engine, engines):
     X, y, qid = made()
     ranker = LargeMarginRanker(argmax=Fatal(safe=os.getpid()), engine=Borrowed(engines[engine]))
@@ -220,26 +222,27 @@ def test_an_engine_by_name_leaves_nothing_behind(engine, end, scratch):
     assert left_behind(before, scratch) == (set(), [])
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("engine", [Processes(2), Dask(2)], ids=REMOTE[::-1])
-def test_an_engine_object_stays_open_until_it_is_closed_or_gone(engine, scratch):
+@pytest.mark.parametrize("end", ["close", "collected"])
+def test_an_engine_object_stays_open_until_it_is_closed_or_gone(end, engine, scratch):
     X, y, qid = made()
     before = {process.pid for process in children()}
-    for end in ("close", "collected"):
-        own = copy.deepcopy(engine)
-        ranker = LargeMarginRanker(lam=0.1, engine=own).fit(X, y, qid=qid)
-        open_after_fit = left_behind(before, scratch)[0]
-        assert open_after_fit
-        ranker.fit(X, y, qid=qid)
-        assert left_behind(before, scratch)[0] == open_after_fit
-        if end == "close":
-            own.close()
-        del own, ranker
-        gc.collect()
-        assert left_behind(before, scratch) == (set(), [])
+    own = copy.deepcopy(engine)
+    ranker = LargeMarginRanker(lam=0.1, engine=own).fit(X, y, qid=qid)
+    open_after_fit = left_behind(before, scratch)[0]
+    assert open_after_fit
+    ranker.fit(X, y, qid=qid)
+    assert left_behind(before, scratch)[0] == open_after_fit
+    if end == "close":
+        own.close()
+    del own, ranker
+    gc.collect()
+    assert left_behind(before, scratch) == (set(), [])
     assert copy.deepcopy(engine) == engine
 
 
-@pytest.mark.parametrize("engine", ["processes", Processes(2)], ids=str)
+@pytest.mark.parametrize("engine", ["processes", pytest.param(Processes(2), marks=pytest.mark.study)], ids=str)
 def test_a_path_leaves_nothing_behind(engine, scratch):
     X, y, qid = made()
     before = {process.pid for process in children()}

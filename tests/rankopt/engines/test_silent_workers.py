@@ -48,7 +48,7 @@ def opened():
             pass
 
 
-@pytest.mark.parametrize("engine", REMOTE)
+@pytest.mark.parametrize("engine", ["processes", pytest.param("dask", marks=pytest.mark.study)])
 def test_a_worker_that_is_stopped_is_replaced_and_changes_nothing(engine, opened, tmp_path):
     X, y, qid = made(queries=20)
     stops = []

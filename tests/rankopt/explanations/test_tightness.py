@@ -98,6 +98,7 @@ def test_regret_and_bounds_are_their_definitions(measure, decay, tied, seed):
     assert_array_equal(found.looseness, found.bounds["nonconvex"] - found.regret)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", ["quota", "caps", "overlap", "free"])
 @pytest.mark.parametrize("seed", range(3))
 def test_under_constraints_regret_is_from_the_best_admissible_ranking(name, seed):

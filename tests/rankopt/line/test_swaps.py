@@ -37,6 +37,7 @@ def test_swaps_say_what_walks_say(name, kind, monkeypatch):
         assert np.all(np.isfinite(swaps.steps))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("name", ["AP", "ERR", "nDCG"])
 def test_long_lists_against_all_crossings(name):
     rng, compared = np.random.default_rng(4), 0
@@ -47,6 +48,7 @@ def test_long_lists_against_all_crossings(name):
     assert compared > 2000
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("name", ["AP", "ERR", "nDCG", "AP@40"])
 def test_queries_of_too_many_pairs_walk(name, monkeypatch):
     for pairs in (0, 12):

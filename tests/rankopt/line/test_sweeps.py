@@ -39,6 +39,7 @@ def test_every_measure_is_swept_here():
     assert {parse(name).name for name in SWEPT} == set(MEASURES) - TOLD_MORE
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("name", SWEPT)
 def test_every_interval_is_that_of_all_crossings(name):
     check_line_search(parse(name))

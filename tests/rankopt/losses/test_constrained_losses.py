@@ -26,6 +26,7 @@ def loss_of(bound, batch):
     return MarginLoss.build(batch, bound_named(bound))
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", SETS)
 @pytest.mark.parametrize("seed", range(4))
@@ -66,6 +67,7 @@ def test_ties_of_the_convex_reference_fall_by_the_score_at_the_start(seed):
         assert fixed[offsets[q] : offsets[q + 1]] @ s == pytest.approx(tallest, abs=1e-5)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("name", SETS)
 def test_planes_lie_below_the_majorant_and_touch_it(bound, name):

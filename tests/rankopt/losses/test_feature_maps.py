@@ -45,6 +45,7 @@ def drawn(text, seed, largest=5):
     return queries.graded, queries.offsets, scores
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize(("text", "name"), PAIRS)
 def test_the_argmax_is_that_of_all_orders_and_bounds_are_above_the_regret(text, name):
     for seed in range(4):

@@ -24,6 +24,7 @@ def loss_of(text, bound, relevance, offsets, slack="separate"):
     return Regret.named(text, "positional", bound, "power(0.5)").of(arranged(relevance, offsets), named("exact"))
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("text", "bound", "slack"), [*product(MIXES, BOUNDS, ("separate", "shared"))])
 def test_mixes_are_losses(text, bound, slack):
     check_loss(lambda relevance, offsets: loss_of(text, bound, relevance, offsets, slack)[1])

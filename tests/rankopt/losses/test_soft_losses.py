@@ -29,6 +29,7 @@ class Halfway:
         return (argmax.best_reference() + argmax.best_by_score(scores)) / 2
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", SOFT_SETS)
 @pytest.mark.parametrize("seed", range(3))
@@ -60,6 +61,7 @@ def test_bounds_are_their_definitions_with_what_is_paid_taken_off(name, seed, ti
         assert between[q] == pytest.approx((at["convex"].value[q] + at["tie-aware"].value[q]) / 2, abs=1e-11)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("name", SOFT_SETS)
 def test_planes_lie_below_the_majorant_and_touch_it(bound, name):

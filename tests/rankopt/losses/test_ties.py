@@ -58,6 +58,7 @@ def batch(rng, queries=6, largest=12):
     return rng.integers(0, 3, offsets[-1]).astype(float), offsets
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("decay", DECAYS, ids=str)
 @pytest.mark.parametrize("at", AT)
@@ -148,6 +149,7 @@ def assert_mean_of_best(every, found):
     assert is_mean(found, [point for value, point in every if value >= best - 1e-12])
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("name", admissible.SETS)
 @pytest.mark.parametrize("seed", range(4))

@@ -83,6 +83,7 @@ def test_a_path_keeps_the_models_before_it_and_says_which_failed():
         assert 0 <= proved.bound <= proved.primal
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("bound", "lam"), [("convex", 1e-3), ("convex", 1e-5), ("tie-aware", 1e-7), ("nonconvex", 1e-3)]
 )

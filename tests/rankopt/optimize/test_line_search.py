@@ -33,7 +33,10 @@ def many_shards(monkeypatch):
     monkeypatch.setattr(sweep_module, "PAIRS", 0)
 
 
-@pytest.mark.parametrize("name", [name for name in ENGINES if name != "serial"])
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.study) if name == "dask" else name for name in ENGINES if name != "serial"],
+)
 def test_every_engine_gives_the_same_bits(name, many_shards):
     engine = engine_named(name, 2)
     w = RNG.normal(size=5)

@@ -89,6 +89,7 @@ def test_score_is_the_measure_of_what_is_shown_and_the_rest_behind_by_score(data
     assert other.score(features, grades, qid=qid, attributes=attributes, constraints=SITES) != free
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize(
     ("method", "admissible"),

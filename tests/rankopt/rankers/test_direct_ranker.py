@@ -155,7 +155,7 @@ def test_shuffled_rows_and_other_tables_give_the_same_bits(options):
     assert sparse.certificate_.value == pytest.approx(ranker.certificate_.value, abs=0.05)
 
 
-@pytest.mark.parametrize("engine", ["threads", "processes", "dask"])
+@pytest.mark.parametrize("engine", ["threads", "processes", pytest.param("dask", marks=pytest.mark.study)])
 def test_every_engine_gives_the_same_bits(engine, monkeypatch):
     if engine == "dask":
         pytest.importorskip("distributed")

@@ -34,6 +34,7 @@ def fitted(queries=None, **options):
         return LargeMarginRanker(**{"lam": 0.1, **options}).fit(made() if queries is None else queries)
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize(("text", "name"), [*ALL, (MIX, "pairwise"), (f"({MIX})(slack='shared')", "positional")])
 def test_the_gap_closes(text, name, bound):
