@@ -171,7 +171,8 @@ class _Search:
         while True:
             kept = self.rows.index[self.chosen]
             low, high = self.rows.low[kept], self.rows.high[kept]
-            part = part.some(((part.reached[:, kept] >= low) & (part.reached[:, kept] <= high)).all(axis=1))
+            keeps = (part.reached[:, kept] >= low) & (part.reached[:, kept] <= high)
+            part = part.some(np.asarray(keeps.all(axis=1)))
             ended, part, weight, told = self.ascended(part, bound)
             bound = told[1]
             self.told[0], self.told[2] = told[0], max(self.told[2], told[2])

@@ -50,7 +50,7 @@ class Part:
             without[:, document] = False
             placed = np.append(placed, document)
         elif np.abs(held - 0.5).min() < 0.5 - SURE:
-            i, j = divmod(int(np.round(np.abs(held - 0.5), 6).argmin()), held.shape[1])
+            i, j = divmod(int(np.round(np.abs(held - 0.5), 6).argmin()), shares.size)
             share = held[i, j]
             without[i, j] = False
             inside = inside.copy()
