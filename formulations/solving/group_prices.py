@@ -121,7 +121,7 @@ class _Search:
     parts: int = 1
 
     def __post_init__(self) -> None:
-        self.order = np.full(self.base.shape[0], -1)
+        self.order = np.full(self.base.shape[0], -1, dtype=np.int64)
         self.told = np.array([-np.inf, -np.inf, 0.0])
 
     def choose(self, groups: Ints) -> None:
@@ -136,9 +136,8 @@ class _Search:
         off = self.rows.off(self.rows.reached(order))[soft]
         return float(self.price[soft] @ off) + float(self.base[np.arange(order.size), order].sum())
 
-    def nested(self) -> bool:
-        """Whether the flow has a ranking, where all rows make a tree."""
-        self.choose(np.arange(self.rows.groups.low.size))
+    def placed(self) -> float | None:
+        """The bound of the flow through the tree, whose ranking goes to `order`; None where it has none."""
         tree, told = self.tree, np.empty(2)
         place = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
         for near in NEAR:
@@ -147,15 +146,36 @@ class _Search:
             )
             if ended != LOST:
                 break
-        self.told[1] = told[1]
-        return ended == FOUND
+        return float(told[1]) if ended == FOUND else None
+
+    def nested(self) -> bool:
+        """Whether the flow has a ranking, where all rows make a tree."""
+        self.choose(np.arange(self.rows.groups.low.size))
+        return self.kept(self.placed())
+
+    def kept(self, bound: float | None) -> bool:
+        """Take the bound of the flow for that of the question, if there is one."""
+        if bound is not None:
+            self.told[1] = bound
+        return bound is not None
 
     def tolled(self) -> bool:
-        """Whether all parts of the question were closed, one after the other."""
-        k, rows = self.base.shape[0], self.rows.low.size
+        """Whether the tree alone, or tolls beside it, part after part of the question, closed it."""
         none = np.zeros(0, dtype=np.int64)
         self.choose(none)
-        all_ = Part(self.rows.groups.allowed, none, np.empty((0, k), dtype=np.int64), np.empty(0), np.empty((0, rows)))
+        while not self.side.size:
+            bound = self.placed()
+            if bound is None:
+                return False
+            reached = self.rows.reached(self.order)
+            off = self.rows.off(reached)
+            if not off.any() or not self.grown(reached):
+                return not off[~self.rows.soft].any() and self.kept(bound)
+        scores, gain, discount, decay = self.data
+        order = self.order.copy()
+        value = decay @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
+        self.order[:] = -1
+        all_ = Part(self.rows.groups.allowed, none, order[None], np.array([value]), reached[None])
         left = [(all_, np.inf)]
         while left:
             cut = self.closed(*left.pop())
@@ -219,7 +239,9 @@ class _Search:
         rows, groups = self.rows, self.rows.groups
         costs = self.price > 0.0
         above, below = (mean > rows.high + SURE) & costs, (mean < rows.low - SURE) & costs
-        broken = (above | below)[rows.index] & ~np.isin(rows.index, self.side)
+        broken = (above | below)[rows.index]
+        if self.side.size:
+            broken &= ~np.isin(rows.index, self.side)
         chosen = self.chosen
         for group in np.flatnonzero(broken).tolist():
             if group not in chosen and not groups.crossing[group, chosen].any():
