@@ -3,13 +3,13 @@
     RANKOPT_DATA=folder python benchmarks/set_fits.py hard     # or soft; or the beginning of a row's name
     RANKOPT_DATA=folder PYTHONPATH=checkout python benchmarks/set_fits.py hard
 
-MovieLens 100k: the rated films of 24 users with 40 to 150 ratings, genres (which cross) and counts of ratings as features, 10
-films, at most 3, 4, 5 of any genre. TREC W3C experts, fold 1: the first 24 queries of the training part, 10 experts, at least
-3 of the protected group (a limit on nested groups), at least 2 of it among the first 5 (a limit on a prefix, of profits of
-rank two). soft: the same limits at a price of 0.02 a unit, in units of nDCG.
+MovieLens 100k: the rated films of 24 users with 40 to 150 ratings, genres (which cross) and counts of ratings as
+features, 10 films, at most 3, 4, 5 of any genre. TREC W3C experts, fold 1: the first 24 queries of the training part,
+10 experts, at least 3 of the protected group (a limit on nested groups), at least 2 of it among the first 5 (a limit
+on a prefix, of profits of rank two). soft: the same limits at a price of 0.02 a unit, in units of nDCG.
 
-Convex bound, λ = 1 (W3C: 0.001), gap 1e-3, from w = 0, the argmax by "auto"; processor seconds of the least of two fits, so that
-neither compiling nor what a set keeps of its rows is in it.
+Convex bound, λ = 1 (W3C: 0.001), gap 1e-3, from w = 0, the argmax by "auto"; processor seconds of the least of two
+fits, so that neither compiling nor what a set keeps of its rows is in it.
 """
 
 from __future__ import annotations

@@ -30,4 +30,5 @@ def axes_for(axes: Axes | None) -> Axes:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise FormulationError("plot needs matplotlib, which is not installed; pip install matplotlib") from error
-    return plt.subplots(layout="constrained")[1]
+    fresh: Axes = plt.subplots(layout="constrained")[1]
+    return fresh

@@ -20,11 +20,11 @@ from formulations.argmax.nested_groups import FOUND, LOST, MASK, MATRIX, READ_MA
 from formulations.arrays import Bools, Floats, Ints
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 
-__all__ = ["CLOSED", "GIVEN_UP", "SETTLED", "ascend"]
+__all__ = ["CLOSED", "FULL", "GIVEN_UP", "SETTLED", "ascend"]
 
 TABLE = nb.types.Array(nb.int64, 2, "C")
 
-CLOSED, SETTLED, GIVEN_UP = 1, 0, -1
+CLOSED, SETTLED, GIVEN_UP, FULL = 1, 0, -1, -2
 
 PIVOTS = 40
 """Pivots a side after which the corner is given up."""
@@ -124,7 +124,8 @@ def ascend(
     reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, told: Floats, near: float,
 ) -> int:  # fmt: skip
     """Raise the bound by tolls from `at` on (or from the planes known): CLOSED where a ranking that keeps all rows is
-    worth the bound up to `near`; SETTLED where no tolls of these sides prove more; else GIVEN_UP.
+    worth the bound up to `near`; SETTLED where no tolls of these sides prove more;
+    FULL where there is no room for more rankings; else GIVEN_UP.
 
     Profits and groups are those of `place_nested`, base (k, n) tolls that always are asked. placed: documents that must
     be placed, each of which earns `reward` until it is taken off again. lower <= weight (rows, k n) · π <= upper, which
@@ -231,4 +232,4 @@ def ascend(
             if active[place] >= 2 * sides and inverse[sides, place] > WEIGHED:
                 part[active[place] - 2 * sides] = inverse[sides, place]
         return SETTLED
-    return GIVEN_UP
+    return FULL

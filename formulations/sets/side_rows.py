@@ -61,6 +61,11 @@ class SideRows:
         """(rows,) which may be broken at a price."""
         return np.isfinite(self.price)
 
+    @cached_property
+    def any_soft(self) -> bool:
+        """Whether one may be broken."""
+        return bool(self.soft.any())
+
     def reached(self, order: Ints) -> Floats:
         """(rows,) the sum of each row at a ranking."""
         return np.asarray(self.weight[:, np.arange(order.size), order].sum(axis=1))

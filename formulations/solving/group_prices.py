@@ -19,12 +19,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from formulations.argmax.nested_groups import FOUND, LOST, place_nested
-from formulations.argmax.tolled_groups import GIVEN_UP, SETTLED, ascend
-from formulations.arrays import Bools, Floats, Ints
+from formulations.argmax.tolled_groups import FULL, GIVEN_UP, SETTLED, ascend
+from formulations.arrays import Floats, Ints
 from formulations.forms.form import EPSILON
 from formulations.sets.nested_groups import NestedGroups
 from formulations.sets.rows import SetRows
 from formulations.sets.side_rows import SideRows
+from formulations.solving.part import Part
 
 __all__ = ["best_of_groups"]
 
@@ -46,6 +47,9 @@ SURE = 1e-6
 ASKED = 400
 """Flows that may be asked for before the usual solvers are."""
 
+ROOM = 24
+"""Rankings that there is room for at once."""
+
 
 def best_of_groups(
     stated: SetRows,
@@ -64,44 +68,28 @@ def best_of_groups(
     if rows is None:
         return None
     k, n = decay.size, scores.size
-    base = np.zeros((k, n)) if cell_prices is None else charge * cell_prices
     size = float(np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max())
-    size += k * float(base.max(initial=0.0))
-    spread = float(np.abs(decay).max() * np.ptp(scores) + np.abs(discount).max() * np.ptp(gain))
-    search = _Search(
-        stated, rows, (scores, gain, discount, decay), charge * rows.price, base, size, spread / 8.0 or 1.0
-    )
-    whole = not rows.soft.any() and NestedGroups.of(stated) is not None
+    base, price = np.zeros((k, n)), rows.price
+    if cell_prices is not None:
+        base = charge * cell_prices
+        size += k * float(base.max())
+    if not np.isfinite(size):
+        return None
+    spread = float(np.abs(decay).max() * (scores.max() - scores.min()))
+    spread += float(np.abs(discount).max() * (gain.max() - gain.min()))
+    if rows.any_soft:
+        price = np.where(rows.soft, charge * np.where(rows.soft, price, 0.0), np.inf)
+    search = _Search(stated, rows, (scores, gain, discount, decay), price, base, size, spread / 8.0 or 1.0)
+    whole = not rows.any_soft and NestedGroups.of(stated) is not None
     if not (search.nested() if whole else search.tolled()):
         return None
     order, proven = search.order, float(search.told[1])
-    value = float(decay @ scores[order] - discount @ gain[order]) - search.paid(order)
+    value = float(decay @ scores[order] - discount @ gain[order])
+    if rows.any_soft or cell_prices is not None:
+        value -= search.paid(order)
     proven += 16.0 * EPSILON * (2.0 + k + rows.groups.low.sum()) * (size + k * float(search.told[2]))
     way = "groups" if search.parts == 1 else "groups, by cases"
     return (order, value, max(proven, value), way) if proven - value <= TIGHT * (size + spread) else None
-
-
-@dataclass(frozen=True, eq=False)
-class _Part:
-    """The rankings on these cells that place these documents. orders (t, k): those that are known, value (t,) and
-    reached (t, rows) theirs."""
-
-    allowed: Bools
-    placed: Ints
-    orders: Ints
-    value: Floats
-    reached: Floats
-
-    def some(self, which: Bools) -> _Part:
-        """The same part, of whose rankings these are known."""
-        return _Part(self.allowed, self.placed, self.orders[which], self.value[which], self.reached[which])
-
-    def within(self, allowed: Bools, placed: Ints) -> _Part:
-        """A part of it."""
-        here = allowed[np.arange(self.orders.shape[1]), self.orders].all(axis=1)
-        for document in placed.tolist():
-            here &= (self.orders == document).any(axis=1)
-        return _Part(allowed, placed, self.orders[here], self.value[here], self.reached[here])
 
 
 @dataclass(eq=False)
@@ -133,7 +121,7 @@ class _Search:
     parts: int = 1
 
     def __post_init__(self) -> None:
-        self.order = np.full(self.base.shape[0], -1)
+        self.order = np.full(self.base.shape[0], -1, dtype=np.int64)
         self.told = np.array([-np.inf, -np.inf, 0.0])
 
     def choose(self, groups: Ints) -> None:
@@ -148,9 +136,8 @@ class _Search:
         off = self.rows.off(self.rows.reached(order))[soft]
         return float(self.price[soft] @ off) + float(self.base[np.arange(order.size), order].sum())
 
-    def nested(self) -> bool:
-        """Whether the flow has a ranking, where all rows make a tree."""
-        self.choose(np.arange(self.rows.groups.low.size))
+    def placed(self) -> float | None:
+        """The bound of the flow through the tree, whose ranking goes to `order`; None where it has none."""
         tree, told = self.tree, np.empty(2)
         place = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
         for near in NEAR:
@@ -159,15 +146,36 @@ class _Search:
             )
             if ended != LOST:
                 break
-        self.told[1] = told[1]
-        return ended == FOUND
+        return float(told[1]) if ended == FOUND else None
+
+    def nested(self) -> bool:
+        """Whether the flow has a ranking, where all rows make a tree."""
+        self.choose(np.arange(self.rows.groups.low.size))
+        return self.kept(self.placed())
+
+    def kept(self, bound: float | None) -> bool:
+        """Take the bound of the flow for that of the question, if there is one."""
+        if bound is not None:
+            self.told[1] = bound
+        return bound is not None
 
     def tolled(self) -> bool:
-        """Whether all parts of the question were closed, one after the other."""
-        k, rows = self.base.shape[0], self.rows.low.size
+        """Whether the tree alone, or tolls beside it, part after part of the question, closed it."""
         none = np.zeros(0, dtype=np.int64)
         self.choose(none)
-        all_ = _Part(self.rows.groups.allowed, none, np.empty((0, k), dtype=np.int64), np.empty(0), np.empty((0, rows)))
+        while not self.side.size:
+            bound = self.placed()
+            if bound is None:
+                return False
+            reached = self.rows.reached(self.order)
+            off = self.rows.off(reached)
+            if not off.any() or not self.grown(reached):
+                return not off[~self.rows.soft].any() and self.kept(bound)
+        scores, gain, discount, decay = self.data
+        order = self.order.copy()
+        value = decay @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
+        self.order[:] = -1
+        all_ = Part(self.rows.groups.allowed, none, order[None], np.array([value]), reached[None])
         left = [(all_, np.inf)]
         while left:
             cut = self.closed(*left.pop())
@@ -177,37 +185,43 @@ class _Search:
             left += cut
         return bool(self.order[0] >= 0)
 
-    def closed(self, part: _Part, bound: float) -> list[tuple[_Part, float]] | None:
+    def closed(self, part: Part, bound: float) -> list[tuple[Part, float]] | None:
         """Close a part, of which this bound is proved: [] where no ranking of it is better than the best one known, two
         parts of it where it has to be cut, None where it is given up."""
         while True:
             kept = self.rows.index[self.chosen]
             low, high = self.rows.low[kept], self.rows.high[kept]
-            part = part.some(((part.reached[:, kept] >= low) & (part.reached[:, kept] <= high)).all(axis=1))
+            keeps = (part.reached[:, kept] >= low) & (part.reached[:, kept] <= high)
+            part = part.some(np.asarray(keeps.all(axis=1)))
             ended, part, weight, told = self.ascended(part, bound)
             bound = told[1]
             self.told[0], self.told[2] = told[0], max(self.told[2], told[2])
-            if ended == GIVEN_UP:
+            if ended == FULL and self.asked < ASKED:
+                continue
+            if ended in (FULL, GIVEN_UP):
                 return None
             if ended != SETTLED:
                 self.told[1] = max(self.told[1], bound)
                 return []
             if not self.grown(weight @ part.reached):
-                return self.cut(part, weight, bound)
+                parts = part.cut(weight)
+                return None if parts is None else [(one, bound) for one in parts]
 
-    def ascended(self, part: _Part, bound: float) -> tuple[int, _Part, Floats, Floats]:
+    def ascended(self, part: Part, bound: float) -> tuple[int, Part, Floats, Floats]:
         """How the tolls of a part ended, the part with the rankings found, their weights, and what is told."""
         rows, tree, known = self.rows, self.tree, part.value.size
-        left = max(ASKED - self.asked, 0)
-        orders = np.concatenate([part.orders, np.empty((left, part.orders.shape[1]), dtype=np.int64)])
-        value = np.concatenate([part.value, np.empty(left)])
-        reached = np.concatenate([part.reached, np.empty((left, rows.low.size))])
+        most = known + min(max(ASKED - self.asked, 0), ROOM)
+        orders, value = np.empty((most, part.orders.shape[1]), dtype=np.int64), np.empty(most)
+        reached = np.empty((most, rows.low.size))
+        orders[:known], value[:known], reached[:known] = part.orders, part.value, part.reached
         weight, counted = np.zeros(value.size), np.array([known, 0])
         told = np.array([self.told[0], bound, self.told[2]])
         sides = self.side.size
         self.at = np.concatenate([self.at[:-1], np.zeros(sides + 2 - self.at.size)])
-        most = self.size + float(self.cap @ np.abs(rows.flat[self.side]).max(axis=1, initial=0.0))
-        reward = 4.0 * (orders.shape[1] + 1.0) * most if part.placed.size else 0.0
+        reward = 0.0
+        if part.placed.size:
+            dearest = self.size + float(self.cap @ np.abs(rows.flat[self.side]).max(axis=1, initial=0.0))
+            reward = 4.0 * (orders.shape[1] + 1.0) * dearest
         pays = ascend.pays(4.0 * WORK * self.base.size)
         ended = (ascend if pays else ascend.in_python)(
             *self.data, self.base, part.allowed, tree.leaf, tree.parent, tree.low, tree.high, part.placed, reward,
@@ -216,7 +230,7 @@ class _Search:
         )  # fmt: skip
         self.asked += int(counted[1])
         found = slice(0, int(counted[0]))
-        part = _Part(part.allowed, part.placed, orders[found], value[found], reached[found])
+        part = Part(part.allowed, part.placed, orders[found], value[found], reached[found])
         return int(ended), part, weight[found], told
 
     def grown(self, mean: Floats) -> bool:
@@ -225,7 +239,9 @@ class _Search:
         rows, groups = self.rows, self.rows.groups
         costs = self.price > 0.0
         above, below = (mean > rows.high + SURE) & costs, (mean < rows.low - SURE) & costs
-        broken = (above | below)[rows.index] & ~np.isin(rows.index, self.side)
+        broken = (above | below)[rows.index]
+        if self.side.size:
+            broken &= ~np.isin(rows.index, self.side)
         chosen = self.chosen
         for group in np.flatnonzero(broken).tolist():
             if group not in chosen and not groups.crossing[group, chosen].any():
@@ -240,28 +256,3 @@ class _Search:
         self.sign = np.append(self.sign, np.repeat([1.0, -1.0], [above.sum(), below.sum()]))
         self.cap = np.append(self.cap, np.where(rows.soft[row], self.price[row], self.step))
         return bool(row.size)
-
-    def cut(self, part: _Part, weight: Floats, bound: float) -> list[tuple[_Part, float]] | None:
-        """Two parts, with and without what the weighted rankings hold in part: a document, else a cell; the one that is
-        held more comes last."""
-        held = np.zeros(part.allowed.shape)
-        for share, order in zip(weight.tolist(), part.orders, strict=True):
-            held[np.arange(order.size), order] += share
-        without, inside, placed = part.allowed.copy(), part.allowed, part.placed
-        shares = held.sum(axis=0)
-        if np.abs(shares - 0.5).min() < 0.5 - SURE:
-            document = int(np.round(np.abs(shares - 0.5), 6).argmin())
-            share = shares[document]
-            without[:, document] = False
-            placed = np.append(placed, document)
-        elif np.abs(held - 0.5).min() < 0.5 - SURE:
-            i, j = divmod(int(np.round(np.abs(held - 0.5), 6).argmin()), held.shape[1])
-            share = held[i, j]
-            without[i, j] = False
-            inside = inside.copy()
-            inside[i], inside[:, j] = False, False
-            inside[i, j] = True
-        else:
-            return None
-        parts = [(part.within(inside, placed), bound), (part.within(without, part.placed), bound)]
-        return parts if share < 0.5 else parts[::-1]

@@ -120,10 +120,11 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
         return
     from formulations.argmax.collapsed import collapsed_argmax
 
-    for query in queries:
-        batch.sets[query].check_nonempty()  # the pass would look for a free block without end
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.stated.blocks_of) for admissible in part.sets])
+    few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.places)
+    for q in np.flatnonzero(few).tolist():  # the pass would look for a free block without end
+        part.sets[q].check_nonempty()
     found, best, proven = np.empty(part.decay.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
     collapsed_argmax(
         part.scores, part.gain, blocks, part.offsets, part.discount, part.decay, part.places, found, best, proven

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,10 @@ from formulations.sets.ranking_set import RankingSet
 from formulations.solving.price_curve import PriceCurve, PriceCurves
 from formulations.solving.price_of import price_of
 from formulations.solving.solve import solve
+from rankopt.constraints.rule import Rule
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
-    from rankopt.constraints.admissible import Admissible
     from rankopt.data.arrangement import Arrangement
     from rankopt.data.queries import Queries
 
@@ -29,8 +29,25 @@ Floats = NDArray[np.float64]
 Weights = Callable[[int, int], Floats]
 
 
+class Rules(Protocol):
+    """What is asked of an `Admissible`."""
+
+    @property
+    def rules(self) -> tuple[Rule, ...]: ...
+    @property
+    def short(self) -> str: ...
+    @property
+    def attributes(self) -> tuple[str, ...]: ...
+
+    def check(self, attributes: Mapping[str, Any]) -> None: ...
+
+    def stated(self, attributes: Mapping[str, Any], n: int) -> RankingSet: ...
+
+    def on(self, attributes: Mapping[str, Any], n: int) -> RankingSet: ...
+
+
 def swept(
-    admissible: Admissible,
+    admissible: Rules,
     constraint: str,
     limits: Iterable[float],
     queries: Queries | Arrangement,
@@ -73,7 +90,7 @@ def swept(
     return PriceCurves(tuple(empty if curve is None else replace(curve, name=name) for curve in curves))
 
 
-def _stated(admissible: Admissible, attributes: Mapping[str, Any], n: int) -> RankingSet | None:
+def _stated(admissible: Rules, attributes: Mapping[str, Any], n: int) -> RankingSet | None:
     """The set of one query, which may be empty under the limits as they stand; None for one that nothing can fill."""
     if admissible.short != "cut":
         return admissible.stated(attributes, n)

@@ -108,6 +108,18 @@ def test_the_gap_closes_under_constraints(bound, method, admissible, data):
         assert found.bound <= best.primal <= found.primal + best.gap
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_reaches_the_objective_of_soft_constraints_within_its_gap(method, data):
+    features, grades, qid, attributes = data
+    options = {"bound": "convex", "lam": 1.0, "constraints": SITES.soft("site", price=0.05)}
+    ranker = LargeMarginRanker(method=method, tol=2e-2, **options).fit(features, grades, qid=qid, attributes=attributes)
+    found = ranker.certificate_
+    best = LargeMarginRanker(tol=1e-6, **options).fit(features, grades, qid=qid, attributes=attributes).certificate_
+    assert found.relative_gap <= 2e-2
+    assert best.bound <= found.primal
+    assert found.bound <= best.primal <= found.primal + best.gap
+
+
 def test_training_under_a_set_is_better_for_it_than_training_without(data):
     """The objective of the set, at the weights learnt for it and at those learnt for all rankings."""
     features, grades, qid, attributes = data
