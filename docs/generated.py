@@ -57,6 +57,12 @@ def on_config(config: Any) -> Any:
     return config
 
 
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """The theme's search is a dialog without a name: screen readers hear one."""
+    nameless = 'data-md-component="search" role="dialog"'
+    return output.replace(nameless, nameless + ' aria-label="Search"')
+
+
 def on_files(files: Files, config: Any) -> Files:
     """Add the generated pages to those of the folder."""
     pages: dict[str, Callable[[], str]] = {"formulations/index.md": gallery, "house.md": house}

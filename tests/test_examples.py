@@ -18,6 +18,7 @@ STARTS = ("swap_solvers", "swap_versions")
 """Examples that start processes, which know the script by its place."""
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+EXAMPLES = [path for path in EXAMPLES if path.stem != "pictures"]  # tests/test_pictures.py runs it
 EACH = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 
 

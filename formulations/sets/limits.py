@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -13,7 +13,9 @@ from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint
 from formulations.sets.ranking_set import RankingSet
 
-__all__ = ["SIDES", "Limit", "limit_of", "swept"]
+__all__ = ["SIDES", "Limit", "Side", "limit_of", "swept"]
+
+Side: TypeAlias = Literal["at most", "at least", "exactly"]
 
 SIDES = ("at most", "at least", "exactly")
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Literal, TypeAlias, overload
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,7 +30,7 @@ from formulations.arrays import Floats, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.limits import Limit, limit_of, swept
+from formulations.sets.limits import Limit, Side, limit_of, swept
 from formulations.sets.prices import relaxation_prices
 from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
@@ -38,8 +38,6 @@ from formulations.solving.price_curve import PriceCurve, PriceCurves
 from formulations.solving.solve import solve
 
 __all__ = ["PriceCurve", "PriceCurves", "price_of"]
-
-Side: TypeAlias = Literal["at most", "at least", "exactly"]
 
 
 NEAR = 1e-7

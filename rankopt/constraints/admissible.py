@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from formulations.errors import Infeasible
+from formulations.sets.limits import Side
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.repair import Repair
 from formulations.sets.words import COUNTING
@@ -204,7 +205,7 @@ class Admissible(Spoken):
         scores: ArrayLike,
         *,
         weights: Callable[[int, int], NDArray[np.float64]] | None = None,
-        side: str | None = None,
+        side: Side | None = None,
         solver: Any = "auto",
     ) -> PriceCurves:
         """What the limit of a rule costs: the best Σ_i c_i s_π(i) of each query at each limit, with proven prices, and

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
 from formulations.problems.ranking_set import ranking_set
+from formulations.sets.limits import Side
 from formulations.sets.ranking_set import RankingSet
 from formulations.solving.price_curve import PriceCurve, PriceCurves
 from formulations.solving.price_of import price_of
@@ -53,7 +54,7 @@ def swept(
     queries: Queries | Arrangement,
     scores: Floats,
     weights: Weights,
-    side: str | None = None,
+    side: Side | None = None,
     solver: Any = "auto",
 ) -> PriceCurves:
     """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
@@ -101,7 +102,7 @@ def _stated(admissible: Rules, attributes: Mapping[str, Any], n: int) -> Ranking
 
 
 def _curve(
-    profit: Floats, one: RankingSet, constraint: str, asked: Floats, limits: Floats, side: str | None, solver: Any
+    profit: Floats, one: RankingSet, constraint: str, asked: Floats, limits: Floats, side: Side | None, solver: Any
 ) -> PriceCurve | None:
     """The curve of one query; None where it has no ranking at any limit."""
     held = [*one.constraints, *(soft.constraint for soft in one.softened)]

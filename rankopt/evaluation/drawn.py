@@ -32,8 +32,8 @@ def dots_of_means(
         axes.errorbar(means, y, xerr=np.nan_to_num(reach), fmt="o", markersize=4, capsize=2, label=name)
     axes.set(yticks=places, yticklabels=list(measures), xlabel=told)
     axes.invert_yaxis()
-    if len(runs) > 1:
-        axes.legend(frameon=False)
+    if len(runs) > 1:  # above: inside it would lie on some interval
+        axes.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return axes
 
 

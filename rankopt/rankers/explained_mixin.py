@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from formulations.sets.limits import Side
 from formulations.solving.price_curve import PriceCurves
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sweep import swept
@@ -132,7 +133,7 @@ class Explained(Shown):
         group: Any = None,
         attributes: Any = None,
         constraints: Admissible | None = None,
-        side: str | None = None,
+        side: Side | None = None,
     ) -> PriceCurves:
         """What the limit of one rule of the constraints (the ranker's own, if none are given) costs over these queries,
         at each of `limits`: `Admissible.price_of` with the scores of the ranker and the weights that `rank` takes."""
