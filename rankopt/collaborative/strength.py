@@ -45,9 +45,10 @@ SURE = 2.0
 
 @dataclass(frozen=True)
 class Chosen:
-    """The chosen ρ, and what each of them reached: the mean over users of the measure, told by ratings left out; NaN
-    where these tell no order from another. prior: what items are pulled to, of the priors that were compared, and what
-    each reached. seconds: what the choice took. cut: time was over before all was tried."""
+    """The chosen ρ, and what each of them reached: the mean over users of the measure, told by ratings left out, an
+    estimate that may leave its range; NaN where these tell no order from another. prior: what items are pulled to, of
+    the priors that were compared, and what each reached. seconds: what the choice took. cut: time was over before all
+    was tried."""
 
     strength: float
     tried: tuple[float, ...]
