@@ -28,6 +28,7 @@ NEEDS = {
     "tutorials/boosting.md": "lightgbm",
     "tutorials/serving.md": "onnxruntime",
     "tutorials/torch.md": "torch",
+    "walks.md": "lightgbm",
 }
 """Packages of extras that the blocks of a page need."""
 
@@ -62,7 +63,13 @@ def printed_by(block, names):
     return None
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(DOCS)) for page in PAGES])
+LONG = {"walks.md"}
+"""Pages that run whole walks, of which each step is tested elsewhere too."""
+
+MARKED = [pytest.param(page, marks=[pytest.mark.study] if page.name in LONG else []) for page in PAGES]
+
+
+@pytest.mark.parametrize("page", MARKED, ids=[str(page.relative_to(DOCS)) for page in PAGES])
 def test_blocks_run_and_print_what_they_say(page, tmp_path, monkeypatch):
     package = NEEDS.get(page.relative_to(DOCS).as_posix())
     if package is not None and find_spec(package) is None:
