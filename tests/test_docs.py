@@ -33,6 +33,7 @@ NEEDS = {
     "tutorials/boosting.md": "lightgbm",
     "tutorials/serving.md": "onnxruntime",
     "tutorials/torch.md": "torch",
+    "walks.md": "lightgbm",
 }
 """Packages of extras that the blocks of a page need."""
 
@@ -79,13 +80,21 @@ def printed_here(line):
     return done.stdout
 
 
+LONG = {"walks.md"}
+"""Pages that run whole walks, of which each step is tested elsewhere too."""
+
 COMMANDS = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
 
 
 @pytest.mark.parametrize(
     ("page", "shell"),
     [
-        *(pytest.param(page, False, id=str(page.relative_to(DOCS))) for page in PAGES),
+        *(
+            pytest.param(
+                page, False, id=str(page.relative_to(DOCS)), marks=[pytest.mark.study] if page.name in LONG else []
+            )
+            for page in PAGES
+        ),
         *(pytest.param(page, True, id=f"{page.relative_to(DOCS)}-shell", marks=pytest.mark.study) for page in COMMANDS),
     ],
 )
