@@ -1,7 +1,6 @@
 """Training under sets, question by question and as a whole: quotas on nested groups, and genres that cross.
 
     python benchmarks/set_training.py argmax          # milliseconds a query and question, beside the usual solver
-    python benchmarks/set_training.py threads         # seconds by the clock of a batch, on one thread and on all
     python benchmarks/set_training.py training        # the same training by "auto" and by the usual solver
 
 Drawn: 24 queries of 60 documents, 10 places: Π(B, k) with 20 sites; at most 2 of a site and 4 of a topic of sites; two
@@ -19,7 +18,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter, process_time
+from time import process_time
 from typing import NamedTuple
 
 import numpy as np
@@ -27,7 +26,6 @@ import numpy as np
 from formulations import RankingSet
 from formulations.solvers.solver import Solver
 from formulations.solving.set_batch import SetBatch, solve_sets
-from formulations.threads import at_most
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.rankers import LargeMarginRanker
@@ -87,7 +85,7 @@ def rated(most: int) -> Drawn:
     return Drawn(sets, np.concatenate(gain), np.cumsum([0, *sizes]))
 
 
-def least(drawn: Drawn, solver: Solver | str, clock: Callable[[], float] = process_time) -> tuple[float, float, str]:
+def least(drawn: Drawn, solver: Solver | str) -> tuple[float, float, str]:
     """Milliseconds a query, the largest gap relative to the values, and the ways that were taken."""
     rng = np.random.default_rng(1)
     scores = rng.normal(size=drawn.gain.size)
@@ -98,46 +96,28 @@ def least(drawn: Drawn, solver: Solver | str, clock: Callable[[], float] = proce
     for _ in range(ROUNDS + 1):
         scores = scores + 0.05 * rng.normal(size=scores.size)
         batch = SetBatch(drawn.sets, scores, 0.3 * drawn.gain, discount, decay, drawn.offsets, places)
-        began = clock()
+        began = process_time()
         answer = solve_sets(batch, solver)
-        best = min(best, clock() - began)
+        best = min(best, process_time() - began)
         gap = max(gap, float(((answer.bound - answer.value) / (1.0 + np.abs(answer.value))).max()))
         ways = ", ".join(f"{(answer.way == way).sum()} {way}" for way in dict.fromkeys(answer.way))
     return 1e3 * best / len(drawn.sets), gap, ways
 
 
-def every() -> dict[str, Callable[[], Drawn]]:
-    """The sets by name."""
+def argmax() -> None:
+    """A row a set: by "auto", and by the solver that was asked before."""
     sets: dict[str, Callable[[], Drawn]] = {
         name: lambda name=name: made(name)  # type: ignore[misc]
         for name in ("Π(B, k)", "nested", "two groups", "genres")
     }
     if "RANKOPT_DATA" in os.environ:
         sets |= {f"ml-100k, at most {most}": lambda most=most: rated(most) for most in (3, 4, 5)}  # type: ignore[misc]
-    return sets
-
-
-def argmax() -> None:
-    """A row a set: by "auto", and by the solver that was asked before."""
     print("| set | ms a query | before | factor | largest gap | ways |\n|---|---|---|---|---|---|")
-    for name, of in every().items():
+    for name, of in sets.items():
         drawn = of()
         now, gap, ways = least(drawn, "auto")
         before, _, _ = least(drawn, "ortools" if name in ("Π(B, k)", "nested", "two groups") else "highs")
         print(f"| {name} | {now:.4f} | {before:.3f} | {before / now:.0f} | {gap:.0e} | {ways} |", flush=True)
-
-
-def threads() -> None:
-    """A row a set: a batch on one thread, and on as many as there are cores, in turns."""
-    print("| set | ms a query, one thread | all | factor |\n|---|---|---|---|")
-    for name, of in every().items():
-        drawn = of()
-        one, all_ = np.inf, np.inf
-        for _ in range(ROUNDS):
-            with at_most(1):
-                one = min(one, least(drawn, "auto", perf_counter)[0])
-            all_ = min(all_, least(drawn, "auto", perf_counter)[0])
-        print(f"| {name} | {one:.4f} | {all_:.4f} | {one / all_:.2f} |", flush=True)
 
 
 def training() -> None:
@@ -169,7 +149,6 @@ def training() -> None:
 
 
 if __name__ == "__main__":
-    modes = {"argmax": argmax, "threads": threads, "training": training}
-    if len(sys.argv) != 2 or sys.argv[1] not in modes:
+    if sys.argv[1:] not in (["argmax"], ["training"]):
         raise SystemExit(__doc__)
-    modes[sys.argv[1]]()
+    argmax() if sys.argv[1] == "argmax" else training()

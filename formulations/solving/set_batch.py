@@ -20,7 +20,6 @@ from formulations.sets.soft_ranking import SoftRanking
 from formulations.solvers.solver import Solver
 from formulations.solving.group_prices import best_of_groups
 from formulations.solving.solve import solve
-from formulations.threads import share
 
 __all__ = ["SetBatch", "SetBatchSolution", "solve_sets"]
 
@@ -90,8 +89,8 @@ class SetBatch:
 def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSolution:
     """Solve every query. "auto" and "exact" take queries of Π(B, k) and its like in one compiled pass, of limits on
     prefixes the groups alone where decay and discount are one but for a factor, or scores or gains are nothing, and
-    others by `best_of_groups` where that proves its answer, on as many threads as are free; any other solver is asked
-    query by query. Raises what `solve` raises."""
+    others by `best_of_groups` where that proves its answer; any other solver is asked query by query. Raises what
+    `solve` raises."""
     count = len(batch)
     order, value, bound = np.empty(batch.decay.size, dtype=np.int64), np.empty(count), np.empty(count)
     way = np.empty(count, dtype=object)
@@ -101,17 +100,13 @@ def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSoluti
         together = [q for q in hard if batch.sets[q].stated.blocks_of is not None]
         _collapsed(batch, together, order, value, bound)
         way[together] = "collapsed"
-        left = sorted(set(range(count)) - set(together))
-
-        def answer(place: int) -> None:
-            q = left[place]
+        for q in sorted(set(range(count)) - set(together)):
             if not batch.sets[q].softened and _grouped(batch, q, order, value, bound):
                 way[q] = "prefix groups"
-            else:
-                way[q] = _limited(batch, q, order, value, bound)
-
-        share(len(left), answer)
-        together += [q for q in left if way[q]]
+                together.append(q)
+            elif told := _limited(batch, q, order, value, bound):
+                way[q] = told
+                together.append(q)
     for q in sorted(set(range(count)) - set(together)):
         solution = solve(batch[q], solver, outward=False)
         order[batch.places[q] : batch.places[q + 1]] = solution.order
