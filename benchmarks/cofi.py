@@ -7,9 +7,10 @@
 NDCG@10, exponential gain, ties averaged; the mean over splits of the mean over users, and the standard deviation over
 splits. Weak generalisation trains on N ratings of every user with N + 10 or more, strong on all users but the 100 with
 the most ratings, of whom N ratings are known (which means cannot use); see `rankopt.evaluation`. `rankers` goes on with
-a file of rows; all choices are made inside the training ratings. A loss may carry a bound, factors and ρ of the new
-users of strong generalisation: "nDCG@10/nonconvex", "regression//100", "regression///0.15". p is of a paired t-test
-over the splits against the regression.
+a file of rows; all choices are made inside the training ratings. A loss may carry a bound, factors, the ρ at which
+users are folded in (those that are new in strong generalisation, in weak all, once more and by the same ratings) and
+that of the training: "nDCG@10/nonconvex", "regression//100", "regression///0.15", "nDCG@10///0.25/0.85". p is of a
+paired t-test over the splits against the regression.
 """
 
 import argparse
@@ -70,16 +71,20 @@ def rankers(file, losses, splits, protocols, known):
                 for spec in losses:
                     if (spec, protocol, n, seed) in done:
                         continue
-                    loss, bound, factors, fold = [*spec.split("/"), "", "", ""][:4]
-                    ranker = CofiRanker(loss, bound=bound or "convex", factors=int(factors or 15))
+                    loss, bound, factors, fold, strength = [*spec.split("/"), "", "", "", ""][:5]
+                    ranker = CofiRanker(
+                        loss, bound=bound or "convex", factors=int(factors or 15),
+                        strength=float(strength) if strength else "auto",
+                    )  # fmt: skip
                     began = time.process_time()
                     with warnings.catch_warnings():
                         warnings.simplefilter("ignore")  # how it ended is in the row
                         ranker.fit(split.train)
                     seconds, proved = time.process_time() - began, ranker.certificate_
                     model = ranker
-                    if fold and split.known is not None:
-                        model = ranker.fold_in(split.known, strength=float(fold))
+                    if fold:
+                        known = split.train if split.known is None else split.known
+                        model = ranker.fold_in(known, strength=float(fold))
                     row = of(
                         split, model, spec, protocol, n, seed, seconds=seconds, strength=ranker.strength_,
                         users_gap=proved.users_gap, items_gap=proved.items_gap, gap=proved.relative_gap,

@@ -95,6 +95,16 @@ def rows():
     return features, grades, qid
 
 
+@pytest.fixture(scope="module")
+def workers():
+    """An engine of two processes that stay for many fits: a start of them costs seconds."""
+    from rankopt.engines.processes import Processes
+
+    engine = Processes(2)
+    yield engine
+    engine.close()
+
+
 @pytest.fixture
 def scratch(tmp_path, monkeypatch):
     """A folder that takes all temporary files."""

@@ -80,8 +80,8 @@ def printed_here(line):
     return done.stdout
 
 
-LONG = {"walks.md"}
-"""Pages that run whole walks, of which each step is tested elsewhere too."""
+LONG = {"walks.md", "adding.md"}
+"""Pages that run whole walks, or all checks, of which each is tested elsewhere too."""
 
 COMMANDS = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
 

@@ -27,7 +27,11 @@ def skip_without_its_package(example):
         pytest.skip(f"{NEEDS[example.stem]} is not installed")
 
 
-@EACH
+@pytest.mark.parametrize(
+    "example",
+    [pytest.param(path, marks=pytest.mark.study if path.stem in STARTS else ()) for path in EXAMPLES],
+    ids=lambda path: path.stem,
+)
 def test_example_runs(example, tmp_path, monkeypatch):
     """In this process, where it starts none: warnings are errors here too."""
     skip_without_its_package(example)

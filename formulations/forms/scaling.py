@@ -20,7 +20,8 @@ def unit(values: Floats) -> float:
 
 def row_units(matrix: csr_array) -> Floats:
     """A unit for each row; 1 for rows of numbers that are of order one as they are (1e-4 to 1e4)."""
-    largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
+    rows, columns = matrix.shape
+    largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel() if columns else np.zeros(rows)
     smallest = np.full(largest.size, np.inf)
     sizes = np.abs(matrix.data)
     np.minimum.at(smallest, np.repeat(np.arange(largest.size), np.diff(matrix.indptr)), np.where(sizes, sizes, np.inf))

@@ -222,10 +222,12 @@ class _Reader:
     def _entries(self, kind: str, value: Any, given: dict[str, Any]) -> int:
         """At most so many entries, and bits of a mask, has a constraint."""
         k, n = self.admissible.shape
-        if kind in ("pin", "ban", "before", "one_of"):
-            return k * n // 8 + (k * k if kind == "before" else 0)
-        if kind == "chain":
-            return k * n // 8 + k * k * len(value) if isinstance(value, list) else 0
+        if kind in ("pin", "ban", "one_of"):
+            return k * n // 8
+        if kind in ("before", "chain"):
+            parts = value if isinstance(value, list) else []
+            sizes = (n if isinstance(part, dict) else len(part) if isinstance(part, list) else 1 for part in parts)
+            return k * n // 8 + k * k * sum(sizes) // (2 if kind == "before" else 1)  # of a chain most are in two pairs
         if kind == "if_then":
             return k * n * n
         if kind in ("apart", "at_most_share", "at_least_share"):
@@ -240,7 +242,7 @@ class _Reader:
         """What a word is said of: of documents an attribute may speak."""
         if kind in ("ban", "one_of"):
             return self._value(place, "documents", value)
-        if kind == "if_then" and isinstance(value, list):
+        if kind in ("before", "chain", "if_then") and isinstance(value, list):
             return [self._value(place, "documents", part) for part in value]
         return value
 

@@ -78,6 +78,11 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
 def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> str:
     if not rows.any():
         raise InvalidProblem(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
+    if held.forbids is not None and name == held.name:
+        raise InvalidProblem(
+            f"{name!r} forbids cells beside its rows and has no limit; sweep one of its rows, {held.block.name(0)!r} "
+            f"say, or let it be broken: soft({name!r}, price=...)"
+        )
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
     if side is not None:
         if side not in SIDES:

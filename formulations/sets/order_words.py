@@ -2,53 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from formulations.arrays import Bools, Ints
+from formulations.arrays import Ints
 from formulations.errors import InvalidProblem
 from formulations.sets.cells import by_label, chosen, one, whole_number
 from formulations.sets.constraint import Constraint, rows_of_cells
 
-__all__ = ["apart", "chain", "if_then", "one_of", "precedence"]
+__all__ = ["apart", "before", "chain", "if_then", "one_of", "precedence"]
 
 Shape = tuple[int, int]
 
 
-def precedence(shape: Shape, first: int, second: int) -> tuple[csr_array, Bools]:
-    """Rows p = 1 .. k - 1, each at most 0: ones on `second` at positions 0 .. p, minus ones on `first` at 0 .. p - 1;
-    and the cell that is forbidden."""
+def precedence(shape: Shape, first: Ints, second: Ints, places: Iterable[int], *, reaching: bool) -> csr_array:
+    """A row a place p, at most 0: ones on `second` at position p (reaching: at 0 .. p), minus ones on `first` at 0 ..
+    p - 1."""
     k, n = shape
+    cells = [np.empty(0, dtype=np.int64)]
+    values, ends = [np.empty(0)], [0]
+    for p in places:
+        late = (np.arange(0 if reaching else p, p + 1)[:, None] * n + second).ravel()
+        early = (np.arange(p)[:, None] * n + first).ravel()
+        cells += [late, early]
+        values.append(np.repeat([1.0, -1.0], [late.size, early.size]))
+        ends.append(ends[-1] + late.size + early.size)
+    return csr_array((np.concatenate(values), np.concatenate(cells), ends), shape=(len(ends) - 1, k * n))
+
+
+def before(shape: Shape, pair: Any, *, name: str | None = None) -> Constraint:
+    """Of the pair (a, b) of documents or sets of these: where one of b stands, one of a stands earlier.
+
+    Of two documents: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p. Of sets, be they of one document, a row a
+    position: Σ_{y in b} π[p, y] <= Σ_{i < p} Σ_{x in a} π[i, x]. In whole numbers that is the condition, as a position
+    holds one document; a unit is a document of b that stands before all of a. A document of both counts for a alone.
+    Without documents in a those of b are banned; without any in b nothing is said.
+    """
+    k, n = shape
+    if not (isinstance(pair, tuple | list) and len(pair) == 2):
+        raise InvalidProblem(f"before = {pair!r} needs two documents, or sets of these: the first before the second")
+    first, second = (_documents(part, n) for part in pair)
+    single = all(map(_single, pair))
+    if single and first == second:
+        raise InvalidProblem(f"document {first[0]} cannot stand before itself; name two documents")
+    second = np.setdiff1d(second, first)
     forbids = np.zeros(shape, dtype=bool)
-    forbids[0, second] = True
-    later = range(1, k)
-    places = [np.concatenate([np.arange(p + 1) * n + second, np.arange(p) * n + first]) for p in later]
-    values = [np.repeat([1.0, -1.0], [p + 1, p]) for p in later]
-    indptr = np.cumsum([0, *(part.size for part in places)])
-    data, cells = (np.concatenate([np.empty(0), *parts]) for parts in (values, places))
-    return csr_array((data, cells.astype(np.int64), indptr), shape=(k - 1, k * n)), forbids
+    forbids[: 1 if first.size else k, second] = True
+    later = range(1, k if first.size and second.size else 1)
+    says = f"one of {first.size} documents before {second.size}"
+    labels: tuple[Hashable, ...] = tuple(later)
+    if single:
+        x, y = int(first[0]), int(second[0])
+        says, labels = f"document {x} before {y}", labels if name else tuple((x, y, p) for p in later)
+    matrix = precedence(shape, first, second, later, reaching=single)
+    low, high = np.full(len(later), -np.inf), np.zeros(len(later))
+    return Constraint(name or "before", says, matrix, low, high, labels, forbids if second.size else None)
 
 
 def chain(shape: Shape, documents: Any, *, name: str | None = None) -> Constraint:
-    """Wherever a document of the list stands, all those before it in the list stand earlier."""
+    """Wherever a document of the list stands, all those before it in the list stand earlier.
+
+    The list may hold sets of documents: where one of a set stands, one of the set before it in the list stands earlier,
+    by the rows of `before` and one for position 0, where a document of two sets may break two of them.
+    """
+    k, n = shape
     listed = list(documents) if isinstance(documents, list | tuple | np.ndarray) else []
     if len(listed) < 2:
         raise InvalidProblem(f"chain = {documents!r} needs a list of two documents at least, the first one first")
-    order = [one("document", document, shape[1]) for document in listed]
-    if len(set(order)) < len(order):
-        raise InvalidProblem(f"chain = {order} names a document twice; it cannot stand before itself")
-    pairs = list(pairwise(order))
-    parts = [precedence(shape, *pair) for pair in pairs]
-    matrix = csr_array(vstack([rows for rows, _ in parts]))
-    forbids = np.logical_or.reduce([mask for _, mask in parts])
-    for place, document in enumerate(order):  # so many stand before it
-        forbids[:place, document] = True
-    labels = tuple((x, y, p) for x, y in pairs for p in range(1, shape[0]))
+    order = [_documents(part, n) for part in listed]
+    single = [int(part[0]) for part, given in zip(order, listed, strict=True) if _single(given)]
+    if len(set(single)) < len(single):
+        raise InvalidProblem(f"chain = {documents!r} names a document twice; it cannot stand before itself")
+    plain = len(single) == len(order)
+    places, says = range(1 if plain else 0, k), f"{len(order)} sets of documents in this order"
+    pairs = [(x, np.setdiff1d(y, x)) for x, y in pairwise(order)]
+    heads: list[tuple[int, ...]] = [(number,) for number in range(len(pairs))]
+    forbids = None
+    if plain:
+        says, heads, forbids = f"documents {single} in this order", list(pairwise(single)), np.zeros(shape, dtype=bool)
+        for place, document in enumerate(single):  # so many stand before it
+            forbids[:place, document] = True
+    matrix = csr_array(vstack([precedence(shape, x, y, places, reaching=plain) for x, y in pairs]))
+    labels = tuple((*head, p) for head in heads for p in places)
     low, high = np.full(matrix.shape[0], -np.inf), np.zeros(matrix.shape[0])
-    return Constraint(name or "chain", f"documents {order} in this order", matrix, low, high, labels, forbids)
+    return Constraint(name or "chain", says, matrix, low, high, labels, forbids)
 
 
 def apart(shape: Shape, distance: Any, *, documents: Any = None, by: Any = None, name: str | None = None) -> Constraint:
@@ -102,3 +143,15 @@ def one_of(shape: Shape, documents: Any, *, position: Any = 0, name: str | None 
     forbids[i] = True
     forbids[i, allowed] = False
     return Constraint.mask(name or f"one_of[{i}]", f"one of {allowed.size} documents at position {i}", forbids)
+
+
+def _documents(given: Any, n: int) -> Ints:
+    """One document, or a set of these."""
+    if given is None:
+        raise InvalidProblem(f"document is None, but must be one index from 0 to {n - 1}, or a set of these")
+    return chosen("documents", given, n)
+
+
+def _single(given: Any) -> bool:
+    """Whether one document is named by its index."""
+    return not isinstance(given, list | tuple | range | set | frozenset) and np.ndim(given) == 0

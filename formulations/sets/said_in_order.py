@@ -17,12 +17,15 @@ class SaidInOrder:
     def say(self, word: str, value: Any, **given: Any) -> Self:
         raise NotImplementedError(f"{type(self).__name__} says no words of its own; make a set by RankingSet(n, k)")
 
-    def before(self, x: int, y: int, *, name: str | None = None) -> Self:
-        """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p."""
+    def before(self, x: Any, y: Any, *, name: str | None = None) -> Self:
+        """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p. Of sets (by
+        mask, indices or a range): where one of y stands, one of x stands earlier. A document of both counts for x
+        alone; an empty x bans y, an empty y says nothing."""
         return self.say("before", (x, y), name=name)
 
-    def chain(self, documents: Sequence[int], *, name: str | None = None) -> Self:
-        """Wherever a document of the list stands, all those before it in the list stand earlier."""
+    def chain(self, documents: Sequence[Any], *, name: str | None = None) -> Self:
+        """Wherever a document of the list stands, all those before it in the list stand earlier. Of sets: where one of
+        a set stands, one of the set before it in the list does earlier."""
         return self.say("chain", documents, name=name)
 
     def apart(self, distance: int, *, documents: Any = None, by: Any = None, name: str | None = None) -> Self:

@@ -19,7 +19,7 @@ from formulations.arrays import finite
 from formulations.errors import InvalidProblem
 from formulations.sets.cells import by_label, chosen, count_for, numbers, one, whole_number
 from formulations.sets.constraint import Constraint, rows_of_cells
-from formulations.sets.order_words import apart, chain, if_then, one_of, precedence
+from formulations.sets.order_words import apart, before, chain, if_then, one_of
 from formulations.sets.share_words import at_least_share, at_most_share
 
 __all__ = ["COUNTING", "WORDS", "Word", "taken"]
@@ -98,22 +98,6 @@ def ban(shape: Shape, documents: Any, *, positions: Any = None, name: str | None
     forbids = np.zeros(shape, dtype=bool)
     forbids[np.ix_(rows, columns)] = True
     return Constraint.mask(name or "ban", f"{columns.size} documents kept from {rows.size} positions", forbids)
-
-
-def before(shape: Shape, pair: Any, *, name: str | None = None) -> Constraint:
-    """Wherever document y of the pair (x, y) stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every
-    p."""
-    k, n = shape
-    if not (isinstance(pair, tuple | list) and len(pair) == 2):
-        raise InvalidProblem(f"before = {pair!r} needs two documents: the first stands before the second")
-    first, second = (one("document", document, n) for document in pair)
-    if first == second:
-        raise InvalidProblem(f"document {first} cannot stand before itself; name two documents")
-    matrix, forbids = precedence(shape, first, second)
-    later = range(1, k)
-    labels = tuple(later) if name else tuple((first, second, p) for p in later)
-    low, high = np.full(k - 1, -np.inf), np.zeros(k - 1)
-    return Constraint(name or "before", f"document {first} before {second}", matrix, low, high, labels, forbids)
 
 
 def rows(

@@ -92,8 +92,15 @@ def _stated(form: type[Form]) -> Iterator[Instance]:
 def brute_force(problem: Assignment | RankTwoAssignment | ConstrainedRanking | PatternRanking) -> float:
     """The best value over all orders; for at most 7 documents."""
     if isinstance(problem, ConstrainedRanking):
-        every = map(np.array, permutations(range(problem.documents), problem.positions))
-        return max(problem.value(order) for order in every if problem.admissible.admits(order))
+        orders = np.array(list(permutations(range(problem.documents), problem.positions)))
+        above = problem.profit[np.arange(problem.positions), orders].sum(axis=1)  # prices only take away
+        best = -np.inf
+        for order in orders[np.argsort(-above)]:
+            if problem.profit[np.arange(problem.positions), order].sum() <= best:
+                break
+            if problem.admissible.admits(order):
+                best = max(best, problem.value(order))
+        return best
     if isinstance(problem, PatternRanking):
         return max(problem.value(np.array(order)) for order in permutations(range(problem.documents)))
     if isinstance(problem, RankTwoAssignment):

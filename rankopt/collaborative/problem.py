@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.pull import pulled
 from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.row_sums import UNIT, sizes
 
 __all__ = ["Problem", "Standing"]
 
@@ -102,20 +103,56 @@ def block_bounds(problem: Problem, factors: Factors, slopes: Floats, heights: Fl
     """Lower bounds of J over all U, b_u for these M, b, and over all M, b for these U, b_u.
 
     In place of each l_u stands its plane δ_u + ⟨ψ_u, f⟩, and the minimum of the rest is closed:
-    Σδ + ⟨ψ, b⟩ - Σ_u ‖Mᵀψ_u‖²/(2λ_u) - Σ_u (ψ_uᵀ1)²/(2μ_u), and likewise for the items.
+    Σδ + ⟨ψ, b⟩ - Σ_u ‖Mᵀψ_u‖²/(2λ_u) - Σ_u (ψ_uᵀ1)²/(2μ_u), and likewise for the items. More than the sums may have
+    lost is subtracted.
     """
     rated = problem.rated
     per_user, per_item = rated.per_user(slopes), rated.per_item(slopes)
-    total = float(heights.sum())
+    off_user, off_item = sizes(rated.bounds, rated.columns, slopes, rated.n_items)
+    off_user *= UNIT * (np.diff(rated.bounds) + 8)
+    off_item *= UNIT * (np.diff(rated.item_bounds) + 8)
+    total = _product(heights, np.ones(heights.size), UNIT * np.abs(heights))
     moved = pulled(rated.bounds, rated.columns, slopes, factors.items)
-    users = total + float(per_item @ factors.offsets) + problem.items_penalty(factors)
-    users -= 0.5 * float((np.einsum("ij,ij->i", moved, moved) / problem.of_users).sum())
+    users = [total, _product(per_item, factors.offsets, off_item), _penalty(problem.items_penalty(factors), factors)]
+    users += [_squares(moved, off_user * _longest(factors.items), problem.of_users)]
     if problem.of_user_offsets.size:
-        users -= 0.5 * float((per_user**2 / problem.of_user_offsets).sum())
+        users += [_squares(per_user[:, None], off_user, problem.of_user_offsets)]
     moved = pulled(rated.item_bounds, rated.item_users, slopes, factors.users, rated.item_order)
-    items = total + float(per_item @ problem.prior) + float(per_user @ factors.user_offsets)
-    items += problem.users_penalty(factors)
-    items -= 0.5 * float((np.einsum("ij,ij->i", moved, moved) / problem.of_items).sum())
+    items = [total, _product(per_item, problem.prior, off_item), _product(per_user, factors.user_offsets, off_user)]
+    items += [_penalty(problem.users_penalty(factors), factors)]
+    items += [_squares(moved, off_item * _longest(factors.users), problem.of_items)]
     if problem.of_offsets.size:
-        items -= 0.5 * float((per_item**2 / problem.of_offsets).sum())
-    return users, items
+        items += [_squares(per_item[:, None], off_item, problem.of_offsets)]
+    return _rounded_down(users), _rounded_down(items)
+
+
+Term = tuple[float, float]
+"""A number, and how much larger it may be than what it stands for."""
+
+
+def _product(totals: Floats, times: Floats, off: Floats) -> Term:
+    """Σ totals times, each total known up to `off`."""
+    by = np.abs(times)
+    return float(totals @ times), float(by @ off) + UNIT * (totals.size + 8) * float(by @ np.abs(totals))
+
+
+def _squares(moved: Floats, off: Floats, penalty: Floats) -> Term:
+    """-Σ ‖moved‖²/(2 penalty), each row known up to `off`."""
+    lengths = np.sqrt(np.einsum("ij,ij->i", moved, moved))
+    steep = 0.5 * float((lengths**2 / penalty).sum())
+    return -steep, 0.5 * float(((2.0 * lengths + off) * off / penalty).sum()) + UNIT * (moved.size + 16) * steep
+
+
+def _penalty(cost: float, factors: Factors) -> Term:
+    terms = sum(one.size for one in (factors.users, factors.items, factors.offsets, factors.user_offsets))
+    return cost, UNIT * (terms + 16) * cost
+
+
+def _longest(factors: Floats) -> float:
+    """The largest length of a row, from above."""
+    return float(np.sqrt(np.einsum("ij,ij->i", factors, factors).max(initial=0.0))) * (1.0 + 1e-9)
+
+
+def _rounded_down(terms: list[Term]) -> float:
+    value = sum(one for one, _ in terms)
+    return value - (1.0 + 1e-9) * sum(off + 16.0 * UNIT * abs(one) for one, off in terms)

@@ -1,4 +1,4 @@
-"""Sums of one number an entry over rows and over columns, without a temporary an entry."""
+"""Sums of one number an entry over rows and over columns, without a temporary an entry, and what rounding takes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 
-__all__ = ["column_sums", "row_sums", "squared_loss"]
+__all__ = ["UNIT", "column_sums", "row_sums", "sizes", "squared_loss"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
+
+UNIT = 2.0**-53
+"""What rounding takes from a number at most, as a part of it; a sum of n terms loses n times that of their sizes."""
 
 
 def row_sums(bounds: Ints, values: Floats) -> Floats:
@@ -29,8 +32,16 @@ def column_sums(columns: Shorts, values: Floats, size: int) -> Floats:
     return found
 
 
+def sizes(bounds: Ints, columns: Shorts, values: Floats, width: int) -> tuple[Floats, Floats]:
+    """(rows,) and (width,) the sums of |values| over the entries of each row and of each column."""
+    rows, found = np.zeros(bounds.size - 1), np.zeros(width)
+    _sized(bounds, columns, values, rows, found)
+    return rows, found
+
+
 def squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Floats) -> tuple[float, Floats]:
-    """Σ (w/2)(f - y)² of scores f, and (rows,) -Σ (ψ²/(2w) + ψ y), ψ = w (f - y). slopes: f, and ψ afterwards."""
+    """Σ (w/2)(f - y)² of scores f, and (rows,) -Σ (ψ²/(2w) + ψ y), ψ = w (f - y), rounded down by more than the sum may
+    have lost. slopes: f, and ψ afterwards."""
     heights = np.zeros(bounds.size - 1)
     return float(_squared(bounds, values, weights, slopes, heights)), heights
 
@@ -50,17 +61,28 @@ def _by_column(columns: Shorts, values: Floats, found: Floats) -> None:
         found[columns[e]] += values[e]
 
 
+@compiled(nb.void(READ_INTS, READ_SHORTS, READ_FLOATS, FLOATS, FLOATS))
+def _sized(bounds: Ints, columns: Shorts, values: Floats, rows: Floats, found: Floats) -> None:
+    for i in range(bounds.size - 1):
+        total = 0.0
+        for e in range(bounds[i], bounds[i + 1]):
+            total += abs(values[e])
+            found[columns[e]] += abs(values[e])
+        rows[i] = total
+
+
 @compiled(nb.float64(READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS, FLOATS))
 def _squared(bounds: Ints, values: Floats, weights: Floats, slopes: Floats, heights: Floats) -> float:
     loss = 0.0
     for i in range(bounds.size - 1):
-        square, product = 0.0, 0.0
+        square, product, size = 0.0, 0.0, 0.0
         for e in range(bounds[i], bounds[i + 1]):
             away = slopes[e] - values[e]
             w = weights[e] if weights.size else 1.0
             slopes[e] = w * away
             square += 0.5 * w * away * away
             product += w * away * values[e]
-        heights[i] = -square - product
+            size += abs(w * away * values[e])
+        heights[i] = -square - product - UNIT * (bounds[i + 1] - bounds[i] + 8) * (square + size)
         loss += square
     return loss

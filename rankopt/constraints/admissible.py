@@ -23,7 +23,7 @@ from formulations.sets.limits import Side
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.repair import Repair
 from formulations.sets.words import COUNTING
-from rankopt.constraints.rule import Attributes, Rule
+from rankopt.constraints.rule import PAIRED, Attributes, Rule
 from rankopt.constraints.spoken import Spoken
 from rankopt.errors import DataError, OptionError
 
@@ -293,7 +293,7 @@ def _said(rule: Rule) -> str:
     then = dict(rule.then) if isinstance(rule.then, tuple) else rule.then
     given = {"by": rule.by, "documents": documents, "then": then, "positions": positions, "name": rule.name}
     given |= {"entire": True} if rule.entire else {}
-    words = [] if rule.word in ("ban", "if then") else [str(count)]
+    words = [] if rule.word in ("ban", *PAIRED) else [str(count)]
     words += [f"{key}={value!r}" for key, value in given.items() if value is not None]
     soft = "" if rule.price is None else f".soft({rule.title!r}, price={rule.price!r})"
     return f".{rule.word.replace(' ', '_')}({', '.join(words).replace('range(0, ', 'range(')}){soft}"

@@ -22,7 +22,13 @@ Attributes = Mapping[str, NDArray[Any]]
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]
 
-WORDS = (*(word.replace("_", " ") for word in COUNTING), "ban", "if then")
+PAIRED = {
+    "if then": "if one of the first stands, one of the second",
+    "before": "where one of the second stands, one of the first stands earlier",
+}
+"""Words that are said of two choices of documents."""
+
+WORDS = (*(word.replace("_", " ") for word in COUNTING), "ban", *PAIRED)
 
 
 @dataclass(frozen=True)
@@ -31,9 +37,9 @@ class Rule:
     `positions` (None: all).
 
     count: a number, or pairs (label, number). documents: an attribute of flags, or pairs (attribute, value) that must
-    all hold. then: of "if then", the documents of which one is called for, chosen as `documents` are. entire: only of
-    queries that have all these positions. price: of a unit, where it may be broken. Plain data: it prints, compares,
-    hashes and is saved.
+    all hold. then: chosen as `documents` are; of "if then" those of which one is called for, of "before" those that one
+    of `documents` stands before. entire: only of queries that have all these positions. price: of a unit, where it may
+    be broken. Plain data: it prints, compares, hashes and is saved.
     """
 
     word: str
@@ -52,8 +58,8 @@ class Rule:
         for what in ("by", "name"):
             if not isinstance(getattr(self, what), str | None):
                 raise OptionError(f"{what} = {getattr(self, what)!r} is no name; give a string")
-        object.__setattr__(self, "documents", _chosen(self.documents))
-        object.__setattr__(self, "then", _chosen(self.then))
+        for what in ("documents", "then"):
+            object.__setattr__(self, what, _chosen(what, getattr(self, what)))
         if self.price is not None:
             try:
                 object.__setattr__(self, "price", valid_price(self.price))
@@ -61,8 +67,13 @@ class Rule:
                 raise OptionError(str(error)) from None
         if not isinstance(self.entire, bool):
             raise OptionError(f"entire = {self.entire!r} is neither True nor False")
-        if (self.word == "if then") != (self.then is not None) or (self.then is not None and self.documents is None):
-            raise OptionError("if_then needs two choices of documents: if one of the first stands, one of the second")
+        if self.word in PAIRED and (self.documents is None or self.then is None):
+            said = self.word.replace(" ", "_")
+            raise OptionError(f"{said} needs two choices of documents: {PAIRED[self.word]}")
+        if self.word not in PAIRED and self.then is not None:
+            raise OptionError(f"{self.word} is said of one choice of documents; say if_then or before of two")
+        if self.word == "before" and (self.by is not None or self.positions is not None):
+            raise OptionError("before speaks of all positions and of no labels; leave positions and by out")
         object.__setattr__(self, "count", _counts(self.count, self.by))
         if self.positions is not None:
             object.__setattr__(self, "positions", tuple(sorted({_whole("a position", p) for p in self.positions})))
@@ -70,6 +81,8 @@ class Rule:
             hash(self)
         except TypeError as error:
             raise OptionError(f"a label is a number, a string or a tuple of them ({error})") from None
+        if self.word == "before" and self.documents == self.then:
+            raise OptionError(f"{_told(self.then)} cannot stand before itself; choose others that stand earlier")
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -88,16 +101,15 @@ class Rule:
         """What its rows are called: as given, else after the attribute."""
         if self.name is not None or self.by is not None:
             return self.name or self.by
-        if self.documents is None or isinstance(self.documents, str):
-            return self.documents
-        return " and ".join(f"{name}[{value!r}]" for name, value in self.documents)
+        told = _told(self.documents)
+        return f"{told} before {_told(self.then)}" if self.word == "before" else told
 
     def among(self, attributes: Attributes, n: int) -> Bools | None:
         """(n,) the documents that it chooses by `documents`; None for all."""
         return _mask(self.documents, attributes, n)
 
     def called_for(self, attributes: Attributes, n: int) -> Bools:
-        """(n,) of "if then", the documents of which one is called for."""
+        """(n,) of "if then" the documents of which one is called for, of "before" those that wait for another."""
         found = _mask(self.then, attributes, n)
         return np.zeros(n, dtype=bool) if found is None else found
 
@@ -121,9 +133,10 @@ class Rule:
         }  # fmt: skip
         if self.word == "ban":
             return admissible.ban(**where)
-        if self.word == "if then":
-            wanted = _mask(self.then, attributes, n)
-            return admissible.say("if_then", (where["documents"], wanted), positions=positions, name=where["name"])
+        if self.then is not None:
+            given = {} if self.word == "before" else {"positions": positions}
+            pair = where["documents"], self.called_for(attributes, n)
+            return admissible.say(self.word.replace(" ", "_"), pair, name=where["name"], **given)
         count: Any = min(self.count, reach) if isinstance(self.count, int) else {
             label: min(number, reach) for label, number in self.count
         }  # fmt: skip
@@ -164,7 +177,14 @@ def _named(documents: str | tuple[tuple[str, Hashable], ...] | None) -> tuple[st
     return (documents,) if isinstance(documents, str) else tuple(name for name, _ in documents or ())
 
 
-def _chosen(documents: Any) -> Any:
+def _told(documents: str | tuple[tuple[str, Hashable], ...] | None) -> str | None:
+    """How chosen documents are called."""
+    if documents is None or isinstance(documents, str):
+        return documents
+    return " and ".join(f"{name}[{value!r}]" for name, value in documents)
+
+
+def _chosen(what: str, documents: Any) -> Any:
     if documents is None or isinstance(documents, str):
         return documents
     pairs = tuple(documents.items()) if isinstance(documents, Mapping) else documents
@@ -174,7 +194,7 @@ def _chosen(documents: Any) -> Any:
         or not all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], str) for p in pairs)
     ):
         raise OptionError(
-            f"documents = {documents!r} names no attribute; give the name of an attribute of booleans, or "
+            f"{what} = {documents!r} names no attribute; give the name of an attribute of booleans, or "
             "{attribute: value}"
         )
     return tuple(sorted(((name, _plain(value)) for name, value in pairs), key=repr))

@@ -1,8 +1,9 @@
-"""Words of sets over attributes that are several rules at once: shares, ranges, distances, who may stand at a place."""
+"""Words of sets over attributes beside counts: shares, ranges, distances, who may stand where, what calls for what."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from rankopt.errors import OptionError
 if TYPE_CHECKING:
     from typing import Self
 
+    from rankopt.constraints.rule import Rule
+
 __all__ = ["Spoken"]
 
 
@@ -21,6 +24,7 @@ class Spoken:
     """What `Admissible` says beside the words that are one rule each. Each method returns a new one."""
 
     k: int
+    rules: tuple[Rule, ...]
 
     def _with(self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any, **more: Any) -> Self:
         raise NotImplementedError(f"{type(self).__name__} adds no rules of its own; state them by Admissible(k)")
@@ -144,6 +148,26 @@ class Spoken:
     ) -> Self:
         """Where one of these documents stands at these positions, one of those that `then` chooses does."""
         return self._with("if then", 0, None, documents, positions, name, then=then)
+
+    def before(
+        self, documents: str | Mapping[str, Any], then: str | Mapping[str, Any], *, name: str | None = None
+    ) -> Self:
+        """Where one of those that `then` chooses stands, one of these documents stands earlier. A document that both
+        choose counts for the first alone; where a query has none of the first, none of the second is shown."""
+        return self._with("before", 0, None, documents, None, name, then=then)
+
+    def chain(self, choices: Sequence[str | Mapping[str, Any]], *, name: str | None = None) -> Self:
+        """Each choice of documents `before` the next: where one of a choice stands, one of the choice before it stands
+        earlier."""
+        if not isinstance(choices, list | tuple) or len(choices) < 2:
+            raise OptionError(f"chain = {choices!r} needs a list of two choices of documents at least, in their order")
+        said = self
+        for first, second in pairwise(choices):
+            said = said.before(first, second, name=name)
+        made = [rule.documents for rule in said.rules[-len(choices) + 1 :]] + [said.rules[-1].then]
+        if len(set(made)) < len(made):
+            raise OptionError(f"chain = {choices!r} names a choice twice; its documents cannot stand before themselves")
+        return said
 
 
 def _tells(word: str, count: int, length: int) -> bool:

@@ -72,6 +72,11 @@ def swept(
         raise DataError(
             f"scores of shape {scores.shape} are no finite numbers, one for each of {queries.offsets[-1]} rows"
         )
+    if known[constraint].word == "before":
+        raise OptionError(
+            f"{constraint!r} has no limit because it says what stands before what; sweep a rule that counts, or let it "
+            f"be broken: soft({constraint!r}, price=...)"
+        )
     admissible.check(queries.attributes)
     asked = np.array(list(limits), dtype=np.float64)
     positions = known[constraint].positions

@@ -49,15 +49,18 @@ def check_lines(
     crossings, compared = all_crossings(scores, slopes, offsets), 0
     low, high = (crossings[0], crossings[-1]) if crossings.size else (0.0, 0.0)
     gaps = np.concatenate([crossings[:-1] + np.diff(crossings) / 2, [low - 1 - abs(low), high + 1 + abs(high)]])
+    values: dict[float, float] = {}  # asked once: nearly all points are those of both
     for small in (False, True):
         sweep = Sweep(measure, relevance, offsets, weights, small)
         (events,) = sweep.events(scores, slopes[None])
         steps = Steps.of(events)
-        for t in np.concatenate([steps.middles, gaps]):
+        for t in np.concatenate([steps.middles, gaps]).tolist():
             told = float(steps.at(t))
             if np.isnan(told) or np.any(np.abs(crossings - t) <= 4 * np.finfo(np.float64).eps * abs(t)):
                 continue  # t is a jumping point, to rounding
-            value = value_at(measure, scores, slopes, relevance, weights, offsets, float(t))
+            if t not in values:
+                values[t] = value_at(measure, scores, slopes, relevance, weights, offsets, t)
+            value = values[t]
             assert abs(told - value) <= 1e-10 * (1 + abs(value)), f"{measure} is {value} at {t} on a line, not {told}"
             compared += 1
         reached = best_interval(events)[2]

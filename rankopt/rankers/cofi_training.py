@@ -94,7 +94,7 @@ class Alternating(Choosing):
             limit = self.time_limit
             if limit is not None and chosen is not None:
                 limit = max(limit - chosen.seconds, 0.0)
-            settings = Alternation(self._tol(loss), int(self.max_iter), limit, int(self.patience))
+            settings = Alternation(self._tol, int(self.max_iter), limit, int(self.patience))
             free = isinstance(self.factors, str)
 
             def part(begin: Callable[[], Any], before: Alternated | None, tol: float) -> Alternated:

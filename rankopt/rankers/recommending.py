@@ -115,7 +115,7 @@ class Recommending:
         loss.check_weights(sample_weight is not None)
         table, weights = self._on_own_items(ratings, weights)
         with workers_of(self.engine, self.n_jobs):
-            proved = folded(loss, self._penalties(loss), lam, self.model_, table, weights, self._tol(loss))
+            proved = folded(loss, self._penalties(loss), lam, self.model_, table, weights, self._tol)
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
         given = ratings if table.n_ratings < ratings.n_ratings else None
         return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved, given)

@@ -18,6 +18,7 @@ def keys(random, size, kind):
     return random.choice([-np.inf, -1.0, -0.0, 0.0, 2.0, np.inf], size)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("kind", ["apart", "sorted", "tied", "few"])
 @pytest.mark.parametrize("size", SIZES)
 def test_as_numpys_stable_sort(size, kind):

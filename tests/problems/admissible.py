@@ -14,6 +14,7 @@ SETS = {
     "caps": Admissible(4, short="cut").at_most(2, by="site").at_most(3, by="new"),
     "quota": Admissible(3, short="cut").at_most(1, documents="new", positions=range(2)),
     "overlap": Admissible(3, short="cut").at_most(1, by="genres").at_most(2, documents="new"),
+    "order": Admissible(3, short="cut").before("new", {"site": 1}).at_most(2, by="site"),
     "free": Admissible(3),
 }
 
@@ -70,5 +71,6 @@ SOFT_SETS = {
     "soft sites": Admissible(3).at_most(1, by="site").soft("site", price=0.3),
     "soft quota": SETS["quota"].at_least(1, documents="new", name="some").soft("some", price=0.2),
     "soft overlap": SETS["overlap"].soft("genres", price=0.15).ban(documents="new", positions=0, name="late"),
+    "soft order": Admissible(3).chain([{"site": 0}, {"site": 1}, "new"], name="order").soft("order", price=0.2),
     "soft ban": SETS["sites"].ban(documents="new", positions=[0, 1], name="late").soft("late", price=0.1),
 }

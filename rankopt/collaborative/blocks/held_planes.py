@@ -8,7 +8,7 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import FLOATS, INTS, READ_INTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
 __all__ = ["CUBE", "Held", "free_slot"]
@@ -41,7 +41,28 @@ class Held:
         """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
         found = np.empty(self.slopes.shape[1])
         _mixed(bounds, self.weights, self.slopes, found)
-        return found, np.einsum("uk,uk->u", self.weights, self.heights)
+        return found, self._heights()
+
+    def at(self, bounds: Ints, scores: Floats) -> tuple[Floats, Floats]:
+        """Of the mixtures: slopes times scores (ratings,), summed over each user, and heights, (n,) each."""
+        found = np.empty(bounds.size - 1)
+        _times(bounds, self.weights, self.slopes, scores, found)
+        return found, self._heights()
+
+    def _heights(self) -> Floats:
+        return np.asarray(np.einsum("uk,uk->u", self.weights, self.heights))
+
+
+@compiled(nb.void(READ_INTS, READ_TABLE, READ_TABLE, READ_FLOATS, FLOATS))
+def _times(bounds: Ints, weights: Floats, slopes: Floats, scores: Floats, found: Floats) -> None:
+    for u in range(bounds.size - 1):
+        product = 0.0
+        for e in range(bounds[u], bounds[u + 1]):
+            total = 0.0
+            for k in range(slopes.shape[0]):
+                total += weights[u, k] * slopes[k, e]
+            product += total * scores[e]
+        found[u] = product
 
 
 @compiled(nb.void(READ_INTS, READ_TABLE, READ_TABLE, FLOATS))

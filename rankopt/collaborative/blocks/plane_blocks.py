@@ -156,19 +156,19 @@ class PlaneBlocks:
         given = (rated.bounds, rated.columns, users, problem.of_items, problem.of_offsets, held)
         at = self._items_of(now.factors, slopes)
         ascend_users(*given, slopes, heights, tolerance, at.items, at.offsets)
+        del slopes
         best, best_value = now.factors, now.value
         for _ in range(PASSES):
+            mixed, heights = held.at(rated.bounds, at.scores(rated.bounds, rated.columns))
             lost, fresh, height = self._found(at, touch)
             value = float(lost.sum()) + problem.users_penalty(at) + problem.items_penalty(at)
-            slopes, heights = held.mixed(rated.bounds)
-            scores = at.scores(rated.bounds, rated.columns)
-            scores *= slopes
-            gap = float((lost - heights - rated.per_user(scores)).sum())
+            gap = float((lost - heights - mixed).sum())
             if value < best_value:
                 best, best_value = replace(at, items=at.items.copy(), offsets=at.offsets.copy()), value
             if best_value - (value - gap) <= precision * abs(best_value):
                 break
             ascend_users(*given, fresh, height, tolerance, at.items, at.offsets)
+            del fresh
             for _ in range(SWEEPS):
                 ascend_users(*given, None, None, tolerance, at.items, at.offsets)
         slopes, heights = held.mixed(rated.bounds)

@@ -26,6 +26,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
+LASTING = 1 << 19
+"""Ratings up to which the losses of all users are kept, some 58 bytes each; of more, one shard at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Entries:
@@ -63,7 +66,8 @@ class Gathered:
 @dataclass(frozen=True, eq=False)
 class RatedShard:
     """Rows first <= i < last of one side, "users" or "items", cut by bounds (last - first + 1,), with the columns of
-    the other. loss: from ratings and bounds to a loss, of users. remembered: for the shard itself."""
+    the other. loss: from ratings and bounds to a loss, of users, made once or, where it is not `lasting`, for each
+    question. remembered: for the shard itself."""
 
     scorer: Entries | Gathered
     side: str
@@ -74,6 +78,7 @@ class RatedShard:
     weights: Floats
     user_weights: Floats
     loss: Callable[[Floats, Ints], Any] | None = None
+    lasting: bool = True
     remembered: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -87,10 +92,12 @@ class RatedShard:
 
     def at(self, touch: Floats | None) -> Any:
         """The loss of its users, or the majorant that touches it at these scores."""
-        if "loss" not in self.remembered:
+        loss = self.remembered.get("loss")
+        if loss is None:
             assert self.loss is not None
-            self.remembered["loss"] = self.loss(self.values, self.bounds)
-        loss = self.remembered["loss"]
+            loss = self.loss(self.values, self.bounds)
+            if self.lasting:
+                self.remembered["loss"] = loss
         return loss if touch is None or loss.convex else loss.majorant(touch)
 
 
@@ -102,7 +109,8 @@ def user_shards(
     for first, last in cut(rated.bounds, ratings):
         scorer = Entries(rated.values[int(rated.bounds[first]) : int(rated.bounds[last]), None])
         shard = _shard("users", scorer, rated.bounds, rated.columns, rated.weights, first, last)
-        found.append(replace(shard, user_weights=user_weights[first:last], loss=loss))
+        lasting = rated.values.size <= LASTING
+        found.append(replace(shard, user_weights=user_weights[first:last], loss=loss, lasting=lasting))
     return tuple(found)
 
 

@@ -32,7 +32,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from rankopt.collaborative.bounds.largest_singular_value import SingularValue, largest_singular_value
-from rankopt.collaborative.bounds.norm_bounds import UNIT
+from rankopt.collaborative.row_sums import UNIT
 from rankopt.errors import OptionError
 
 __all__ = ["GlobalBound", "SquaredState", "global_bound", "of_squares"]

@@ -42,8 +42,9 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_array
 
-from rankopt.collaborative.bounds.norm_bounds import TINY, UNIT, frobenius_bound, longest, weighted_bound
+from rankopt.collaborative.bounds.norm_bounds import TINY, frobenius_bound, longest, weighted_bound
 from rankopt.collaborative.bounds.top_singular_pair import natural_start, top_pair
+from rankopt.collaborative.row_sums import UNIT
 from rankopt.errors import DataError
 
 __all__ = ["SingularValue", "largest_singular_value"]

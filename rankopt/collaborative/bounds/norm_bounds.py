@@ -16,9 +16,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_array
 
-__all__ = ["UNIT", "frobenius_bound", "longest", "weighted_bound"]
+from rankopt.collaborative.row_sums import UNIT
 
-UNIT = 2.0**-53
+__all__ = ["frobenius_bound", "longest", "weighted_bound"]
 
 TIMES = 24
 """Turns of x ← |Ψ|ᵀ|Ψ| x."""

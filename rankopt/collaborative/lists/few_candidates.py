@@ -2,6 +2,7 @@
 
 Rules tell items apart by what they count: item i may take the place of item j, whatever else is listed, if i counts for
 no limit from above that j does not count for, for all limits from below that j counts for, and for the same exact ones.
+Where some must stand before others, those that wait count as from above and those that they wait for as from below.
 If k such items have scores as high, one of them is not in a list of k that holds j, and in its place the list is as
 good. So j is left out; what is left holds a best list, for any weights of the positions >= 0.
 """
@@ -43,6 +44,9 @@ class Kinds:
                 above = np.hstack([above, counted])
             elif rule.word == "at least":
                 below = np.hstack([below, counted])
+            elif rule.word == "before":
+                waiting = rule.called_for(attributes, n)[:, None]
+                above, below = np.hstack([above, waiting & ~counted]), np.hstack([below, counted])
             elif rule.word == "if then":
                 exact = np.hstack([exact, counted, rule.called_for(attributes, n)[:, None]])
             else:

@@ -4,6 +4,7 @@ The table is text: a new sample is one file and one line here.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -48,5 +49,11 @@ def load_ratings_sample(name: str = "films") -> Ratings:
 def _made(name: str, table: dict[str, str]) -> Any:
     if name not in table:
         raise OptionError(f"{name!r} is no sample; there are {', '.join(map(repr, sorted(table)))}.")
-    module, function = table[name].split(":")
+    return _once(table[name])
+
+
+@cache
+def _once(place: str) -> Any:
+    """Samples take a second to make and cannot be changed."""
+    module, function = place.split(":")
     return getattr(import_module(module), function)()

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from problems.few import few
 
 from formulations import ranking, solve, solve_batch
 from formulations.argmax.query import WAYS
@@ -61,6 +62,7 @@ def test_no_order_beats_the_argmax(documents, discount, decay, exponent, lift):
     assert -problem.rounding <= solution.gap <= problem.rounding
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("decay", "discount"), list(product(DECAYS, DISCOUNTS)))
 def test_exact_and_scipy_agree_on_longer_lists(decay, discount):
     random = np.random.default_rng([len(decay), len(discount), 11])
@@ -122,11 +124,12 @@ REACHED = {
 }
 
 
+@few(range(60), every=4, name="turns")
 @pytest.mark.parametrize("way", REACHED)
-def test_every_way_is_reached_and_right(way):
+def test_every_way_is_reached_and_right(way, turns):
     random = np.random.default_rng(3)
     seen = set()
-    for _ in range(60):
+    for _ in turns:
         n = 7
         scores, gain = query(random, n, 2 if way == "merge" else 4, ties=False)
         if way in ("merge", "order ideals"):

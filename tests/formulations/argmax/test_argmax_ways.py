@@ -124,6 +124,7 @@ def test_a_cap_on_states_changes_no_value(decay, way, room):
     assert room > 40 or way in taken
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("discount", DISCOUNTS)
 @pytest.mark.parametrize("decay", DECAYS)
 def test_long_lists_of_few_and_of_many_gains(decay, discount):

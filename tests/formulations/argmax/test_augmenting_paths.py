@@ -66,6 +66,7 @@ class Case:
         return np.array(slots)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(("decay", "discount"), PAIRS)
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("raised", [False, True])

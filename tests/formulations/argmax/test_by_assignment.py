@@ -29,6 +29,7 @@ def batch_of(random, decay, discount, lengths, ties=False):
     return ranking(scores, gain, discount=WEIGHTS[discount], decay=WEIGHTS[decay], offsets=offsets)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("decay", WEIGHTS)
 @pytest.mark.parametrize("discount", ["power", "cut", "level"])

@@ -113,10 +113,11 @@ def test_they_agree_with_a_search_position_by_position(decay, ties):
                 assert case.value(label) == pytest.approx(case.value(searched), abs=1e-12 * np.abs(case.profit).max())
 
 
+@pytest.mark.parametrize("sizes", [(20, 120), pytest.param((20, 120, 300), marks=pytest.mark.study)])
 @pytest.mark.parametrize(("measure", "k"), [("nDCG", 5), ("nDCG", 10), ("P", 5)])
-def test_scipy_agrees_and_the_bound_is_proved(measure, k):
+def test_scipy_agrees_and_the_bound_is_proved(measure, k, sizes):
     random = np.random.default_rng(k)
-    for n in (20, 120, 300):
+    for n in sizes:
         for scale in (0.001, 0.1, 1.0):
             discount = cut(FALLING["log"] if measure == "nDCG" else np.full(1000, 1 / k), n, k)
             problems = ranking(

@@ -25,6 +25,7 @@ def random_program(seed, curved=True):
     return program, z, prices
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("curved", [True, False])
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("noise", [0.0, 1e-9, 1e-6])

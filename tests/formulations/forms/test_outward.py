@@ -71,6 +71,7 @@ def way(request, monkeypatch):
     monkeypatch.setattr("formulations.forms.rank_two_outward.PAIRS", 1 << 60 if small else -1)
 
 
+@pytest.mark.every(3)
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("seed", range(4))
 def test_rankings_alone_and_in_batches(seed):
@@ -126,6 +127,7 @@ def test_assignments_flows_and_linear_programs(seed):
         assert Fraction(program.attained(point)) <= best <= Fraction(solve(program, "highs").bound)
 
 
+@pytest.mark.every(5)
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("seed", range(3))
 def test_any_prices_whatever_bound_the_optimum(seed):

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from problems.few import few
 
 from formulations import (
     Answer,
@@ -362,12 +363,13 @@ def test_bounds_of_batches_are_tight_for_long_queries(loss):
             assert whole.bound[0] >= answer.value[0]
 
 
+@few(range(200), every=5, name="turns")
 @pytest.mark.parametrize("loss", [*LOSSES])
-def test_reach_is_above_what_any_order_earns(loss):
+def test_reach_is_above_what_any_order_earns(loss, turns):
     random = np.random.default_rng(15)
     scores, relevance, offsets = queries(random, [1, 5, 6, 40], 3, whole=True)
     batch = pairwise_ranking(scores, relevance, LOSSES[loss], offsets=offsets)
-    for _ in range(200):
+    for _ in turns:
         order = np.concatenate([random.permutation(n) for n in batch.sizes])
         judged = batch.judged(order)
         assert (np.abs(judged.value) <= batch.reach * (1 + 1e-12)).all()

@@ -57,6 +57,7 @@ def best(problem):
     return max(exact_value(*parts, np.array(order)) for order in permutations(range(problem.documents)))
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("map_", MAPS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_order_beats_the_argmax(loss, map_):
@@ -69,6 +70,7 @@ def test_no_order_beats_the_argmax(loss, map_):
         assert solution.status.name == "OPTIMAL"
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("map_", MAPS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_batch_answers_as_its_queries_do(loss, map_):

@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from problems.few import few
 
 from formulations import (
     InvalidProblem,
@@ -42,9 +43,10 @@ def brute(problem):
     return max(problem.value(np.array(order)) for order in orders)
 
 
-def test_the_bound_is_always_true_and_the_order_nearly_always_best():
+@few(range(140), every=5)
+def test_the_bound_is_always_true_and_the_order_nearly_always_best(seeds):
     best, gaps, calls = 0, [], []
-    for seed in range(140):
+    for seed in seeds:
         problem = made(seed)
         solution, optimum = solve(problem), brute(problem)
         slack = 1e-9 * max(optimum, problem.scale * 1e-6)
@@ -54,7 +56,7 @@ def test_the_bound_is_always_true_and_the_order_nearly_always_best():
             gaps.append(solution.gap / max(solution.bound, 1e-300))
         certify(problem, solution)
         calls.append(int(solution.message.split()[0]))
-    assert best >= 135
+    assert best >= 27 / 28 * len(seeds)
     assert np.mean(calls) <= 9
     assert np.median(gaps) <= 0.02
 

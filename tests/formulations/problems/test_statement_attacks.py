@@ -1,7 +1,9 @@
 """Mutated statement files."""
 
+import pytest
 from problems.attacks import assert_survived
 
 
-def test_statement_files_that_are_changed():
-    assert_survived("statements", 300, seed=11)
+@pytest.mark.parametrize("tries", [60, pytest.param(300, marks=pytest.mark.study)])
+def test_statement_files_that_are_changed(tries):
+    assert_survived("statements", tries, seed=11)

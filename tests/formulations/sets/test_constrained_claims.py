@@ -14,6 +14,7 @@ from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.solvers.solver import Answer
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize(("kind", "seed"), SIX)
 def test_one_more_unit_of_a_limit_raises_the_bound_by_no_more_than_its_price(kind, seed):
     problem = stated(kind, seed)
@@ -50,6 +51,7 @@ def test_a_price_is_what_the_quota_costs():
     assert solve(ranking_set(np.ones((2, 1)) * [4.0, 4.0, 1.0, 1.0], floor)).dual["q"] == pytest.approx(-3.0)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize(("kind", "seed"), SIX)
 def test_any_prices_bound_the_optimum(kind, seed):
     problem = stated(kind, seed)
@@ -78,6 +80,7 @@ LIES = {
 }
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("exact", [False, True])
 def test_planted_lies_are_refuted(lie, exact):

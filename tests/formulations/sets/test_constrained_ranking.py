@@ -24,7 +24,7 @@ INSIDE = ("cvxpy:CLARABEL", "cvxpy:SCS", "cvxpy:OSQP")
 """Solvers that end inside the optimal face where there are ties."""
 
 
-@pytest.mark.every(7)
+@pytest.mark.every(13)
 @pytest.mark.parametrize(("kind", "seed"), SIX)
 @pytest.mark.parametrize("solver", ["auto", "highs", "cp_sat", "networkx", *INSIDE])
 def test_no_ranking_of_the_set_beats_the_solution(kind, seed, solver):
@@ -107,6 +107,7 @@ def test_a_fractional_relaxation_is_said_and_not_rounded():
 # Symmetries, ties and scales
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize(("kind", "seed"), SIX)
 def test_the_order_in_which_documents_come_does_not_matter(kind, seed):
     problem = stated(kind, seed)

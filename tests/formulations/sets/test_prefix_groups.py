@@ -6,6 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from problems.few import few
 
 from formulations import (
     Infeasible,
@@ -46,9 +47,10 @@ def best_of(problem):
     return max(problem.value(order) for order in orders if problem.admissible.admits(order))
 
 
-def test_no_ranking_and_no_point_of_the_relaxation_beats_the_flow():
+@few(range(220), every=4, first=2)
+def test_no_ranking_and_no_point_of_the_relaxation_beats_the_flow(seeds):
     seen, proved = dict.fromkeys(EXTENSIONS, 0), 0
-    for seed, kind, problem in problems(range(220)):
+    for seed, kind, problem in problems(seeds):
         solution = solve(problem)
         if solution.solver != WAY:  # limits on all positions only
             continue
@@ -67,13 +69,14 @@ def test_no_ranking_and_no_point_of_the_relaxation_beats_the_flow():
             proved += 1
             assert exact.gap == 0, seed
             assert confirm(problem, proof) == "prefix groups"
-    assert min(seen.values()) >= 4
+    assert min(seen.values()) >= len(seeds) / 55
     assert proved > 0.7 * sum(seen.values())
 
 
+@few(range(1000, 1030), every=4)
 @pytest.mark.parametrize("solver", ["ortools", "networkx", "highs", "cp_sat"])
-def test_any_solver_of_flows_finds_it(solver):
-    for seed, _, problem in problems(range(1000, 1030)):
+def test_any_solver_of_flows_finds_it(solver, seeds):
+    for seed, _, problem in problems(seeds):
         assert solve(problem, solver).value == pytest.approx(solve(problem).value, abs=1e-7), seed
         if solver == "networkx" and solve(problem).solver == WAY:
             assert solve(problem, solver).solver.startswith("networkx via")
@@ -172,11 +175,11 @@ def test_a_solution_says_why_it_is_exact_or_why_it_is_not():
     assert "the decay being no multiple of the discount): the linear program is a bound" in bound.message
 
 
-def batch(seed, decay_of):
+def batch(seed, decay_of, size=12):
     """Loss-augmented queries under a floor and a ceiling on prefixes."""
     random = np.random.default_rng(seed)
     sets, scores, gain, discount, decay = [], [], [], [], []
-    for _ in range(12):
+    for _ in range(size):
         n = int(random.integers(6, 30))
         k = n if n < 9 else 8
         group = np.arange(n) % 3
@@ -202,8 +205,9 @@ def test_queries_of_rank_one_are_solved_without_writing_their_profits_out(factor
         assert admissible.admits(ours.order[queries.places[query] : queries.places[query + 1]])
 
 
-def test_queries_of_rank_two_take_tolls():
-    queries = batch(4, lambda a: a**3)
+@pytest.mark.parametrize("size", [5, pytest.param(12, marks=pytest.mark.study)])
+def test_queries_of_rank_two_take_tolls(size):
+    queries = batch(4, lambda a: a**3, size)
     ours, theirs = solve_sets(queries), solve_sets(queries, "cp_sat")
     assert set(ours.way) <= {"groups", "groups, by cases"}
     assert ours.value == pytest.approx(theirs.value, abs=1e-9)

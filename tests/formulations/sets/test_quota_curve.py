@@ -18,6 +18,7 @@ def drawn(seed):
     return problem, random.random(n) < 0.5, int(random.integers(1, problem.positions + 1))
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize("seed", range(25))
 def test_the_curve_is_that_of_enumeration(seed):
     problem, group, prefix = drawn(seed)
@@ -28,6 +29,7 @@ def test_the_curve_is_that_of_enumeration(seed):
     assert QuotaCurve.of(problem, group, prefix).best == pytest.approx(best)
 
 
+@pytest.mark.every(6)
 @pytest.mark.parametrize("seed", range(25))
 def test_the_envelope_is_what_the_linear_program_is_worth(seed):
     problem, group, prefix = drawn(seed)

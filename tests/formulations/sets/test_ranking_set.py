@@ -92,6 +92,15 @@ MEANINGS = {
         lambda o: max(carried(o, SITE, (0, 1)).values(), default=0) <= 1,
     ),
     "chain": (START.chain([3, 0, 2]), lambda o: earlier(o, 3, 0) and earlier(o, 0, 2) and earlier(o, 3, 2)),
+    "two documents before one": (START.before([0, 1], 2), lambda o: earlier(o, 0, 2) or earlier(o, 1, 2)),
+    "one of these before those": (
+        START.before([0, 1], [1, 2, 3]),
+        lambda o: all(bool({0, 1} & {*o[:p]}) for p, j in enumerate(o) if j in (2, 3)),
+    ),
+    "a chain of sets": (
+        START.chain([[0, 1], [2], range(3, 5)]),
+        lambda o: all(bool(({0, 1} if j == 2 else {2}) & {*o[:p]}) for p, j in enumerate(o) if j > 1),
+    ),
     "apart": (
         START.apart(2, documents=[0, 1, 4]),
         lambda o: not any({o[i], o[i + 1]} <= {0, 1, 4} for i in range(K - 1)),
@@ -132,7 +141,8 @@ MEANINGS = {
 
 
 VERDICTS = {
-    "between": "Proof", "chain": "Witness", "apart": "Witness", "if then": "Witness", "one of these first": "Proof",
+    "between": "Proof", "before": "Witness", "one of these before those": "Witness", "chain": "Witness",
+    "a chain of sets": "Witness", "apart": "Witness", "if then": "Witness", "one of these first": "Proof",
     "a share at most, rounded up": "Witness", "a share at least, rounded down": "Witness",
 }  # fmt: skip
 """Whether the matrix is totally unimodular."""
@@ -276,7 +286,7 @@ WRONG = {
     "no positions": (lambda: RankingSet(3, 0), "positions = 0 leaves nothing to rank"),
     "before itself": (lambda: START.before(1, 1), "cannot stand before itself; name two"),
     "before nothing": (lambda: START.before(None, 1), "must be one index"),
-    "two documents before one": (lambda: START.before([0, 1], 2), "must be one index"),
+    "a set before none": (lambda: START.before([0, 1], None), "must be one index"),
     "a pin of two": (lambda: START.pin([0, 1], 2), "must be one index"),
     "a pin of none": (lambda: START.pin(None, 0), "must be one index"),
     "rows of other columns": (lambda: START.rows(np.ones((2, 14))), "need 15 columns"),
@@ -358,6 +368,7 @@ def test_there_are_conflicts_to_look_at():
     assert 25 <= len(EMPTY) <= 110
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("seed", EMPTY[:40])
 def test_a_conflict_is_irreducible(seed):
     """All of its members exclude every point; without any one of them a point is left."""
@@ -373,6 +384,7 @@ def test_a_conflict_is_irreducible(seed):
     assert all(f"{member.name} ({member.says})" in str(caught.value) for member in members)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("seed", EMPTY[:40])
 def test_the_room_is_the_most_positions_that_can_be_filled_from_the_top(seed):
     admissible = empty_set(seed)

@@ -38,6 +38,7 @@ def _in_order(solution):
         yield named["document"][stated.own_row] if block.label == "document" else named[block.label]
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_prices_of_flows_prove_the_bound(seed):
     random, flows = np.random.default_rng(seed), 0

@@ -72,6 +72,7 @@ SAID = {
 }
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("price", [0.0, 0.25, 2.0, 1e4])
 @pytest.mark.parametrize("name", SAID)
 def test_a_soft_constraint_costs_its_price_a_unit(name, price):
@@ -213,6 +214,7 @@ def test_an_empty_set_is_repaired_by_what_costs_least():
     assert str(START.repaired()).startswith("Nothing has to be broken")
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("seed", range(40))
 def test_repairs_against_all_rankings(seed):
     rng = np.random.default_rng(seed)

@@ -85,6 +85,7 @@ def test_other_masters_may_fail_on_the_corpus_but_never_lie(seeds, spec, record_
         assert failures <= 5 * len(seeds) / 33
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("seed", range(0, 360, 7))
 def test_many_groups_start_hot_from_fewer_planes_and_from_anywhere(seed):
     problem = nasty(seed, 12)
@@ -98,6 +99,7 @@ def test_many_groups_start_hot_from_fewer_planes_and_from_anywhere(seed):
     assert int(again.message.split()[0]) <= 5
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("seed", range(84))
 def test_active_set_meets_its_own_gap(seed):
     problem = corpus(seed)
@@ -108,6 +110,7 @@ def test_active_set_meets_its_own_gap(seed):
     assert solution.gap == pytest.approx(solution.details["gap"], abs=1e-9 * problem.scale + problem.rounding)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("seed", range(1, 84, 3))
 def test_active_set_starts_hot_from_fewer_planes_and_from_anywhere(seed):
     problem = corpus(seed)
@@ -120,6 +123,7 @@ def test_active_set_starts_hot_from_fewer_planes_and_from_anywhere(seed):
     assert solve(problem, "active_set", start=before).gap <= 1e-9 * problem.scale + problem.rounding
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", range(0, 28, 2))
 @pytest.mark.parametrize("groups", [1, 4])
 def test_masters_agree_within_their_gaps(seed, groups):

@@ -56,6 +56,7 @@ def drawn(rng):
     return stated
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", range(8))
 def test_advice_makes_refuted_sets_whole(seed):
     rng = np.random.default_rng(seed)

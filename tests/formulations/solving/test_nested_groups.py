@@ -4,6 +4,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from problems.few import few
 
 from formulations import RankingSet, solve
 from formulations.argmax.nested_groups import FOUND, place_nested
@@ -60,9 +61,10 @@ def feasible(seeds, most=6):
             yield seed, problem
 
 
-def test_no_ranking_beats_the_answer_and_its_prices_prove_it():
+@few(range(300), every=5)
+def test_no_ranking_beats_the_answer_and_its_prices_prove_it(seeds):
     seen = 0
-    for seed, problem in feasible(range(300), most=5):
+    for seed, problem in feasible(seeds, most=5):
         batch = batch_of(problem)
         answer = solve_sets(batch)
         if answer.way[0] != "groups":  # limits of rank-one profits on all positions
@@ -75,18 +77,19 @@ def test_no_ranking_beats_the_answer_and_its_prices_prove_it():
         assert answer.value[0] == pytest.approx(form.value(answer.order), abs=form.rounding), seed
         assert answer.value[0] == pytest.approx(best, abs=form.rounding), seed
         assert best - form.rounding <= answer.bound[0] <= best + 1e-9 * (1.0 + form.scale), seed
-    assert seen > 100
+    assert seen > len(seeds) / 3
 
 
-def test_larger_ones_agree_with_the_flow_of_the_usual_solver():
+@few(range(50), every=3)
+def test_larger_ones_agree_with_the_flow_of_the_usual_solver(seeds):
     seen = 0
-    for seed, problem in feasible(range(50), most=30):
+    for seed, problem in feasible(seeds, most=30):
         batch = batch_of(problem)
         answer, usual = solve_sets(batch), solve(batch[0])
         seen += answer.way[0] == "groups"
         assert answer.value[0] == pytest.approx(usual.value, abs=1e-9 * (1.0 + batch[0].scale)), seed
         assert batch[0].admissible.admits(answer.order)
-    assert seen > 15
+    assert seen > 0.3 * len(seeds)
 
 
 def crossing(seed, most):
@@ -106,9 +109,10 @@ def crossing(seed, most):
     return admissible, draw(n), draw(n), draw(k), draw(k)
 
 
-def test_groups_that_cross_ask_tolls_and_what_tolls_leave_open_is_cut_in_cases():
+@few(range(120), every=5, first=3)
+def test_groups_that_cross_ask_tolls_and_what_tolls_leave_open_is_cut_in_cases(seeds):
     ways = {}
-    for seed in range(120):
+    for seed in seeds:
         problem = crossing(seed, 6)
         batch = batch_of(problem)
         try:
@@ -126,13 +130,14 @@ def test_groups_that_cross_ask_tolls_and_what_tolls_leave_open_is_cut_in_cases()
         assert answer.bound[0] >= best - form.rounding, seed
         if answer.way[0].startswith("groups"):
             assert answer.bound[0] <= best + 1e-8 * (1.0 + form.scale), seed
-    assert ways["groups"] > 60
+    assert ways["groups"] > len(seeds) / 2
     assert ways["groups, by cases"] > 0
 
 
-def test_larger_groups_that_cross_agree_with_the_usual_solver_whatever_was_asked_before():
+@few(range(20), every=3)
+def test_larger_groups_that_cross_agree_with_the_usual_solver_whatever_was_asked_before(seeds):
     seen = 0
-    for seed in range(20):
+    for seed in seeds:
         problem = crossing(seed, 40)
         batch = batch_of(problem)
         try:
@@ -145,7 +150,7 @@ def test_larger_groups_that_cross_agree_with_the_usual_solver_whatever_was_asked
         again = solve_sets(batch_of(problem))  # the set is the same object, and remembers its trees
         assert (answer.order == again.order).all()
         assert answer.bound[0] == again.bound[0]
-    assert seen > 8
+    assert seen > 0.4 * len(seeds)
 
 
 def test_interpreted_and_compiled_do_the_same():

@@ -134,6 +134,7 @@ def test_prices_beside_a_dear_constraint_are_lines_above_all_rankings(dear):
         assert curve.above(limit) >= truth(limit) - 1e-9
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("seed", range(4))
 def test_pareto_fronts_against_enumeration(seed):
     rng = np.random.default_rng(seed)

@@ -1,6 +1,7 @@
 """Both blocks: optima against cvxpy on 5 users and 8 films, bounds that are bounds, and slopes that are gradients."""
 
 from dataclasses import replace
+from fractions import Fraction
 from itertools import permutations
 
 import cvxpy as cp
@@ -14,6 +15,7 @@ from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.rated import Rated
+from rankopt.data import Ratings
 from rankopt.engines.serial import Serial
 
 LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]
@@ -176,3 +178,67 @@ def test_the_items_block_is_given_planes_and_no_ratings(monkeypatch):
         for one in arrays:
             assert one is None or not np.shares_memory(one, grades)
             assert np.shape(one)[-1:] != grades.shape or not np.array_equal(one, np.broadcast_to(grades, one.shape))
+
+
+def exact_bounds(problem, factors, slopes, heights):
+    """The two bounds of a dual state in rational numbers."""
+    rated, whole = problem.rated, np.vectorize(Fraction, otypes=[object])
+    psi, seen, users = whole(slopes), rated.columns, rated.user_of()
+    n, m, d = rated.n_users, rated.n_items, factors.items.shape[1]
+    U, M, b, own = (whole(one) for one in (factors.users, factors.items, factors.offsets, factors.user_offsets))
+    prior, of_users, of_items = whole(problem.prior), whole(problem.of_users), whole(problem.of_items)
+    of_offsets, of_own = whole(problem.of_offsets), whole(problem.of_user_offsets)
+    height = sum(whole(heights))
+    rows, columns, of_u, of_m = [0] * n, [0] * m, [[0] * d for _ in range(n)], [[0] * d for _ in range(m)]
+    for p, u, j in zip(psi, users, seen, strict=True):
+        rows[u] += p
+        columns[j] += p
+        for a in range(d):
+            of_u[u][a] += p * M[j, a]
+            of_m[j][a] += p * U[u, a]
+    two = Fraction(1, 2)
+    cost_u = two * sum(of_users[u] * sum(U[u] ** 2) + of_own[u] * own[u] ** 2 for u in range(n))
+    cost_m = two * sum(of_items[j] * sum(M[j] ** 2) + of_offsets[j] * (b[j] - prior[j]) ** 2 for j in range(m))
+    block_u = height + sum(columns[j] * b[j] for j in range(m)) + cost_m
+    block_u -= two * sum(sum(x * x for x in of_u[u]) / of_users[u] + rows[u] ** 2 / of_own[u] for u in range(n))
+    block_m = height + sum(columns[j] * prior[j] for j in range(m)) + cost_u
+    block_m += sum(rows[u] * own[u] for u in range(n))
+    block_m -= two * sum(sum(x * x for x in of_m[j]) / of_items[j] + columns[j] ** 2 / of_offsets[j] for j in range(m))
+    return block_u, block_m
+
+
+@pytest.mark.parametrize("size", [1.0, 1e8])
+def test_bounds_of_blocks_are_rounded_down(size):
+    """Ratings far from 0 cancel, and what their sums lose is large beside what is left."""
+    below = []
+    for seed in range(20):
+        plain = few(seed=seed)
+        blocks = made("regression", replace(plain, values=plain.values + size))
+        factors = drawn(blocks, seed=seed)
+        factors = replace(factors, offsets=factors.offsets + size)
+        now, rated = blocks.at(factors), blocks.problem.rated
+        terms = float(np.abs(now.slopes) @ np.abs(rated.values)) + size
+        for found, bound in zip(
+            (now.users, now.items), exact_bounds(blocks.problem, factors, now.slopes, now.heights), strict=True
+        ):
+            below.append(float(bound - Fraction(found)))
+            assert 0.0 <= below[-1] <= 1e-12 * terms
+        for u in range(rated.n_users):
+            own = slice(*rated.bounds[u : u + 2])
+            psi, y = ([Fraction(one) for one in part[own].tolist()] for part in (now.slopes, rated.values))
+            exact = -sum(p * p / 2 + p * v for p, v in zip(psi, y, strict=True))
+            below.append(float(exact - Fraction(now.heights[u])))
+            assert 0.0 <= below[-1] <= 1e-12 * terms
+    assert max(below) > 0.0
+
+
+def test_bounds_without_factors_are_rounded_down_too():
+    """The offsets of many users cost more than their sum shows, though no factor counts."""
+    n = 20_000
+    rated = Rated.of(Ratings.of(np.arange(n), np.zeros(n, dtype=int), np.ones(n)))
+    problem = Penalties(0.0, 1.0, 1.0).problem(rated)
+    own = np.full(n, np.sqrt(1.01 * 2.0**-53))
+    own[0] = 1.0
+    factors = Factors(np.zeros((n, 0)), np.zeros((1, 0)), problem.prior, own)
+    found = Standing.at(problem, factors, 0.0, np.zeros(n), np.zeros(n)).items
+    assert Fraction(found) <= sum(Fraction(one) ** 2 for one in own.tolist()) / 2

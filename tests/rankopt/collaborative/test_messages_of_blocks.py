@@ -49,7 +49,7 @@ def told(monkeypatch):
         yield sent, came
 
 
-@pytest.mark.parametrize("loss", ["ordinal", "regression"])
+@pytest.mark.parametrize("loss", ["ordinal", pytest.param("regression", marks=pytest.mark.study)])
 def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
     monkeypatch.setattr(plane_blocks, "CHUNK", 20)  # several shards
     monkeypatch.setattr(regression, "SHARD_ROWS", 20)

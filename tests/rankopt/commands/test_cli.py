@@ -181,7 +181,7 @@ def test_scores_go_down_a_pipe_and_leave_it_a_pipe(files):
 
 
 def test_the_doctor_finds_every_solver_healthy():
-    report = json.loads(run_apart("doctor", "--json"))
+    report = json.loads(run("doctor", "--json"))
     assert report["healthy"], [row for row in report["solvers"] if not row["works"]]
     assert {"exact", "scipy", "ortools", "highs", "networkx", "active_set"} <= {r["solver"] for r in report["solvers"]}
 

@@ -123,6 +123,7 @@ def test_links_of_a_foreign_folder_lead_nowhere(begun, tmp_path):
     assert list(other.iterdir()) == []
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

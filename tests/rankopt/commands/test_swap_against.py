@@ -40,10 +40,16 @@ def test_a_problem_in_a_file_is_swapped_without_learning(folder):
     assert [line["solver"] for line in json.loads(both.stdout)["summary"]] == [
         "highs", "highs(method='ipm', presolve='off')",
     ]  # fmt: skip
-    square = run("swap", folder / "square.lp", "--json")
+    assert run("swap", folder / "small.lp", "--method", "bundle").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "named", [("--master", "qpsolvers:piqp"), pytest.param((), marks=pytest.mark.study)], ids=["piqp", "usual"]
+)
+def test_a_quadratic_program_in_a_file_is_swapped(folder, named):
+    square = run("swap", folder / "square.lp", "--json", *named)
     assert square.exit_code == 0, square.output
     assert "qpsolvers:piqp" in [line["solver"] for line in json.loads(square.stdout)["summary"]]
-    assert run("swap", folder / "small.lp", "--method", "bundle").exit_code == 2
 
 
 def test_what_changed_is_printed_and_drawn(folder, tmp_path):

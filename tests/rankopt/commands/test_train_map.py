@@ -35,7 +35,14 @@ def test_the_choices_are_those_of_the_table():
 
 
 @pytest.mark.parametrize(
-    ("measure", "name"), [("AP", "pairwise"), ("RR", "first-relevant"), ("AP + 2 nDCG@5[positional]", "pairwise")]
+    ("measure", "name"),
+    [
+        ("AP", "pairwise"),
+        *(
+            pytest.param(measure, name, marks=pytest.mark.study)
+            for measure, name in [("RR", "first-relevant"), ("AP + 2 nDCG@5[positional]", "pairwise")]
+        ),
+    ],
 )
 def test_a_model_of_a_map_goes_through_every_command(files, measure, name, tmp_path):
     model = tmp_path / "model"
@@ -63,8 +70,15 @@ def test_what_does_not_go_together_is_a_usage_error_or_an_option_error(files, tm
     assert "'positional' or 'pairwise'" in told.output + str(told.exception)
 
 
-def test_the_usual_solvers_that_take_the_form_are_swapped_under_a_map():
-    words = ["swap", "--map", "pairwise", "--measure", "AP", "--master", "none", "--json"]
+@pytest.mark.parametrize(
+    ("named", "solvers"),
+    [
+        (("--argmax", "exact"), ("exact",)),
+        pytest.param((), ("exact", "ortools", "highs", "cvxpy:CLARABEL"), marks=pytest.mark.study),
+    ],
+)
+def test_the_usual_solvers_that_take_the_form_are_swapped_under_a_map(named, solvers):
+    words = ["swap", "--map", "pairwise", "--measure", "AP", "--master", "none", "--json", *named]
     told = json.loads(run(*words, "--method", "none", "--problems", 3, "--repeats", 1, "--no-live"))
     solved = {row["solver"]: row["solved"] for row in told["summary"]}
-    assert solved == dict.fromkeys(("exact", "ortools", "highs", "cvxpy:CLARABEL"), 3)
+    assert solved == dict.fromkeys(solvers, 3)

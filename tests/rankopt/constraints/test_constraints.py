@@ -132,6 +132,7 @@ def test_an_error_names_the_query_and_the_conflict():
         Admissible(2, short="cut").at_least(1, documents={"site": "z"}).of_queries(queries)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("seed", range(60))
 def test_the_greedy_pass_is_the_program(seed):
     """Scores with ties and negatives, nested and disjoint limits: the pass and the solver reach the same sum."""

@@ -30,6 +30,7 @@ def by_hand(features, grades, qid, cosine):
     return zero, against
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("cosine", [1.0, 0.99, 0.9, 0.5, 0.0])
 @pytest.mark.parametrize("kind", [np.asarray, csr_array, np.float32])
 @pytest.mark.parametrize("block", [1024, 3])

@@ -167,3 +167,25 @@ def test_too_many_landmarks_are_refused_before_memory_is():
     with pytest.raises(OptionError, match=r"16385 landmarks are too many: .* 2 GB; pass landmarks=1000"):
         KernelFeatures().fit(many)
     assert KernelFeatures(landmarks=3).fit(many).landmarks_.shape == (3, 1)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_last_digits_draw_no_other_landmarks(sparse):
+    """They are those of the machine that worked a table out. Rows that differ in nothing else stay two rows."""
+    table = np.random.default_rng(1).normal(size=(200, 4)) * [1.0, 1e-3, 50.0, 0.0]
+    nudged = table * (1.0 + np.random.default_rng(2).choice([-2e-16, 0.0, 2e-16], size=table.shape))
+    assert (nudged != table).any(axis=1).sum() > 100
+    read = csr_array if sparse else np.asarray
+    one, other = (KernelFeatures(landmarks=20).fit(read(rows)).landmarks_ for rows in (table, nudged))
+    one, other = (rows.toarray() if sparse else rows for rows in (one, other))
+    assert_allclose(one, other, rtol=1e-14)
+    both = np.vstack([table[:5], table[:5] * (1.0 + 4e-16)])
+    assert KernelFeatures().fit(read(both)).landmarks_.shape[0] == np.unique(both, axis=0).shape[0] > 5
+
+
+def test_a_largest_number_just_below_a_power_of_two_draws_as_that_does():
+    table = np.random.default_rng(3).uniform(size=(200, 4))
+    table[0] = 1.0
+    below = np.where(table == 1.0, 1.0 - 2.0**-53, table)
+    one, other = (KernelFeatures(landmarks=20).fit(rows).landmarks_ for rows in (table, below))
+    assert_allclose(one, other, rtol=1e-15)

@@ -427,7 +427,7 @@ def test_parts_join_as_their_files_do(data_folder, tmp_path):
         concatenate([whole, read_svmlight(paths[0])])
 
 
-@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("packed", [pytest.param(True, marks=pytest.mark.study), False])
 def test_no_slower_than_scikit_learn_on_large_files_and_near_it_on_small_ones(data_folder, tmp_path, packed):
     parts = [gzip.decompress((data_folder / f"letor4-mq2008/S{part}.txt.gz").read_bytes()) for part in (1, 2, 3)]
     large = b"".join(text.replace(b"qid:", b"qid:%d" % turn) for turn in (1, 2) for text in parts)

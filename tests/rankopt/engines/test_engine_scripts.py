@@ -44,6 +44,7 @@ def test_scripts_need_no_guard(engine, place, tmp_path):
     assert told.stderr == ""
 
 
+@pytest.mark.study
 def test_a_solver_of_the_script_itself_is_an_error_with_a_cure():
     extra = "from formulations.solvers.exact import Exact\nclass Own(Exact): pass"
     told = script("processes", extra, "argmax=Own()")

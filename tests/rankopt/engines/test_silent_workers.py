@@ -66,6 +66,7 @@ def test_a_worker_that_is_stopped_is_replaced_and_changes_nothing(engine, opened
     assert_same(ranker, LargeMarginRanker("nDCG@5", lam=0.03).fit(X, y, qid=qid))
 
 
+@pytest.mark.study
 def test_workers_that_always_stop_are_an_error_after_a_while(opened, monkeypatch):
     monkeypatch.setattr(signs, "SILENT", 0.5)
     X, y, qid = made()
@@ -90,6 +91,7 @@ def test_a_scheduler_that_is_stopped_is_an_error_after_a_while(opened, monkeypat
         LargeMarginRanker(lam=0.01, engine=engine, callbacks=[stop]).fit(X, y, qid=qid)
 
 
+@pytest.mark.study
 def test_a_cluster_of_the_user_may_be_silent_as_long_as_its_patience(opened, monkeypatch):
     """Its workers are not ours to kill."""
     monkeypatch.setattr(signs, "SILENT", 1000.0)

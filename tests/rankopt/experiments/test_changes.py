@@ -122,6 +122,7 @@ def recorded(tmp_path_factory):
     return path
 
 
+@pytest.mark.study
 def test_the_same_version_replays_the_same_answers(recorded, tmp_path):
     run = Against(recorded, repeats=3, limits=Limits(problem=60.0, tape=300.0))
     rows = list(run.rows(tmp_path / "again.jsonl"))

@@ -13,9 +13,17 @@ from formulations.solvers.highs import Highs
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Limits, Outcome, SolverSwap, read_rows
 
+FIRST = {outcome: function for function, outcome in reversed(planted.EXPECTED.items())}.values()
+"""One fault of each outcome."""
+
 
 @pytest.mark.parametrize(
-    ("function", "outcome"), planted.EXPECTED.items(), ids=lambda one: getattr(one, "__name__", one)
+    ("function", "outcome"),
+    [
+        pytest.param(function, outcome, marks=() if function in FIRST else pytest.mark.study)
+        for function, outcome in planted.EXPECTED.items()
+    ],
+    ids=lambda one: getattr(one, "__name__", one),
 )
 def test_every_planted_fault_becomes_its_row(function, outcome):
     problems = rankings((9,))

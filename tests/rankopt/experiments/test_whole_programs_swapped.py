@@ -15,7 +15,12 @@ ENDLESS = "maximize\n x + y\nst\n a: x - y <= 1\nend\n"
 
 
 @pytest.mark.parametrize(
-    ("text", "outcome"), [(WHOLE, Outcome.UNBEATEN), (EMPTY, Outcome.NO_OPTIMUM), (ENDLESS, Outcome.NO_OPTIMUM)]
+    ("text", "outcome"),
+    [
+        (WHOLE, Outcome.UNBEATEN),
+        (EMPTY, Outcome.NO_OPTIMUM),
+        pytest.param(ENDLESS, Outcome.NO_OPTIMUM, marks=pytest.mark.study),
+    ],
 )
 def test_what_is_right_is_called_neither_inexact_nor_failed(text, outcome, tmp_path):
     pytest.importorskip("highspy")

@@ -66,6 +66,7 @@ def written_out(measure, decay, grades, scores, allowed=lambda order: True, k=No
     return regrets, bounds, best - worth.min()
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize(("measure", "decay"), [("nDCG@3", "power(0.5)"), ("P@2", "linear"), ("DCG", "log@2")])
 @pytest.mark.parametrize("seed", range(4))

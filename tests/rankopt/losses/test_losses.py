@@ -77,6 +77,7 @@ def test_bounds_are_their_definitions(measure, decay, tied):
         np.testing.assert_allclose(loss.at(scores).value, expected, atol=1e-12)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize("decay", DECAYS)
 @pytest.mark.parametrize("measure", MEASURES)

@@ -62,6 +62,7 @@ def test_slopes_are_derivatives_where_there_are_any(measure, bound, decay):
         assert slope[row] == pytest.approx(rise, abs=1e-6)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize(("measure", "bound", "decay"), CASES)
 def test_rows_in_any_order_have_the_same_slope_to_the_bit(measure, bound, decay, tied):

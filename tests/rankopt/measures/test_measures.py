@@ -177,6 +177,7 @@ def test_every_order_has_the_value_of_the_definition(text):
         assert measure.values(ranking) == pytest.approx(values, abs=1e-13)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("text", DEFINITIONS)
 @pytest.mark.parametrize("seed", range(4))
 def test_ties_count_the_mean_over_their_orders(text, seed):

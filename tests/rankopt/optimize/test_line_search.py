@@ -53,6 +53,7 @@ def test_every_engine_gives_the_same_bits(name, many_shards):
             engine.close()
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("measure", ["nDCG@5", "AP", "ERR", "RR", "AUC", "P@3", "nDCG"])
 @pytest.mark.parametrize("small", [False, True])
 @pytest.mark.parametrize("start", ["zeros", "random"])

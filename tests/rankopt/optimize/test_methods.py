@@ -26,6 +26,7 @@ def ranker_of(bound, **options):
     return LargeMarginRanker("nDCG@5", bound=bound, **{"lam": 0.1, **options})
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("method", METHODS)
 def test_the_proof_is_true(method, bound):
@@ -85,6 +86,7 @@ def test_certificates_on_request_leave_the_steps_as_they_are():
     assert len(set(runs[0].history.primal)) == 1  # only the start was looked at on the way
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("method", METHODS)
 def test_limits_and_interruptions_keep_the_best_and_what_is_proven(method, bound):

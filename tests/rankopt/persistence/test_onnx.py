@@ -1,5 +1,7 @@
 """Scores of an ONNX graph, by onnxruntime, are those of the ranker."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 
@@ -20,14 +22,17 @@ from rankopt.rankers import (
     to_onnx,
 )
 
-onnxruntime = pytest.importorskip("onnxruntime")
-pytest.importorskip("onnx")
+pytestmark = [
+    pytest.mark.skipif(find_spec(name) is None, reason=f"{name} is not installed") for name in ("onnx", "onnxruntime")
+]
 
 SAMPLE = load_sample("les-miserables")
 
 
 def served(graph, features):
     """What a server that knows onnxruntime alone answers."""
+    import onnxruntime
+
     session = onnxruntime.InferenceSession(graph, providers=["CPUExecutionProvider"])
     (scores,) = session.run(["scores"], {"documents": np.ascontiguousarray(features, dtype=np.float64)})
     return scores

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from rankopt.collaborative.blocks import plane_blocks, rated_shards
 from rankopt.data.ratings.table import Ratings
 from rankopt.rankers import CofiRanker
 
@@ -30,3 +31,15 @@ def test_a_regression_takes_at_most_48_bytes_a_rating():
         tracemalloc.stop()
     assert most - kept <= 42 * ratings.n_ratings
     assert kept <= 12 * ratings.n_ratings
+
+
+@pytest.mark.filterwarnings("ignore:training stopped")
+def test_losses_of_many_ratings_are_made_anew_for_each_question_and_nothing_changes(monkeypatch):
+    monkeypatch.setattr(plane_blocks, "CHUNK", 300)
+    ratings, found = generated(12, each=20, items=60), []
+    ranker = CofiRanker("nDCG@5", strength=0.6, max_iter=2, prior="mean", n_jobs=1)
+    for lasting in (ratings.n_ratings, ratings.n_ratings - 1):
+        monkeypatch.setattr(rated_shards, "LASTING", lasting)
+        ranker.fit(ratings)
+        found.append((ranker.user_factors_.tobytes(), ranker.item_offsets_.tobytes(), ranker.certificate_.bound))
+    assert found[0] == found[1]

@@ -21,6 +21,7 @@ SMOOTH = (
 ROUGH = ("RR", "RR@2", "AP", "AP@3", "ERR", "ERR@2", "MeanNDCG", "0.5 RR + 0.5 nDCG@3")
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("measure", [*SMOOTH, *ROUGH])
 def test_it_climbs_every_measure_as_it_comes(measure):
     taken = smoothable(measure, QUERIES.relevance, QUERIES.offsets)

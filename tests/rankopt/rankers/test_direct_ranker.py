@@ -2,6 +2,7 @@
 
 import warnings
 from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -72,7 +73,15 @@ def sweeps(request, monkeypatch):
     monkeypatch.setattr(sweep_module, "PAIRS", 2**14 if request.param == "numpy" else 0)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize(
+    ("name", "sweeps"),
+    [
+        pytest.param(name, ways[way], marks=pytest.mark.study if way else ())
+        for name, ways in zip(SETTINGS, cycle([("numpy", "compiled"), ("compiled", "numpy")]), strict=False)
+        for way in range(2)
+    ],
+    indirect=["sweeps"],
+)
 def test_predicted_is_measured_and_the_certificate_is_true(name, sweeps):
     ranker = fitted(direct(**SETTINGS[name]))
     history, proved = ranker.history_, ranker.certificate_

@@ -88,7 +88,10 @@ MANY = made(2, np.full(40, 10))
     "fit",
     [
         lambda X, y, **ways: RegressionRanker().fit(X, y, **ways),
-        lambda X, y, **ways: LargeMarginRanker("nDCG@5", tol=0.05).path(X, y, lams=[1.0], **ways),
+        pytest.param(
+            lambda X, y, **ways: LargeMarginRanker("nDCG@5", tol=0.05).path(X, y, lams=[1.0], **ways),
+            marks=pytest.mark.study,
+        ),
     ],
     ids=["fit", "path"],
 )

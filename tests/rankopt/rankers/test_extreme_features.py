@@ -62,6 +62,7 @@ def test_ordinary_columns_are_left_as_they_are():
     np.testing.assert_array_equal(column_units(extreme), column_units(csr_array(extreme)))
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("scale", [1e-310, 1e-300, 1e-160])
 def test_tiny_features_train(method, scale):

@@ -14,8 +14,9 @@ X, Y, QID = np.random.default_rng(0).normal(size=(12, 3)), [0, 1, 2] * 4, np.rep
 BEYOND = np.array([10**400] + [0] * 11, dtype=object)
 
 
-def test_arrays_by_the_hundred():
-    assert_survived("arrays", 300, 9)
+@pytest.mark.parametrize("tries", [60, pytest.param(300, marks=pytest.mark.study)])
+def test_arrays_by_the_hundred(tries):
+    assert_survived("arrays", tries, 9)
 
 
 def test_whole_numbers_beyond_floats_are_named():

@@ -57,12 +57,12 @@ def within(loss):
 
 
 @pytest.mark.parametrize("loss", [*PLANES, TopOne])
-def test_every_engine_gives_the_same_bits(loss, monkeypatch):
+def test_every_engine_gives_the_same_bits(loss, workers, monkeypatch):
     monkeypatch.setattr(sharding, "SHARD_ROWS", 20)
     X, y, qid = made()
     first, *others = (
         LossRanker(loss, lam=0.1, tol=within(loss), engine=engine).fit(X, y, qid=qid)
-        for engine in ("serial", "threads", "processes")
+        for engine in ("serial", "threads", workers)
     )
     assert len(first.objective(Queries.from_arrays(X, y, qid=qid)).risk.shards) > 1
     for other in others:

@@ -83,6 +83,8 @@ RULES = {
     "first": Admissible(3).at_most(1, by="genre", positions=range(2)).ban(documents={"genre": "c"}, positions=0),
     "owed": Admissible(4).at_least({"a": 2, "b": 1}, by="genre").at_most(3, documents={"genre": "a"}),
     "if then": Admissible(3).if_then({"genre": "a"}, {"genre": "b"}).at_most(2, by="genre"),
+    "before": Admissible(3).before({"genre": "a"}, {"genre": "b"}).at_most(2, by="genre"),
+    "chain": Admissible(4).chain([{"genre": "c"}, {"genre": "a"}, "new"]).at_least(1, documents="new"),
     "nested": Admissible(4).at_most(2, documents="new"),
 }
 
@@ -109,8 +111,9 @@ def test_admissible_lists_are_the_best_of_all(rules):
                 with pytest.raises(DataError, match=f"user {user} has no admissible ranking"):
                     ranker.recommend([user], admissible=admissible)
                 continue
-            orders = [list(order) for order in permutations(range(free.size), k) if allowed.admits(order)]
-            best = max(weights @ scores[order] for order in orders)
+            orders = np.array(list(permutations(range(free.size), k)))
+            values = scores[orders] @ weights
+            best = next(values[place] for place in np.argsort(-values) if allowed.admits(orders[place]))
             found = ranker.recommend([user], admissible=admissible)
             places = np.searchsorted(free, found[user])
             assert allowed.admits(places)
@@ -150,6 +153,36 @@ def test_an_item_that_a_rule_calls_for_is_a_candidate():
     rules = Admissible(3).if_then({"genre": "a"}, {"genre": "b"})
     found = Quotas.of(rules, {"genre": genre}, 13).best(np.arange(13.0, 0.0, -1.0), "ann")
     assert found.tolist() == [0, 1, 11]
+
+
+def test_items_that_others_wait_for_are_candidates():
+    """The best, a, wait for b, worse than all c, and b for d, the worst; where b costs too much, c are listed."""
+    genre = np.array([*"aaaaaccccccbbd"], dtype=object)
+    scores = np.arange(14.0, 0.0, -1.0) + 100.0 * (genre == "a")
+    one = Admissible(3).before({"genre": "b"}, {"genre": "a"})
+    two = Admissible(3).chain([{"genre": "d"}, {"genre": "b"}, {"genre": "a"}])
+    for rules, dearer, listed in ((one, 0.0, [11, 0, 1]), (one, 1e3, [5, 6, 7]), (two, 0.0, [13, 11, 0])):
+        found = Quotas.of(rules, {"genre": genre}, 14).best(scores - dearer * (genre == "b"), "ann")
+        assert found.tolist() == listed
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_lists_under_precedences_are_the_best_of_all_items(seed):
+    """Beside quotas on genres that cross, hard and soft, items waiting for each other: against every list."""
+    random = np.random.default_rng(seed)
+    genre = np.empty(8, dtype=object)
+    genre[:] = [tuple(g for g in GENRES if random.random() < 0.4) or None for _ in range(8)]
+    new, scores = random.random(8) < 0.5, random.normal(size=8)
+    rules = Admissible(3).before({"genre": "a"}, {"genre": "b"}, name="order").at_most(2, by="genre")
+    rules = rules.before("new", {"genre": "c"}) if seed % 2 else rules.before({"genre": "b"}, "new", name="two")
+    rules = rules.soft("order", price=float(random.choice([0.0, 0.1, 1.0]))) if seed % 3 else rules
+    stated = rules.on({"genre": genre, "new": new}, 8)
+    weights = 1.0 / np.log2(np.arange(2.0, 5.0))
+    lists = [np.array(order) for order in permutations(range(8), 3) if stated.admits(order)]
+    best = max(weights @ scores[order] - stated.charge(order) for order in lists)
+    found = Quotas.of(rules, {"genre": genre, "new": new}, 8).best(scores, "ann")
+    assert stated.admits(found)
+    assert weights @ scores[found] - stated.charge(found) == pytest.approx(best, abs=1e-9)
 
 
 def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):

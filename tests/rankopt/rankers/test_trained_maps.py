@@ -56,7 +56,7 @@ def test_the_gap_closes(text, name, bound):
 @pytest.mark.parametrize(
     ("text", "name"), [("nDCG@10", "pairwise"), ("ERR@10", "positional"), ("AP + nDCG@10 + RR", "pairwise")]
 )
-def test_cut_measures_train_on_long_queries_of_five_grades(text, name, queries):
+def test_cut_measures_train_on_long_queries_of_five_grades(text, name, queries, workers):
     """200 documents of five grades have a lattice of 10^8 states; the cut leaves some thousands, small data or not."""
     rng = np.random.default_rng(4)
     features = rng.normal(size=(200 * queries, 3))
@@ -65,7 +65,7 @@ def test_cut_measures_train_on_long_queries_of_five_grades(text, name, queries):
     options = {"measure": text, "map": name, "lam": 1e-4, "max_iter": 5}
     serial, *others = (
         fitted(data, **options, engine=engine, n_jobs=jobs)
-        for engine, jobs in (("serial", None), ("threads", 2), ("processes", 2))
+        for engine, jobs in (("serial", None), ("threads", 2), (workers, None))
     )
     assert serial.coef_[0] > np.abs(serial.coef_[1:]).max()
     assert np.isfinite(serial.certificate_.bound)
@@ -101,12 +101,12 @@ def test_a_model_keeps_its_mix(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["AP", MIX])
-def test_who_computes_does_not_matter(text, monkeypatch):
+def test_who_computes_does_not_matter(text, workers, monkeypatch):
     monkeypatch.setattr("rankopt.risk.sharding.SHARD_ROWS", 20)
     queries = made(queries=8)
     weights = [
         fitted(queries, measure=text, map="pairwise", engine=engine, n_jobs=jobs).coef_
-        for engine, jobs in (("serial", None), ("threads", 2), ("processes", 2))
+        for engine, jobs in (("serial", None), ("threads", 2), (workers, None))
     ]
     np.testing.assert_array_equal(weights[0], weights[1])
     np.testing.assert_array_equal(weights[0], weights[2])

@@ -202,4 +202,5 @@ def test_a_screenshot_shows_more_than_paper(browser, tmp_path):
     browser.run(f"--screenshot={shot}", file.as_uri())
     picture = imread(shot)
     assert picture.shape[1] == 1400
-    assert len(np.unique((255 * picture[..., :3]).astype(int).reshape(-1, 3), axis=0)) > 50
+    colours = (255 * picture[..., :3]).astype(int) @ [1 << 16, 1 << 8, 1]
+    assert len(np.unique(colours)) > 50

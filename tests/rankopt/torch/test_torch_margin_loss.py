@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -10,9 +11,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import BOUNDS, ScoreLoss
 
-torch = pytest.importorskip("torch", reason="the extra 'torch' is not installed")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the extra 'torch' is not installed")
 
-from rankopt.torch import MarginLoss  # noqa: E402
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded():
+    """PyTorch takes seconds to load: whoever runs these tests loads it, not whoever reads this file."""
+    global torch, MarginLoss
+    import torch
+
+    from rankopt.torch import MarginLoss
 
 
 def drawn(seed, queries=6, longest=7, tied=False):
@@ -122,19 +130,19 @@ def test_batches_with_nothing_to_order_lose_nothing():
 @pytest.mark.parametrize(
     ("given", "error", "says"),
     [
-        ({"scores": np.zeros((2, 3))}, OptionError, "scores of ndarray have no gradient"),
-        ({"scores": torch.zeros(2, 3, dtype=torch.int64)}, OptionError, "torch.int64"),
-        ({"relevance": torch.zeros(3)}, DataError, "relevance has shape"),
-        ({"relevance": -torch.ones(2, 3)}, DataError, "pass mask=relevance >= 0"),
-        ({"mask": torch.ones(2, 2, dtype=torch.bool)}, DataError, "mask is bool of shape"),
-        ({"mask": torch.ones(2, 3)}, DataError, "mask is float32"),
-        ({"offsets": [0, 3, 6]}, DataError, "offsets cut flat scores"),
-        ({"scores": torch.full((2, 3), torch.nan)}, DataError, "nan, which no loss"),
-        ({"scores": torch.zeros(1, 2, 3), "relevance": torch.zeros(1, 2, 3)}, DataError, "are no queries"),
+        (lambda: {"scores": np.zeros((2, 3))}, OptionError, "scores of ndarray have no gradient"),
+        (lambda: {"scores": torch.zeros(2, 3, dtype=torch.int64)}, OptionError, "torch.int64"),
+        (lambda: {"relevance": torch.zeros(3)}, DataError, "relevance has shape"),
+        (lambda: {"relevance": -torch.ones(2, 3)}, DataError, "pass mask=relevance >= 0"),
+        (lambda: {"mask": torch.ones(2, 2, dtype=torch.bool)}, DataError, "mask is bool of shape"),
+        (lambda: {"mask": torch.ones(2, 3)}, DataError, "mask is float32"),
+        (lambda: {"offsets": [0, 3, 6]}, DataError, "offsets cut flat scores"),
+        (lambda: {"scores": torch.full((2, 3), torch.nan)}, DataError, "nan, which no loss"),
+        (lambda: {"scores": torch.zeros(1, 2, 3), "relevance": torch.zeros(1, 2, 3)}, DataError, "are no queries"),
     ],
 )
 def test_what_does_not_fit_is_refused(given, error, says):
-    asked = {"scores": torch.zeros(2, 3), "relevance": torch.tensor([[0.0, 1, 2], [2, 1, 0]]), **given}
+    asked = {"scores": torch.zeros(2, 3), "relevance": torch.tensor([[0.0, 1, 2], [2, 1, 0]]), **given()}
     with pytest.raises(error, match=says):
         MarginLoss()(**asked)
 

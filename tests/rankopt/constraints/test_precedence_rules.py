@@ -1,0 +1,195 @@
+"""Precedence over attributes: what indices say, said of choices; printed, saved, cut, swept, trained and ranked."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+
+from formulations import RankingSet, confirm, solve, verify_integrality
+from formulations.errors import Infeasible
+from formulations.problems.ranking_set import ranking_set
+from rankopt.constraints import Admissible
+from rankopt.constraints.greedy import Caps
+from rankopt.data import Queries
+from rankopt.errors import DataError, OptionError
+from rankopt.losses import BOUNDS
+from rankopt.rankers import LargeMarginRanker, RegressionRanker, load_model
+
+STAGES = Admissible(3).chain([{"stage": 1}, {"stage": 2}, {"stage": 3}], name="stages")
+
+
+def attributes_of(rng, n):
+    """Several stages a document, one, or none (None, NaN); flags that may lack."""
+    stage = np.empty(n, dtype=object)
+    kinds = [lambda: tuple(rng.choice([1, 2, 3], 2, replace=False).tolist()), lambda: None, lambda: float("nan")]
+    stage[:] = [kinds[rng.integers(3)]() if rng.random() < 0.4 else int(rng.integers(1, 4)) for _ in range(n)]
+    new = np.empty(n, dtype=object)
+    new[:] = [[True, False, None][rng.integers(3)] for _ in range(n)]
+    return {"stage": stage, "new": new}
+
+
+def carried(stage, wanted):
+    return np.array([wanted in one if isinstance(one, tuple) else one == wanted for one in stage], dtype=bool)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_attributes_say_what_indices_say(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(1, 6)), int(rng.integers(1, 6))
+    own = attributes_of(rng, n)
+    stages, new = [carried(own["stage"], one) for one in (1, 2, 3)], np.array([one is True for one in own["new"]])
+    empty = RankingSet(n, min(k, n))
+    for rules, meant in (
+        (Admissible(k).before({"stage": 1}, "new", name="c"), empty.before(stages[0], new, name="c")),
+        (Admissible(k).before("new", {"stage": 2, "new": True}, name="c"), empty),
+        (Admissible(k).chain([{"stage": s} for s in (1, 2, 3)], name="c"), empty.chain(stages, name="c")),
+    ):
+        found = rules.stated(own, n)
+        soft, priced = rules.soft("c", price=0.5).on(own, n), meant
+        for order in permutations(range(n), found.positions):
+            assert found.admits(order) == meant.admits(order)
+            assert sum(found.broken(order).values()) == sum(meant.broken(order).values())
+            assert soft.charge(order) == 0.5 * sum(priced.broken(order).values())
+        costs = [sum(found.broken(order).values()) for order in permutations(range(n), found.positions)]
+        assert rules.repaired(own, n).cost == pytest.approx(min(costs))
+        if min(costs) > 0:
+            with pytest.raises(Infeasible):
+                rules.on(own, n)
+        else:
+            profit = rng.normal(size=found.shape)
+            best = max(
+                profit[np.arange(found.positions), list(order)].sum()
+                for order in permutations(range(n), found.positions)
+                if found.admits(order)
+            )
+            assert solve(ranking_set(profit, found)).value == pytest.approx(best, abs=1e-9)
+
+
+def test_a_precedence_is_a_value_with_names():
+    news = Admissible(10).before({"genre": "news"}, {"genre": "opinion"})
+    assert repr(news) == "Admissible(k=10).before(documents={'genre': 'news'}, then={'genre': 'opinion'})"
+    title = "genre['news'] before genre['opinion']"
+    own = {"genre": np.array(["news", "opinion", "x"])}
+    assert [one.name for one in news.on(own, 3).constraints] == [title]
+    assert [one.name for one in STAGES.on({"stage": np.array([1, 2, 3])}, 3).constraints] == ["stages", "stages_2"]
+    for one in (news, news.soft(title, price=0.5), STAGES, STAGES.soft("stages", price=0.25), STAGES.before("a", "b")):
+        assert eval(repr(one)) == one
+        assert hash(eval(repr(one))) == hash(one)
+    first = Admissible(3).before({"stage": 1}, {"stage": np.int64(2)}, name="stages")
+    assert first.before({"stage": 2}, {"stage": 3}, name="stages") == STAGES
+    assert news.attributes == ("genre",)
+    assert Caps.of(news.rules, {"genre": np.array([*"abc"])}, 3, 3) is None  # no greedy pass
+    stated = STAGES.on({"stage": np.array([1, 1, 2, 2, 3])}, 5)
+    assert confirm(stated, verify_integrality(stated))
+
+
+def test_lists_are_cut_where_nothing_stands_first():
+    """Of stages 2 and 3 none is shown in a query without stage 1."""
+    own = {"stage": np.array([2, 3, 0, 0])}
+    with pytest.raises(Infeasible, match="stages"):
+        STAGES.on(own, 4)
+    cut = Admissible(3, STAGES.rules, "cut").on(own, 4)
+    assert cut.positions == 2
+    assert {order for order in permutations(range(4), 2) if cut.admits(order)} == {(2, 3), (3, 2)}
+    soft = STAGES.soft("stages", price=0.5).on(own, 4)
+    assert soft.charge([1, 0, 2]) == 1.0  # 3 before all of 2, 2 before all of 1
+    assert soft.charge([0, 1, 2]) == 0.5
+    one = Admissible(3).before("new", {"stage": 3}).on({"stage": np.array([3, 1]), "new": np.array([0, 1])}, 2)
+    assert [order for order in permutations(range(2)) if one.admits(order)] == [(1, 0)]
+    with pytest.raises(DataError, match=r"query 'q' has no admissible ranking: .*stages.*short='cut'"):
+        STAGES.of_queries(Queries.from_arrays(np.eye(4), qid=["q"] * 4, attributes=own))
+
+
+@pytest.mark.parametrize(
+    ("say", "told"),
+    [
+        (lambda a: a.before("new", None), "before needs two choices of documents: where one of the second"),
+        (lambda a: a.before(None, "new"), "before needs two choices"),
+        (lambda a: a.before(0, 1), "documents = 0 names no attribute"),
+        (lambda a: a.before("new", [1, 2]), r"then = \[1, 2\] names no attribute"),
+        (lambda a: a.before({"site": 1}, {"site": 1}), r"site\[1\] cannot stand before itself; choose others"),
+        (lambda a: a.chain("new"), "chain = 'new' needs a list of two choices"),
+        (lambda a: a.chain(["new"]), "a list of two choices"),
+        (lambda a: a.chain({"new": 1, "old": 2}), "a list of two choices"),
+        (lambda a: a.chain(["new", "old", "new"]), "names a choice twice"),
+        (lambda a: a.chain([["new"], "old"]), r"\['new'\] names no attribute"),
+        (lambda a: a._with("before", 0, "site", "a", None, None, then="b"), "leave positions and by out"),
+        (lambda a: a._with("before", 0, None, "a", [0], None, then="b"), "leave positions and by out"),
+        (lambda a: a._with("at most", 0, None, "a", None, None, then="b"), "say if_then or before of two"),
+    ],
+)
+def test_what_no_precedence_says_is_named(say, told):
+    with pytest.raises(OptionError, match=told):
+        say(Admissible(3))
+
+
+def learnable(seed=0, queries=8, n=6):
+    """Features, grades, ids, and a stage a document; each query has all three."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(queries * n, 3))
+    grades = (features @ [1.0, 0.5, 0.0] + 0.5 * rng.normal(size=queries * n) > 0.4).astype(int)
+    stage = np.concatenate([rng.permutation([1, 2, 3, *rng.integers(1, 4, n - 3)]) for _ in range(queries)])
+    return features, grades, np.repeat(np.arange(queries), n), {"stage": stage}
+
+
+@pytest.mark.parametrize("soft", [None, 0.1])
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_training_closes_its_gap_and_shows_the_best_of_all(bound, soft, tmp_path):
+    features, grades, qid, attributes = learnable()
+    rules = STAGES if soft is None else STAGES.soft("stages", price=soft)
+    ranker = LargeMarginRanker("nDCG@3", bound=bound, lam=0.1, tol=1e-3, constraints=rules)
+    ranker.fit(features, grades, qid=qid, attributes=attributes)
+    found = ranker.certificate_
+    assert found.gap <= 1e-3 * max(1.0, abs(found.primal))
+    if bound == "convex":
+        finer = LargeMarginRanker("nDCG@3", bound=bound, lam=0.1, tol=1e-5, constraints=rules)
+        best = finer.fit(features, grades, qid=qid, attributes=attributes).certificate_
+        assert found.bound <= best.primal <= found.primal + best.gap
+    scores, weights = ranker.predict(features), ranker._shown_weights(3, 6)
+    for q, order in ranker.rank(features, qid=qid, attributes=attributes).items():
+        rows = np.flatnonzero(qid == q)
+        own = rules.on({"stage": attributes["stage"][rows]}, 6)
+        shown = np.searchsorted(rows, order)
+        worth = [weights @ scores[rows][list(o)] - own.charge(o) for o in permutations(range(6), 3) if own.admits(o)]
+        assert own.admits(shown)
+        assert weights @ scores[rows][shown] - own.charge(shown) == pytest.approx(max(worth))
+        if soft is None:
+            assert all(y - 1 <= x for x, y in pairwise(np.maximum.accumulate([0, *attributes["stage"][order]])))
+    ranker.save(tmp_path / "stages.model")
+    assert load_model(tmp_path / "stages.model").constraints == rules
+
+
+def test_a_precedence_is_no_limit_to_sweep_but_others_are_swept_beside_it():
+    features, grades, qid, attributes = learnable(1, queries=3)
+    queries = Queries.from_arrays(features, grades, qid=qid, attributes=attributes)
+    ridge = RegressionRanker().fit(queries)
+    rules = STAGES.at_most(2, by="stage", name="each")
+    with pytest.raises(OptionError, match=r"'stages' has no limit .*soft\('stages', price"):
+        ridge.price_of("stages", [1], queries, constraints=rules)
+    scores, weights = ridge.predict(queries), 1.0 / np.log2(np.arange(2.0, 5.0))
+    curves = ridge.price_of("each", range(1, 4), queries, constraints=rules)
+    for q, curve in enumerate(curves.curves):
+        rows = slice(6 * q, 6 * q + 6)
+        for at, limit in enumerate(range(1, 4)):
+            own = STAGES.at_most(limit, by="stage").on({"stage": attributes["stage"][rows]}, 6)
+            best = max(weights @ scores[rows][list(o)] for o in permutations(range(6), 3) if own.admits(o))
+            assert curve.value[at] == pytest.approx(best)
+
+
+def test_thousands_of_documents_are_ranked_under_precedence_and_quotas():
+    rng = np.random.default_rng(2)
+    genre = rng.choice(["news", "opinion", "sport", "arts"], 2000)
+    rules = Admissible(10).before({"genre": "news"}, {"genre": "opinion"}).at_most(4, by="genre")
+    features = np.column_stack([rng.normal(size=2000), genre == "opinion"]).astype(float)
+    ranker = RegressionRanker().fit(features, np.maximum(features @ [1.0, 1.0], 0.0), qid=np.zeros(2000, dtype=int))
+    order = ranker.rank(features, np.zeros(2000, dtype=int), attributes={"genre": genre}, constraints=rules)
+    shown = genre[order].tolist()
+    assert shown.count("opinion") == 4
+    assert shown.index("news") < shown.index("opinion")
+
+
+def test_chains_that_repeat_a_choice_are_refused_however_it_is_written():
+    with pytest.raises(OptionError, match="names a choice twice"):
+        Admissible(2).chain([{"a": 1, "b": 2}, "x", (("b", 2), ("a", 1))])
+    with pytest.raises(OptionError, match="a label is a number"):
+        Admissible(2).chain([{"g": "a"}, {"g": np.array([1, 2])}, {"g": "c"}, {"g": np.array([3, 4])}])
