@@ -16,6 +16,9 @@ __all__ = ["CUBE", "Held", "free_slot"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+FEW = 12
+"""Planes of a user from which on one without weight makes way for the next, before there are more."""
+
 CUBE = nb.types.Array(nb.float64, 3, "C")
 
 
@@ -40,38 +43,38 @@ class Held:
     def mixed(self, bounds: Ints) -> tuple[Floats, Floats]:
         """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
         found = np.empty(self.slopes.shape[1])
-        _mixed(bounds, self.weights, self.slopes, found)
+        _mixed(bounds, self.counts, self.weights, self.slopes, found)
         return found, self._heights()
 
     def at(self, bounds: Ints, scores: Floats) -> tuple[Floats, Floats]:
         """Of the mixtures: slopes times scores (ratings,), summed over each user, and heights, (n,) each."""
         found = np.empty(bounds.size - 1)
-        _times(bounds, self.weights, self.slopes, scores, found)
+        _times(bounds, self.counts, self.weights, self.slopes, scores, found)
         return found, self._heights()
 
     def _heights(self) -> Floats:
         return np.asarray(np.einsum("uk,uk->u", self.weights, self.heights))
 
 
-@compiled(nb.void(READ_INTS, READ_TABLE, READ_TABLE, READ_FLOATS, FLOATS))
-def _times(bounds: Ints, weights: Floats, slopes: Floats, scores: Floats, found: Floats) -> None:
+@compiled(nb.void(READ_INTS, READ_INTS, READ_TABLE, READ_TABLE, READ_FLOATS, FLOATS))
+def _times(bounds: Ints, counts: Ints, weights: Floats, slopes: Floats, scores: Floats, found: Floats) -> None:
     for u in range(bounds.size - 1):
         product = 0.0
         for e in range(bounds[u], bounds[u + 1]):
             total = 0.0
-            for k in range(slopes.shape[0]):
+            for k in range(counts[u]):
                 total += weights[u, k] * slopes[k, e]
             product += total * scores[e]
         found[u] = product
 
 
-@compiled(nb.void(READ_INTS, READ_TABLE, READ_TABLE, FLOATS))
-def _mixed(bounds: Ints, weights: Floats, slopes: Floats, found: Floats) -> None:
+@compiled(nb.void(READ_INTS, READ_INTS, READ_TABLE, READ_TABLE, FLOATS))
+def _mixed(bounds: Ints, counts: Ints, weights: Floats, slopes: Floats, found: Floats) -> None:
     """found[e] = Σ_k weights[u, k] slopes[k, e] of each user's ratings, without a temporary a rating."""
     for u in range(bounds.size - 1):
         for e in range(bounds[u], bounds[u + 1]):
             total = 0.0
-            for k in range(slopes.shape[0]):
+            for k in range(counts[u]):
                 total += weights[u, k] * slopes[k, e]
             found[e] = total
 
@@ -80,21 +83,23 @@ def _mixed(bounds: Ints, weights: Floats, slopes: Floats, found: Floats) -> None
 def free_slot(
     u: int, low: int, high: int, counts: Ints, weights: Floats, slopes: Floats, heights: Floats, gram: Floats
 ) -> int:
-    """A slot of user u for one more plane: a new one, that of a plane without weight, or, where all carry weight, that
-    of the lightest, which joins the next lightest in one plane."""
-    room = slopes.shape[0]
-    if counts[u] < room:
-        fresh = int(counts[u])
-        counts[u] = fresh + 1
-        return fresh
+    """A slot of user u for one more plane: of the first `FEW` a new one; then that of a plane without weight, else a new
+    one; and where there is no room, that of the lightest, which joins the next lightest in one plane."""
+    room, count = slopes.shape[0], int(counts[u])
+    if count < min(room, FEW):
+        counts[u] = count + 1
+        return count
     first, second = -1, -1
-    for k in range(room):
+    for k in range(count):
         if first < 0 or weights[u, k] < weights[u, first]:
             first, second = k, first
         elif second < 0 or weights[u, k] < weights[u, second]:
             second = k
     if weights[u, first] == 0.0:
         return first
+    if count < room:
+        counts[u] = count + 1
+        return count
     total = weights[u, first] + weights[u, second]
     p, q = weights[u, first] / total, weights[u, second] / total
     for e in range(low, high):

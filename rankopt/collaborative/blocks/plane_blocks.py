@@ -27,8 +27,9 @@ Ints = NDArray[np.int64]
 CHUNK = 1 << 15
 """Ratings of whole users whose planes are formed at a time."""
 
-ROOM = (3, 12)
-"""Planes that a user holds in the items' block, at least and at most."""
+ROOM = (3, 64)
+"""Planes that a user holds in the items' block, at least and at most. Most users need few, those whose many ratings are
+tied need dozens: with 12 the block of such users comes to no end."""
 
 BYTES = 1 << 26
 """What these may take: on more ratings fewer are held."""
@@ -150,8 +151,7 @@ class PlaneBlocks:
         if not self.convex:
             touch = now.factors
             _, slopes, heights = self._found(touch, touch)
-        room = int(np.clip(BYTES // (8 * max(rated.values.size, 1)), *ROOM))
-        held = Held.none(rated.n_users, rated.values.size, room)
+        held = Held.none(rated.n_users, rated.values.size, self._room())
         tolerance = np.full(rated.n_users, precision * abs(now.value) / max(rated.n_users, 1))
         given = (rated.bounds, rated.columns, users, problem.of_items, problem.of_offsets, held)
         at = self._items_of(now.factors, slopes)
@@ -174,6 +174,13 @@ class PlaneBlocks:
         slopes, heights = held.mixed(rated.bounds)
         lost, _, _ = self._found(best)
         return Standing.at(problem, best, float(lost.sum()), slopes, heights)
+
+    def _room(self) -> int:
+        """Planes a user of which slopes and Gram matrices stay within `BYTES`."""
+        rated = self.problem.rated
+        planes, users = float(max(rated.values.size, 1)), float(rated.n_users)
+        most = (np.sqrt(planes * planes + 0.5 * users * BYTES) - planes) / (2.0 * users) if users else 0.0
+        return int(np.clip(most, *ROOM))
 
     def _items_of(self, factors: Factors, slopes: Floats) -> Factors:
         """M = -ΨᵀU/λ, b = b⁰ - Ψᵀ1/μ."""
