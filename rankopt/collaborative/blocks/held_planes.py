@@ -83,8 +83,8 @@ def _mixed(bounds: Ints, counts: Ints, weights: Floats, slopes: Floats, found: F
 def free_slot(
     u: int, low: int, high: int, counts: Ints, weights: Floats, slopes: Floats, heights: Floats, gram: Floats
 ) -> int:
-    """A slot of user u for one more plane: of the first `FEW` a new one; then that of a plane without weight, else a new
-    one; and where there is no room, that of the lightest, which joins the next lightest in one plane."""
+    """A slot of user u for one more plane: a new one for the first `FEW`; then that of a plane without weight, else a
+    new one; and where there is no room, that of the lightest, which joins the next lightest in one plane."""
     room, count = slopes.shape[0], int(counts[u])
     if count < min(room, FEW):
         counts[u] = count + 1
