@@ -39,7 +39,7 @@ from typing import Any
 import numpy as np
 
 from formulations.arrays import Floats, finite
-from formulations.errors import FormulationError, InvalidProblem
+from formulations.errors import FormulationError, Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from formulations.problems.statement_solver import solver_of
 from formulations.sets.constrained_ranking import ConstrainedRanking
@@ -66,8 +66,8 @@ LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
 def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
     """What a TOML file states: a ranking problem where it has a profit, else a set, or a matrix.
 
-    Raises InvalidProblem naming the file, the constraint (counted from 1) and the cure; what the statement itself
-    raises (Infeasible for an empty set) as it is; OSError when the file cannot be read.
+    Raises InvalidProblem naming the file, the constraint (counted from 1) and the cure; Infeasible, naming the file,
+    for a profit over an empty set; OSError when the file cannot be read.
     """
     file = fspath(path)
     stated = _parsed(file)
@@ -95,7 +95,10 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
         reader.add(number, _table(file, f"constraint {number}", constraint))
     solver_of(file, stated)
     profit = _profit(file, stated)
-    return reader.admissible if profit is None else ranking_set(profit, reader.admissible)
+    try:
+        return reader.admissible if profit is None else ranking_set(profit, reader.admissible)
+    except (InvalidProblem, Infeasible) as error:
+        raise type(error)(f"{file}: {error}") from None
 
 
 def read_solver(path: str | PathLike[str]) -> str | None:

@@ -45,7 +45,7 @@ def before(shape: Shape, pair: Any, *, name: str | None = None) -> Constraint:
     k, n = shape
     if not (isinstance(pair, tuple | list) and len(pair) == 2):
         raise InvalidProblem(f"before = {pair!r} needs two documents, or sets of these: the first before the second")
-    first, second = (_documents(part, n) for part in pair)
+    first, second = (_documents("before", part, n) for part in pair)
     single = all(map(_single, pair))
     if single and first == second:
         raise InvalidProblem(f"document {first[0]} cannot stand before itself; name two documents")
@@ -73,7 +73,7 @@ def chain(shape: Shape, documents: Any, *, name: str | None = None) -> Constrain
     listed = list(documents) if isinstance(documents, list | tuple | np.ndarray) else []
     if len(listed) < 2:
         raise InvalidProblem(f"chain = {documents!r} needs a list of two documents at least, the first one first")
-    order = [_documents(part, n) for part in listed]
+    order = [_documents("chain", part, n) for part in listed]
     single = [int(part[0]) for part, given in zip(order, listed, strict=True) if _single(given)]
     if len(set(single)) < len(single):
         raise InvalidProblem(f"chain = {documents!r} names a document twice; it cannot stand before itself")
@@ -125,14 +125,14 @@ def if_then(shape: Shape, pair: Any, *, positions: Any = None, name: str | None 
     given, wanted = (chosen("documents", part, n) for part in pair)
     rows = chosen("positions", positions, k)
     called = given[~np.isin(given, wanted)]
-    table = np.zeros((called.size, rows.size, n))
-    table[:, :, wanted] = -1.0
-    table[np.arange(called.size), :, called] = 1.0
-    whole = np.zeros((called.size, k, n))
-    whole[:, rows] = table
+    own = rows * n + called[:, None]
+    others = np.broadcast_to((rows[:, None] * n + wanted).ravel(), (called.size, rows.size * wanted.size))
+    values = np.repeat([1.0, -1.0], [rows.size, rows.size * wanted.size])
+    ends = values.size * np.arange(called.size + 1)
+    cells = np.hstack([own, others]).ravel()
+    matrix = csr_array((np.tile(values, called.size), cells, ends), shape=(called.size, k * n))
     low, high = np.full(called.size, -np.inf), np.zeros(called.size)
     says = f"only with one of {wanted.size} documents"
-    matrix = csr_array(whole.reshape(called.size, k * n))
     return Constraint(name or "if_then", says, matrix, low, high, tuple(called.tolist()))
 
 
@@ -145,11 +145,11 @@ def one_of(shape: Shape, documents: Any, *, position: Any = 0, name: str | None 
     return Constraint.mask(name or f"one_of[{i}]", f"one of {allowed.size} documents at position {i}", forbids)
 
 
-def _documents(given: Any, n: int) -> Ints:
+def _documents(word: str, given: Any, n: int) -> Ints:
     """One document, or a set of these."""
-    if given is None:
-        raise InvalidProblem(f"document is None, but must be one index from 0 to {n - 1}, or a set of these")
-    return chosen("documents", given, n)
+    if given is None or (_single(given) and isinstance(given, bool | np.bool_)):
+        raise InvalidProblem(f"{word} names {given}, but must be one index from 0 to {n - 1}, or a set of these")
+    return chosen(word, given, n)
 
 
 def _single(given: Any) -> bool:

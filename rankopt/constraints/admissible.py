@@ -189,8 +189,12 @@ class Admissible(Spoken):
 
     def repaired(self, attributes: Mapping[str, Any], n: int, prices: float | Mapping[str, float] = 1.0) -> Repair:
         """The ranking of one query that breaks the rules least, each at its price a unit, and the proof; see
-        `RankingSet.repaired`. Rows are priced by the name of their rule in the query's set."""
-        return self.stated(attributes, n).repaired(prices)
+        `RankingSet.repaired`. prices may map names of rules (name=, else the attribute's) to prices; what has none must
+        hold. Of several rules of one name all have its price, or one by itself: "stages_2" is the second."""
+        stated = self.stated(attributes, n)
+        if isinstance(prices, Mapping):
+            prices = {**prices, **self._priced(prices, stated)}
+        return stated.repaired(prices)
 
     def stated(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
         """The set of one query, as `on` makes it, of min(k, n) positions and perhaps empty."""
@@ -260,6 +264,16 @@ class Admissible(Spoken):
         for rule in self.rules:
             admissible = rule.applied(admissible, attributes, filled)
         return admissible
+
+    def _priced(self, prices: Mapping[str, float], stated: RankingSet) -> dict[str, float]:
+        """The prices of a query's constraints, whose names are those of their rules, from the second on numbered."""
+        titles = {rule.title for rule in self.rules}
+        found = {}
+        for name in [*(held.name for held in stated.constraints), *(held.name for held in stated.softened)]:
+            title, _, copy = name.rpartition("_")
+            if name not in titles and copy.isdigit() and title in titles and title in prices:
+                found[name] = prices.get(name, prices[title])
+        return found
 
     def _read(self, attributes: Mapping[str, Any], n: int) -> Attributes:
         self.check(attributes)

@@ -197,6 +197,9 @@ def _chosen(what: str, documents: Any) -> Any:
             f"{what} = {documents!r} names no attribute; give the name of an attribute of booleans, or "
             "{attribute: value}"
         )
+    for name, value in pairs:
+        if unlabelled(value):
+            raise OptionError(f"{what} = {{{name!r}: {value!r}}} names no label, so no document has it; give a label")
     return tuple(sorted(((name, _plain(value)) for name, value in pairs), key=repr))
 
 

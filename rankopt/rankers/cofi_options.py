@@ -30,7 +30,7 @@ LEAST = 1e-100
 def check_cofi(**given: Any) -> None:
     """Raise OptionError for a value that cannot work."""
     strength, lam, factors = given["strength"], given["lam"], given["factors"]
-    tol = 1e-3 if given["tol"] is None else given["tol"]
+    tol = 0.0 if given["tol"] is None else given["tol"]
     check_options(C=None, **{**given, "tol": tol, "lam": 1.0 if lam is None else lam})
     if isinstance(strength, str) and strength != "auto":
         raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")

@@ -42,7 +42,10 @@ def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
         genres = _genres(Path(file))
         found = _fields(file, "|", 5 + len(genres), number, first, lines)
         return _read(file, ((n, f[0], f[1], _flagged(file, n, f[5:], genres)) for n, f in found))
-    header = [plain_name(name) for name in next(csv.reader([first]))]
+    try:
+        header = [plain_name(name) for name in next(csv.reader([first]))]
+    except csv.Error as error:
+        raise DataError(f"{file}, line {number}: this is no CSV: {error}; mend the line.") from None
     places = [[i for i, name in enumerate(header) if name in usual] for usual in (ITEM, TITLE, GENRES)]
     if any(len(place) != 1 for place in places):
         raise DataError(

@@ -39,10 +39,11 @@ class Layout:
         return cut(line, self.separator)
 
     def numbers(self) -> re.Pattern[bytes]:
-        """Lines all of whose fields are numbers, the ids whole and short enough to be exact as doubles."""
+        """A line all of whose fields are numbers, the ids whole and short enough to be exact as doubles, with its end.
+        `sub` leaves nothing of a text of such lines: Python 3.11.2 takes other texts for `(line)*+`."""
         whole, number = rb"(?:0|[1-9][0-9]{0,14}+)", rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
         fields = [whole if place in (self.user, self.item) else number for place in range(self.fields)]
-        return re.compile(rb"(?:" + re.escape(self.separator).join(fields) + rb"\r?(?:\n|\Z))*+")
+        return re.compile(re.escape(self.separator).join(fields) + rb"\r?(?:\n|\Z)")
 
 
 def cut(line: bytes, separator: bytes) -> list[bytes]:

@@ -113,7 +113,7 @@ class _Reading:
             first, text = self._begun(first, text)
         if self.layout is None or not text:
             return
-        if self.numbers is not None and self.numbers.fullmatch(text):
+        if self.numbers is not None and not self.numbers.sub(b"", text):
             self._take_numbers(first, text, self.layout)
         else:
             self._take_lines(first, text, self.layout)

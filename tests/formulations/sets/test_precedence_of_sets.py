@@ -136,7 +136,9 @@ def test_what_says_nothing_and_what_bans():
 @pytest.mark.parametrize(
     ("say", "told"),
     [
-        (lambda s: s.before([0, 7], 2), "documents names 7, but they count from 0 to 4"),
+        (lambda s: s.before([0, 7], 2), "before names 7, but they count from 0 to 4"),
+        (lambda s: s.before(True, False), "before names True, but must be one index"),
+        (lambda s: s.chain([0, np.True_]), "chain names True, but must be one index"),
         (lambda s: s.before([0], [True, False]), "mask of shape .2,., but there are 5"),
         (lambda s: s.before([[0, 1]], 2), "whole indices"),
         (lambda s: s.before("ab", 2), "whole indices"),

@@ -1,12 +1,13 @@
 """Precedence over attributes: what indices say, said of choices; printed, saved, cut, swept, trained and ranked."""
 
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
 
 from formulations import RankingSet, confirm, solve, verify_integrality
-from formulations.errors import Infeasible
+from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from rankopt.constraints import Admissible
 from rankopt.constraints.greedy import Caps
@@ -83,6 +84,18 @@ def test_a_precedence_is_a_value_with_names():
     assert confirm(stated, verify_integrality(stated))
 
 
+def test_a_price_of_a_name_is_one_of_all_its_rules():
+    """Of four documents the last two wait: one of the first two is missing, so both links of the chain break."""
+    own, rules = {"stage": np.array([3, 2, 0, 0])}, replace(STAGES, k=4)
+    for prices, cost in ((2.0, 2.0), ({"stages": 2.0}, 2.0), ({"stages": 2.0, "stages_2": 1.0}, 2.0)):
+        assert rules.repaired(own, 4, prices).cost == cost
+    late = {"stage": np.array([3, 3, 0, 0])}  # stage 3 without stage 2: the second link alone
+    assert rules.repaired(late, 4, {"stages": 2.0}).cost == 4.0
+    assert rules.repaired(late, 4, {"stages": 2.0, "stages_2": 0.5}).cost == 1.0
+    with pytest.raises(InvalidProblem, match="no constraint is named 'stages_3'"):
+        rules.repaired(late, 4, {"stages_3": 1.0})
+
+
 def test_lists_are_cut_where_nothing_stands_first():
     """Of stages 2 and 3 none is shown in a query without stage 1."""
     own = {"stage": np.array([2, 3, 0, 0])}
@@ -108,6 +121,8 @@ def test_lists_are_cut_where_nothing_stands_first():
         (lambda a: a.before(0, 1), "documents = 0 names no attribute"),
         (lambda a: a.before("new", [1, 2]), r"then = \[1, 2\] names no attribute"),
         (lambda a: a.before({"site": 1}, {"site": 1}), r"site\[1\] cannot stand before itself; choose others"),
+        (lambda a: a.before({"site": None}, "new"), "'site': None. names no label, so no document has it"),
+        (lambda a: a.at_most(1, documents={"site": float("nan")}), "names no label"),
         (lambda a: a.chain("new"), "chain = 'new' needs a list of two choices"),
         (lambda a: a.chain(["new"]), "a list of two choices"),
         (lambda a: a.chain({"new": 1, "old": 2}), "a list of two choices"),
