@@ -83,8 +83,8 @@ def rankers(file, losses, splits, protocols, known):
                     seconds, proved = time.process_time() - began, ranker.certificate_
                     model = ranker
                     if fold:
-                        known = split.train if split.known is None else split.known
-                        model = ranker.fold_in(known, strength=float(fold))
+                        given = split.train if split.known is None else split.known
+                        model = ranker.fold_in(given, strength=float(fold))
                     row = of(
                         split, model, spec, protocol, n, seed, seconds=seconds, strength=ranker.strength_,
                         users_gap=proved.users_gap, items_gap=proved.items_gap, gap=proved.relative_gap,
