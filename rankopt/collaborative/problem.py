@@ -16,7 +16,7 @@ from rankopt.collaborative.pull import pulled
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.row_sums import UNIT, sizes
 
-__all__ = ["Problem", "Standing"]
+__all__ = ["Problem", "Standing", "block_bounds"]
 
 Floats = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from rankopt.collaborative.blocks.held_planes import Held
 from rankopt.collaborative.blocks.item_ascent import ascend_users
 from rankopt.collaborative.blocks.rated_shards import PlanesAt, RatedShard, UsersFor, user_shards
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import Problem, Standing
+from rankopt.collaborative.problem import Problem, Standing, block_bounds
 from rankopt.collaborative.pull import pulled
 from rankopt.engines.threads import Threads
 
@@ -27,14 +27,14 @@ Ints = NDArray[np.int64]
 CHUNK = 1 << 15
 """Ratings of whole users whose planes are formed at a time."""
 
-ROOM = (3, 64)
+ROOM = (3, 512)
 """Planes that a user holds in the items' block, at least and at most. Most users need few, those whose many ratings are
-tied need dozens: with 12 the block of such users comes to no end."""
+tied need hundreds: with 12, or 64, the block of such users comes to no end."""
 
 BYTES = 1 << 26
 """What these may take: on more ratings fewer are held."""
 
-PASSES = 300
+PASSES = 2000
 """Passes over all users in one solution of the items' block, at most."""
 
 SWEEPS = 2
@@ -79,7 +79,12 @@ class PlaneBlocks:
         checked = now
         if items.items > now.items:
             checked = replace(now, items=items.items, of_items=(items.slopes, items.heights))
-        return checked, self._users(items, precision)
+        found = self._users(items, precision)
+        if self.convex:  # the items' planes are planes of the loss for any users
+            proved = block_bounds(self.problem, found.factors, items.slopes, items.heights)[1]
+            if proved > found.items:
+                found = replace(found, items=proved, of_items=(items.slopes, items.heights))
+        return checked, found
 
     def with_users(self, now: Standing, precision: float) -> Standing:
         """U of least J for the items as they are, to this part of J."""

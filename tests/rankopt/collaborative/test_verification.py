@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.collaborative.bounds import loss_verification
 from rankopt.collaborative.bounds.highest_plane import cheapest_mean
@@ -152,6 +153,22 @@ def test_planes_of_long_lists_are_checked_too(loss):
     ranker.dual_heights_ = ranker.dual_heights_ + 1e-3 * np.eye(4)[2]
     wrong = ranker.verify(ratings).wrong
     assert any(one.startswith("the users' plane of user 2 stands 0.001") for one in wrong), wrong
+
+
+def test_a_run_that_is_cut_short_tells_what_the_items_left_open():
+    """The items' planes hold for the users who came after them: their bound is near, the users' planes' is not."""
+    ratings = of_long_lists()
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        ranker = CofiRanker("nDCG@5", factors=1, strength=0.3, max_iter=3).fit(ratings)
+    assert 1e-4 < ranker.certificate_.items_gap < 0.02
+    assert ranker.verify(ratings)
+
+
+@pytest.mark.study
+def test_users_of_many_tied_ratings_are_solved_to_the_end():
+    ratings = of_long_lists(4, 100)
+    found = CofiRanker("nDCG@5", factors=3, strength=0.1, certify=False, max_iter=40).fit(ratings).certificate_
+    assert max(found.users_gap, found.items_gap) <= 1e-4
 
 
 def test_lists_too_long_for_the_slow_way_are_counted(monkeypatch):
