@@ -34,8 +34,8 @@ tied need hundreds: with 12, or 64, the block of such users comes to no end."""
 BYTES = 1 << 26
 """What these may take: on more ratings fewer are held."""
 
-PASSES = 2000
-"""Passes over all users in one solution of the items' block, at most."""
+PASSES = (40, 2000)
+"""Passes over all users in one solution of the items' block, at most: so many a plane that may be held, and in all."""
 
 SWEEPS = 2
 """Passes over the planes at hand after each that brings new ones."""
@@ -156,14 +156,15 @@ class PlaneBlocks:
         if not self.convex:
             touch = now.factors
             _, slopes, heights = self._found(touch, touch)
-        held = Held.none(rated.n_users, rated.values.size, self._room())
+        room = self._room()
+        held = Held.none(rated.n_users, rated.values.size, room)
         tolerance = np.full(rated.n_users, precision * abs(now.value) / max(rated.n_users, 1))
         given = (rated.bounds, rated.columns, users, problem.of_items, problem.of_offsets, held)
         at = self._items_of(now.factors, slopes)
         ascend_users(*given, slopes, heights, tolerance, at.items, at.offsets)
         del slopes
         best, best_value = now.factors, now.value
-        for _ in range(PASSES):
+        for _ in range(min(PASSES[0] * room, PASSES[1])):
             mixed, heights = held.at(rated.bounds, at.scores(rated.bounds, rated.columns))
             lost, fresh, height = self._found(at, touch)
             value = float(lost.sum()) + problem.users_penalty(at) + problem.items_penalty(at)
