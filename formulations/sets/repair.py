@@ -63,7 +63,7 @@ def repaired(
     k, n = shape
     given = [(held, None) for held in constraints] + [(one.constraint, one.price) for one in softened]
     if isinstance(prices, Mapping):
-        unknown = sorted(set(prices) - {held.name for held, _ in given})
+        unknown = sorted(set(prices) - {held.name for held, _ in given}, key=repr)
         if unknown:
             known = ", ".join(repr(held.name) for held, _ in given) or "none"
             raise InvalidProblem(f"no constraint is named {unknown[0]!r}, so it has no price; there are {known}")

@@ -64,7 +64,7 @@ def at_least_share(
 
 def rounded_share(share: Any, positions: int, rounding: str) -> int:
     """The share of so many positions, rounded as said; InvalidProblem for what is no share or no rounding."""
-    if rounding not in ROUNDINGS:
+    if not isinstance(rounding, str) or rounding not in ROUNDINGS:
         raise InvalidProblem(f"rounding = {rounding!r} is none of {', '.join(map(repr, ROUNDINGS))}")
     try:
         exact = Fraction(str(share.item() if isinstance(share, np.generic) else share))

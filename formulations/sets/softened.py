@@ -50,7 +50,7 @@ class Softened:
         """
         cost = valid_price(price)
         every = {held.name: held for held in (*self.constraints, *(one.constraint for one in self.softened))}
-        if constraint not in every:
+        if not isinstance(constraint, str) or constraint not in every:
             known = ", ".join(map(repr, every)) or "none"
             raise InvalidProblem(f"no constraint is named {constraint!r}, so none can be soft; there are {known}")
         hard = tuple(held for held in self.constraints if held.name != constraint)

@@ -111,6 +111,9 @@ def pareto(problem: ConstrainedRanking, first: Quota, second: Quota, *, solver: 
     """
     if not isinstance(problem, ConstrainedRanking):
         raise InvalidProblem(f"pareto takes a problem of ranking_set, not a {type(problem).__name__}; give it a profit")
+    for quota in (first, second):
+        if not (isinstance(quota, tuple | list) and len(quota) == 2):
+            raise InvalidProblem(f"{quota!r} is no quota; give name and limits of a constraint: ('site', range(5))")
     names = [limit_of(problem.admissible, name) for name, _ in (first, second)]
     if names[0].constraint is names[1].constraint and (names[0].rows & names[1].rows).any():
         raise InvalidProblem(f"{first[0]!r} and {second[0]!r} are the same limit; sweep one constraint by price_of")

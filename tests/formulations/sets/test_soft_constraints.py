@@ -191,6 +191,10 @@ def test_sets_with_soft_constraints_are_joined_named_and_refused():
     assert left.soft("site", price=3.0).softened[0].price == 3.0
     with pytest.raises(InvalidProblem, match=r"no constraint is named 'cite'.*'site'"):
         left.soft("cite", price=1.0)
+    with pytest.raises(InvalidProblem, match=r"no constraint is named \['site'\]"):
+        left.soft(["site"], price=1.0)
+    with pytest.raises(InvalidProblem, match=r"rounding = \['up'\] is none of"):
+        left.at_most_share(0.3, by=SITE, rounding=["up"])
     with pytest.raises(InvalidProblem, match="price = -1 is no price"):
         left.soft("site", price=-1)
     with pytest.raises(InvalidProblem, match="ranking_set"):
@@ -209,6 +213,8 @@ def test_an_empty_set_is_repaired_by_what_costs_least():
         empty.at_most(0, documents=[0, 1], name="none").repaired(prices={"new": 1.0})
     with pytest.raises(InvalidProblem, match="no constraint is named 'odd'"):
         empty.repaired(prices={"odd": 1.0})
+    with pytest.raises(InvalidProblem, match="no constraint is named 'odd'"):
+        empty.repaired(prices={1: 1.0, "odd": 1.0})
     with pytest.raises(InvalidProblem, match="too far apart to be weighed in one sum"):
         empty.repaired(prices={"old": 1e12, "new": 1.0})
     assert str(START.repaired()).startswith("Nothing has to be broken")

@@ -182,6 +182,9 @@ def test_what_cannot_be_swept_is_said():
     for second in ("site", "site['a']"):
         with pytest.raises(InvalidProblem, match="are the same limit"):
             pareto(site, ("site", [1]), (second, [2]))
+    for quota in ("site", ("site", [1], "at most"), None):
+        with pytest.raises(InvalidProblem, match="is no quota; give name and limits"):
+            pareto(site, ("site['a']", [1]), quota)
     assert pareto(site, ("site['a']", [1]), ("site['b']", [2])).value.shape == (1, 1)
     with pytest.raises(InvalidProblem, match="pareto takes a problem"):
         pareto(stated, ("some", [1]), ("never", [2]))
