@@ -20,11 +20,9 @@ __all__ = ["as_flow", "by_groups", "sequences_of", "why_by_groups", "why_not_by_
 
 def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:
     """Whole for profits of rank one inside each group, though the rows are not totally unimodular."""
-    network = PrefixNetwork.of(problem.admissible.stated)
+    network = PrefixNetwork.beyond_flows(problem.admissible.stated)
     if isinstance(network, str):
-        raise Declined(f"its rows are not limits on prefixes over disjoint groups: {network}")
-    if network.rows.whole_anyhow:
-        raise Declined("its limits are on one position or on all: a matching or a flow, whatever the profits")
+        raise Declined(f"it is not taken as limits on prefixes over disjoint groups: {network}")
     return sequences_of(problem, network)
 
 
@@ -57,8 +55,8 @@ def why_by_groups(problem: ConstrainedRanking) -> str:
 
 def why_not_by_groups(problem: ConstrainedRanking) -> str:
     """Why the relaxation of limits on prefixes is but a bound here; "" for other sets, or where it is more."""
-    network = PrefixNetwork.of(problem.admissible.stated)
-    if isinstance(network, str) or network.rows.whole_anyhow or falls_in_groups(problem.profit, network.rows.group):
+    network = PrefixNetwork.beyond_flows(problem.admissible.stated)
+    if isinstance(network, str) or falls_in_groups(problem.profit, network.rows.group):
         return ""
     return (
         "limits on prefixes, and profits that are not of rank one inside the groups (scores and gains, the decay being "

@@ -48,7 +48,8 @@ class PrefixRows:
 
     @property
     def whole_anyhow(self) -> bool:
-        """Whether all limits are on one position or on all: then the rows are two laminar families."""
+        """Whether all limits that say something are on one position or on all: without the others the rows are two
+        laminar families."""
         return not ((self.lower_row[:, 1:-1] >= 0) | (self.upper_row[:, 1:-1] >= 0)).any()
 
     @classmethod

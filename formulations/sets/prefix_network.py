@@ -19,6 +19,7 @@ from formulations.arrays import Floats, Ints, frozen
 from formulations.forms.form import EPSILON
 from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.integrality.prefix_rows import PrefixRows
+from formulations.sets.laminar_flow import LaminarNetwork
 from formulations.sets.rows import SetRows
 
 __all__ = ["PrefixNetwork", "falls_in_groups"]
@@ -43,6 +44,14 @@ class PrefixNetwork:
     def of(cls, stated: SetRows) -> PrefixNetwork | str:
         """The network of a set, or why it has none; kept with the rows."""
         return stated.kept("prefixes", lambda: cls._of(stated))
+
+    @classmethod
+    def beyond_flows(cls, stated: SetRows) -> PrefixNetwork | str:
+        """The network of a set that is no matching and no flow whatever the profits; or why it is none."""
+        network = cls.of(stated)
+        if isinstance(network, str) or not network.rows.whole_anyhow or LaminarNetwork.of(stated) is None:
+            return network
+        return "its limits are on one position or on all: a matching or a flow, whatever the profits"
 
     @classmethod
     def _of(cls, stated: SetRows) -> PrefixNetwork | str:

@@ -22,19 +22,22 @@ from formulations.solving.solve import solve
 
 __all__ = ["IntegralityGap", "integrality_gap"]
 
+OPEN = 1e-6
+"""The part of the largest coefficient of the objective below which a difference may be the solver's own."""
+
 
 @dataclass(frozen=True, eq=False)
 class IntegralityGap:
     """The relaxation's optimum against the best whole point, values and bounds recomputed from the data.
 
-    integral   whether the gap is no more than rounding: the values agree, and the whole point's is proved best
+    integral   whether the gap is no more than rounding; None where it is more, but less than solvers tell apart
     absolute   by how much the relaxation overestimates a maximum (underestimates a minimum)
     relative   the same as a share of the whole point's value; of 1 where that is smaller
     """
 
     relaxed: Solution
     whole: Solution
-    integral: bool
+    integral: bool | None
     absolute: float
     relative: float
 
@@ -44,9 +47,11 @@ class IntegralityGap:
     def __str__(self) -> str:
         if self.integral:
             return f"This optimum is whole: {self.whole.value:g} with and without integers"
+        found = "This optimum is not whole" if self.integral is False else "Whether this optimum is whole stays open"
         return (
-            f"This optimum is not whole: {self.relaxed.value:g} without integers, {self.whole.value:g} with them, "
+            f"{found}: {self.relaxed.value:g} without integers, {self.whole.value:g} with them, "
             f"{self.absolute:g} ({self.relative:.2%}) apart"
+            + ("" if self.integral is False else ", which is less than solvers tell apart")
         )
 
 
@@ -66,7 +71,23 @@ def integrality_gap(problem: Form | Any, solver: Any = "highs") -> IntegralityGa
     every = np.ones(program.objective.size, dtype=np.bool_)
     # What soft rows of fractional coefficients are broken by is no whole number.
     marked = problem.linear_program(integer=True).integer if isinstance(problem, SoftRanking) else every
-    whole = solve(replace(program, integer=marked), solver)
+    asked = replace(program, integer=marked)
+    whole = _better(asked, solve(asked, solver), relaxed)
     absolute = max(0.0, (relaxed.value - whole.value) * (1.0 if program.maximises else -1.0))
     slack = 1e-7 * max(1.0, abs(whole.value)) + program.rounding
-    return IntegralityGap(relaxed, whole, absolute <= slack, absolute, absolute / max(1.0, abs(whole.value)))
+    near = OPEN * float(np.abs(program.objective).max(initial=0.0))
+    integral = True if absolute <= slack else None if absolute <= near else False
+    return IntegralityGap(relaxed, whole, integral, absolute, absolute / max(1.0, abs(whole.value)))
+
+
+def _better(asked: LinearProgram, whole: Solution, relaxed: Solution) -> Solution:
+    """The whole point found, or the relaxation's where that is whole, and better by less than solvers tell apart."""
+    assert asked.integer is not None
+    near = np.where(asked.integer, np.round(relaxed.x), relaxed.x)
+    if np.abs(near - relaxed.x).max(initial=0.0) > asked.tolerance:
+        return whole
+    found = asked.solution(near, relaxed.y)
+    ahead = (found.value - whole.value) * (1.0 if asked.maximises else -1.0)
+    if found.violation > asked.tolerance or ahead <= 0.0:
+        return whole
+    return found.told_by(solver=relaxed.solver, version=relaxed.version, seconds=whole.seconds)

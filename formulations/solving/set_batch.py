@@ -138,8 +138,8 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
 
 def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
     """Fill in the answer of a query of limits on prefixes with profits of rank one; whether it is one."""
-    network = PrefixNetwork.of(batch.sets[query].stated)
-    if isinstance(network, str) or network.rows.whole_anyhow:
+    network = PrefixNetwork.beyond_flows(batch.sets[query].stated)
+    if isinstance(network, str):
         return False
     rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
     spots = slice(int(batch.places[query]), int(batch.places[query + 1]))

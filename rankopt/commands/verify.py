@@ -152,7 +152,7 @@ def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
     told = [f"Advice: {one}" for one in advice(admissible, found)[:ADVISED]]
     if admissible.softened and not told:
         told = ["Advice speaks of hard constraints only, and finds nothing to change in them"]
-    if gap is not None and not gap.integral:
+    if gap is not None and gap.integral is False:
         told += [f"This optimum is whole with: {line}" for line in str(nearest_whole(problem)).splitlines()]
     return told
 

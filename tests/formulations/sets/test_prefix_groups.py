@@ -175,6 +175,30 @@ def test_a_solution_says_why_it_is_exact_or_why_it_is_not():
     assert "the decay being no multiple of the discount): the linear program is a bound" in bound.message
 
 
+@pytest.mark.parametrize("limit", ["none", "beyond the group", "beyond the prefix"])
+def test_limits_that_say_nothing_leave_the_best_to_the_last_digit(limit):
+    """Scores apart by parts of 1e-6 of the largest: a linear program with tolerances stops beside the best."""
+    random = np.random.default_rng(20)
+    decay = 1 / np.log2(np.arange(4) + 2)
+    for _ in range(20):
+        scores = 1e-6 * random.normal(size=5)
+        scores[random.integers(5)] = 5.0
+        documents = random.choice(5, size=2, replace=False)
+        where = {"documents": documents, "positions": range(2)}
+        anything = {
+            "none": lambda where=where: RankingSet(5, 4).at_least(0, **where),
+            "beyond the group": lambda where=where: RankingSet(5, 4).at_most(3, **where),
+            "beyond the prefix": lambda where=where: RankingSet(5, 4).at_most(2, **where),
+        }[limit]()
+        problem = ranking_set(np.outer(decay, scores), anything)
+        solution = solve(problem)
+        assert solution.value == pytest.approx(best_of(problem), abs=problem.rounding)
+        assert solution.status is Status.OPTIMAL
+        assert integrality_gap(problem).integral
+        queries = SetBatch([anything], scores, np.zeros(5), decay, decay, np.array([0, 5]), np.array([0, 4]))
+        assert solve_sets(queries).value == pytest.approx([best_of(problem)], abs=problem.rounding)
+
+
 def batch(seed, decay_of, size=12):
     """Loss-augmented queries under a floor and a ceiling on prefixes."""
     random = np.random.default_rng(seed)
