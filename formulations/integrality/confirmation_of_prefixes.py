@@ -23,8 +23,8 @@ __all__ = ["confirm_prefix_groups"]
 def confirm_prefix_groups(statement: Statement, evidence: PrefixGroups) -> None:
     """Raise `Refuted` where the hypotheses of the theorem do not hold (`prefix_groups`)."""
     program = statement.program
-    if program is None:
-        raise Refuted("a matrix alone has no objective, and it is of this objective that the proof speaks")
+    if program is None or not program.objective.any():
+        raise Refuted("a matrix or a set alone has no objective, and it is of its objective that the proof speaks")
     k = evidence.positions
     cells = statement.matrix.shape[1]
     if not is_whole(k) or k < 1 or cells % k or cells // k < k:

@@ -128,7 +128,7 @@ def test_the_proof_is_of_set_and_objective_together():
     assert "has a whole optimum for its objective" in str(proof)
     assert isinstance(verify_integrality(problem.admissible), Witness)
     other = ranking_set(np.random.default_rng(0).normal(size=(3, 4)), problem.admissible)
-    for wrong in (other, problem.admissible.program.matrix):
+    for wrong in (other, problem.admissible, problem.admissible.program.matrix):
         with pytest.raises(Refuted):
             confirm(wrong, proof)
 
