@@ -1,13 +1,12 @@
-"""Training under sets, question by question and as a whole: quotas on nested groups, and genres that cross.
+"""The questions of training under sets, one by one: quotas on nested groups, genres that cross, every other word.
 
     python benchmarks/set_training.py argmax          # milliseconds a query and question, beside the usual solver
-    python benchmarks/set_training.py training        # the same training by "auto" and by the usual solver
+    python benchmarks/set_training.py words           # the same of the words that are no limits on groups
 
 Drawn: 24 queries of 60 documents, 10 places: Π(B, k) with 20 sites; at most 2 of a site and 4 of a topic of sites; two
 groups, at most 5 of each; 18 genres that cross, at most 3 of each. ml-100k: the rated films of 24 users with 40 to 150
-ratings, 10 places, at most 3, 4, 5 of each genre; training on genres and counts of ratings,
-on half of 48 users.
-Processor time; of questions the least of four rounds.
+ratings, 10 places, at most 3, 4, 5 of each genre. The words are said of the 60 documents and 20 sites.
+Processor time, the least of four rounds. Whole trainings: set_fits.py.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from __future__ import annotations
 import gzip
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from time import process_time
@@ -26,9 +24,6 @@ import numpy as np
 from formulations import RankingSet
 from formulations.solvers.solver import Solver
 from formulations.solving.set_batch import SetBatch, solve_sets
-from rankopt.constraints import Admissible
-from rankopt.data import Queries
-from rankopt.rankers import LargeMarginRanker
 
 K, USERS, ROUNDS = 10, 24, 3
 
@@ -120,35 +115,45 @@ def argmax() -> None:
         print(f"| {name} | {now:.4f} | {before:.3f} | {before / now:.0f} | {gap:.0e} | {ways} |", flush=True)
 
 
-def training() -> None:
-    """ml-100k: half of the users learn, the others are ranked."""
-    genres, ratings = films()
-    count = np.bincount(ratings[:, 1], minlength=len(genres) + 1)[1:]
-    users = [user for user, n in enumerate(np.bincount(ratings[:, 0])) if 40 <= n <= 150][: 2 * USERS]
-    mine = ratings[np.isin(ratings[:, 0], users)]
-    film = mine[:, 1] - 1
-    features = np.column_stack([genres[film], np.log1p(count[film])]).astype(float)
-    tags = np.empty(len(film), dtype=object)
-    tags[:] = [tuple(np.flatnonzero(genres[one]).tolist()) for one in film]
-    queries = Queries.from_arrays(features, mine[:, 2] - 1, qid=mine[:, 0], attributes={"genre": tags})
-    train, test = queries.select(range(USERS)), queries.select(range(USERS, 2 * USERS))
-    print("| at most | solver | seconds | steps | J | proven bound | nDCG@10 of others, under the quota |")
-    print("|---|---|---|---|---|---|---|")
-    for most in (5, 4):
-        quota = Admissible(k=K, short="cut").at_most(most, by="genre")
-        for solver in ("auto", "highs"):
-            ranker = LargeMarginRanker(f"nDCG@{K}", lam=1.0, bound="convex", constraints=quota, argmax=solver, tol=1e-3,
-                                       max_iter=200, w0="zeros")  # fmt: skip
-            began = process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                ranker.fit(train)
-            took, found = process_time() - began, ranker.certificate_
-            cells = f"{took:.2f} | {ranker.n_iter_} | {found.primal:.6f} | {found.bound:.6f} | {ranker.score(test):.4f}"
-            print(f"| {most} | {solver} | {cells} |", flush=True)
+WORDS: dict[str, Callable[[RankingSet, np.ndarray, np.random.Generator], RankingSet]] = {
+    "share: at most .3 of a site in every prefix": lambda one, site, _: one.at_most_share(0.3, by=site),
+    "between 2 and 4 of five sites": lambda one, site, _: one.between(2, 4, documents=site < 5),
+    "one of twelve at position 1": lambda one, site, _: one.one_of(np.flatnonzero(site < 4)),
+    "apart: 3 places between those of a site": lambda one, site, _: one.apart(3, by=site),
+    "before: one document before another": lambda one, site, rng: one.before(
+        *rng.choice(60, 2, replace=False).tolist()
+    ),
+    "before: one of a site before those of another": lambda one, site, _: one.before(
+        np.flatnonzero(site == site[0]).tolist(), np.flatnonzero(site == site[site != site[0]][0]).tolist()
+    ),
+    "chain of five": lambda one, site, rng: one.chain(rng.choice(60, 5, replace=False).tolist()),
+    "if a site stands, one of another does": lambda one, site, _: one.if_then(
+        np.flatnonzero(site == site[0]).tolist(), np.flatnonzero(site == site[site != site[0]][0]).tolist()
+    ),
+    "rows: documents of whole costs, a budget": lambda one, site, rng: one.rows(
+        np.tile(rng.integers(1, 6, 60).astype(float), (1, K)), upper=25.0
+    ),
+}
+"""How each is said of 60 documents and their sites."""
+
+
+def words() -> None:
+    """A row a word: by "auto", and by HiGHS."""
+    print("| word | ms a query | by HiGHS | factor | largest gap | ways |\n|---|---|---|---|---|---|")
+    for name, said in WORDS.items():
+        rng = np.random.default_rng(0)
+        sets = []
+        for _ in range(USERS):
+            site = rng.integers(0, 20, 60)
+            sets.append(said(RankingSet(60, K), site, rng))
+        gain = rng.integers(0, 4, 60 * USERS).astype(float)
+        drawn = Drawn(sets, gain, np.arange(0, 60 * USERS + 1, 60))
+        now, gap, ways = least(drawn, "auto")
+        asked, _, _ = least(drawn, "highs")
+        print(f"| {name} | {now:.4f} | {asked:.3f} | {asked / now:.1f} | {gap:.0e} | {ways} |", flush=True)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] not in (["argmax"], ["training"]):
+    if sys.argv[1:] not in (["argmax"], ["words"]):
         raise SystemExit(__doc__)
-    argmax() if sys.argv[1] == "argmax" else training()
+    argmax() if sys.argv[1] == "argmax" else words()
