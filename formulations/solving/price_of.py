@@ -2,7 +2,7 @@
 
 At the limit l let y be prices of the linear program. By weak duality no ranking under the limit l' is worth more than
 
-    bound(l) + price(l) · (l' - l)        price: the sum of y over the rows of the constraint
+    relaxed(l) + price(l) · (l' - l)      relaxed: what y proves at l; price: the sum of y over the constraint's rows
 
 so each point proves a line above the whole curve. Of several prices that prove the same bound the one towards looser
 limits is taken: what the next unit gains at most. Where the program is not whole, `relaxed` lies above the best value.
