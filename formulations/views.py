@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from formulations.arrays import Floats
 from formulations.errors import FormulationError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["axes_for", "data_frame"]
+__all__ = ["axes_for", "data_frame", "tick_each"]
+
+MOST_TICKS = 30
+"""Beyond so many places the ticks stand where matplotlib puts them: thousands take minutes to draw."""
 
 
 def data_frame(columns: Mapping[str, Any]) -> Any:
@@ -32,3 +36,9 @@ def axes_for(axes: Axes | None) -> Axes:
         raise FormulationError("plot needs matplotlib, which is not installed; pip install matplotlib") from error
     fresh: Axes = plt.subplots(layout="constrained")[1]
     return fresh
+
+
+def tick_each(axes: Axes, places: Floats) -> None:
+    """A tick at each of these places on the horizontal axis, if they are few."""
+    if places.size <= MOST_TICKS:
+        axes.set_xticks(places)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -13,11 +14,14 @@ from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint
 from formulations.sets.ranking_set import RankingSet
 
-__all__ = ["SIDES", "Limit", "Side", "limit_of", "swept"]
+__all__ = ["MOST", "SIDES", "Limit", "Side", "limit_of", "swept"]
 
 Side: TypeAlias = Literal["at most", "at least", "exactly"]
 
 SIDES = ("at most", "at least", "exactly")
+
+MOST = 10_000
+"""Points of one sweep: limits, or pairs of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,17 +35,13 @@ class Limit:
 
     def at(self, limit: float) -> RankingSet:
         """The set with this limit."""
+        self.check(limit)
         held = self.constraint
         upper, lower = held.upper.copy(), held.lower.copy()
         if self.side != "at least":
             upper[self.rows] = limit
         if self.side != "at most":
             lower[self.rows] = limit
-        if (lower > upper).any():
-            raise InvalidProblem(
-                f"{held.name!r} cannot be {self.side} {limit:g}: its other limit is "
-                f"{(held.lower if self.side == 'at most' else held.upper)[self.rows].min():g}; sweep on that side only"
-            )
         says = tuple(
             f"{self.side} {limit:g}, as swept" if moved else held.said(r) for r, moved in enumerate(self.rows.tolist())
         )
@@ -54,6 +54,16 @@ class Limit:
                 replace(one, constraint=fresh) if one.constraint is held else one for one in admissible.softened
             ),
         )
+
+    def check(self, limit: float) -> None:
+        """Raise InvalidProblem for a limit beyond the one on the other side, of a row that has one."""
+        other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
+        crossed = other[other > limit if self.side == "at most" else other < limit]
+        if crossed.size and self.side != "exactly":
+            raise InvalidProblem(
+                f"{self.constraint.name!r} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}; sweep "
+                "on that side only"
+            )
 
     def __str__(self) -> str:
         return f"{self.constraint.name} {self.side}"
@@ -98,11 +108,17 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
 
 
 def swept(limits: Any) -> Floats:
-    """Limits to try, (m,) finite numbers in the order given; InvalidProblem for what holds none, or others."""
+    """Limits to try, (m,) finite numbers in the order given, MOST at most; InvalidProblem for none, more, or others."""
     try:
-        asked = np.array([] if isinstance(limits, str) else list(limits), dtype=np.float64)
-    except (TypeError, ValueError):
+        given = [] if isinstance(limits, str) else list(islice(limits, MOST + 1))
+        asked = np.array(given, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
         asked = np.empty(0)
-    if not asked.size or not np.isfinite(asked).all():
+    if asked.ndim != 1 or not asked.size or not np.isfinite(asked).all():
         raise InvalidProblem(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
+    if asked.size > MOST:
+        raise InvalidProblem(
+            f"limits from {asked[0]:g} on are more than {MOST}, and each is a problem to solve; give a shorter range, "
+            "or one with a step: range(0, 1000, 10)"
+        )
     return asked

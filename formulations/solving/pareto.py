@@ -27,10 +27,12 @@ from formulations.arrays import Floats, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.notebook_view import table, view
 from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.limits import limit_of, swept
+from formulations.sets.limit_range import limit_range
+from formulations.sets.limits import MOST, Side, limit_of, swept
+from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
-from formulations.views import axes_for, data_frame
+from formulations.views import axes_for, data_frame, tick_each
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,7 +89,8 @@ class Pareto:
                 kept = [(x, value) for x, y, value in self.front if y == limit]
                 if kept:
                     axes.plot(*zip(*kept, strict=True), "o", color=line.get_color())
-        axes.set(xlabel=self.names[0], ylabel="value", xticks=self.first)
+        axes.set(xlabel=self.names[0], ylabel="value")
+        tick_each(axes, self.first)
         if axes.get_legend_handles_labels()[1]:
             axes.legend(frameon=False, title=self.names[1])
         return axes
@@ -103,32 +106,56 @@ class Pareto:
         return "\n".join("  ".join(c.rjust(w) for c, w in zip(row, widths, strict=True)) for row in cells)
 
 
-def pareto(problem: ConstrainedRanking, first: Quota, second: Quota, *, solver: Solver | str = "auto") -> Pareto:
+def pareto(
+    problem: ConstrainedRanking,
+    first: Quota,
+    second: Quota,
+    *,
+    sides: tuple[Side | None, Side | None] = (None, None),
+    solver: Solver | str = "auto",
+) -> Pareto:
     """The best values at every pair of limits of two constraints, each (name, limits) as `price_of` takes them.
 
-    A quota from above is tight where it is small, one from below where it is large. Raises InvalidProblem for a name
-    that no constraint has, for a constraint with limits on both sides, and for one constraint named twice.
+    A quota from above is tight where it is small, one from below where it is large. sides: which side of each is meant,
+    "at most" or "at least", where a constraint has limits on both. Raises InvalidProblem for a name that no constraint
+    has, for a constraint with limits on both sides and no side named, for one constraint named twice, and for more than
+    10,000 pairs.
     """
     if not isinstance(problem, ConstrainedRanking):
         raise InvalidProblem(f"pareto takes a problem of ranking_set, not a {type(problem).__name__}; give it a profit")
     for quota in (first, second):
         if not (isinstance(quota, tuple | list) and len(quota) == 2):
             raise InvalidProblem(f"{quota!r} is no quota; give name and limits of a constraint: ('site', range(5))")
-    names = [limit_of(problem.admissible, name) for name, _ in (first, second)]
+    if not (isinstance(sides, tuple | list) and len(sides) == 2):
+        raise InvalidProblem(f"sides = {sides!r} are not two; give the side of each quota: ('at most', None)")
+    names = [limit_of(problem.admissible, name, side) for (name, _), side in zip((first, second), sides, strict=True)]
     if names[0].constraint is names[1].constraint and (names[0].rows & names[1].rows).any():
         raise InvalidProblem(f"{first[0]!r} and {second[0]!r} are the same limit; sweep one constraint by price_of")
     if "exactly" in {one.side for one in names}:
         raise InvalidProblem("of 'exactly' no side is the tighter one; state the quota as at_most or at_least")
     grids = [swept(limits) for _, limits in (first, second)]
-    value = np.full([grid.size for grid in grids], np.nan)
-    bound = value.copy()
-    for i, x in enumerate(grids[0].tolist()):
-        held = limit_of(problem.admissible, first[0]).at(x)
-        for j, y in enumerate(grids[1].tolist()):
-            try:
-                solution = solve(replace(problem, admissible=limit_of(held, second[0]).at(y), ranked=None), solver)
-            except Infeasible:
-                continue
-            value[i, j], bound[i, j] = solution.value, solution.bound
+    if grids[0].size * grids[1].size > MOST:
+        raise InvalidProblem(
+            f"{grids[0].size} × {grids[1].size} pairs of limits are more than {MOST}; give shorter ranges, or a step: "
+            "range(0, 100, 10)"
+        )
+    for limit, grid in zip(names, grids, strict=True):
+        for one in grid.tolist():
+            limit.check(one)
+    outer, inner = (np.clip(grid, *limit_range(limit)).tolist() for limit, grid in zip(names, grids, strict=True))
+    points: dict[tuple[float, float], tuple[float, float]] = {}
+    for x in dict.fromkeys(outer):
+        held = limit_of(names[0].at(x), second[0], names[1].side)
+        points |= {(x, y): _best(problem, held.at(y), solver) for y in dict.fromkeys(inner)}
+    found = np.array([[points[x, y] for y in inner] for x in outer])
     said = (f"{first[0]} {names[0].side}", f"{second[0]} {names[1].side}")
-    return Pareto(said, *map(frozen, (*grids, value, bound)))
+    return Pareto(said, *map(frozen, (*grids, found[..., 0].copy(), found[..., 1].copy())))
+
+
+def _best(problem: ConstrainedRanking, admissible: RankingSet, solver: Solver | str) -> tuple[float, float]:
+    """Value and bound of the problem over another set, NaN where it is empty."""
+    try:
+        solution = solve(replace(problem, admissible=admissible, ranked=None), solver)
+    except Infeasible:
+        return np.nan, np.nan
+    return solution.value, solution.bound

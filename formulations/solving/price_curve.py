@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats
 from formulations.notebook_view import curves, table, view
-from formulations.views import axes_for, data_frame
+from formulations.views import axes_for, data_frame, tick_each
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,8 @@ class PriceCurve:
         axes = axes_for(axes)
         axes.plot(self.limits, np.where(self.empty, np.nan, self.relaxed), "--s", markersize=4, label="linear program")
         axes.plot(self.limits, self.value, "-o", markersize=4, label="best ranking")
-        axes.set(xlabel=self.name, ylabel="value", xticks=self.limits)
+        axes.set(xlabel=self.name, ylabel="value")
+        tick_each(axes, self.limits)
         axes.legend(frameon=False)
         return axes
 
@@ -148,7 +149,8 @@ class PriceCurves:
         (line,) = axes.plot(self.limits, lost, "-o", markersize=4, label=f"mean of {self.shared}")
         axes.fill_between(self.limits, np.maximum(lost - off, 0.0), lost + off, color=line.get_color(), alpha=0.2,
                           linewidth=0, label="spread")  # fmt: skip
-        axes.set(xlabel=self.name, ylabel="lost of the best value", xticks=self.limits)
+        axes.set(xlabel=self.name, ylabel="lost of the best value")
+        tick_each(axes, self.limits)
         axes.legend(frameon=False)
         return axes
 

@@ -6,6 +6,7 @@ At the limit l let y be prices of the linear program. By weak duality no ranking
 
 so each point proves a line above the whole curve. Of several prices that prove the same bound the one towards looser
 limits is taken: what the next unit gains at most. Where the program is not whole, `relaxed` lies above the best value.
+Limits that admit the same rankings (`limit_range`) are one problem; where the constraint cannot bind, its price is 0.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
 >>> problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
@@ -30,6 +31,7 @@ from formulations.arrays import Floats, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.sets.limit_range import limit_range
 from formulations.sets.limits import Limit, Side, limit_of, swept
 from formulations.sets.prices import relaxation_prices
 from formulations.sets.ranking_set import RankingSet
@@ -81,12 +83,12 @@ def price_of(
             empty as it stands); or a sequence of problems (one a query) whose sets have
             constraints of this name, which gives mean and spread.
         constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
-        limits: the limits to try.
+        limits: the limits to try, 10,000 at most.
         side: "at most", "at least" or "exactly"; needed where the constraint has limits on both sides.
         solver: of each point.
 
     Raises:
-        InvalidProblem: no constraint has this name, or has no limits; a set without a profit; no limits.
+        InvalidProblem: no constraint has this name, or has no limits; a set without a profit; no limits, or too many.
         Infeasible: a set that holds no ranking at any of the limits, nor as it stands.
         SolverFailed, Unsupported: as `solve` does. A limit that leaves no ranking is a point that says so.
     """
@@ -110,8 +112,8 @@ def _posed(
     try:
         return ranking_set(profit, admissible)
     except Infeasible:
-        limit = limit_of(admissible, name, side)
-        for one in limits.tolist():
+        limit = _checked(admissible, name, limits, side)
+        for one in dict.fromkeys(np.clip(limits, *limit_range(limit)).tolist()):
             with suppress(Infeasible):
                 return ranking_set(profit, limit.at(one))
         raise
@@ -120,11 +122,23 @@ def _posed(
 def _curve(
     problem: ConstrainedRanking, name: str, limits: Floats, side: str | None, solver: Solver | str
 ) -> PriceCurve:
-    limit = limit_of(problem.admissible, name, side)
-    columns = np.array([_point(problem, limit, one, solver) for one in limits.tolist()])
-    value, bound, relaxed, price, whole = map(frozen, columns.T.copy())
-    said = f"{name} {limit.side}"
-    return PriceCurve(said, frozen(limits.copy()), value, bound, relaxed, price, frozen(whole == 1.0))
+    limit = _checked(problem.admissible, name, limits, side)
+    low, high = limit_range(limit)
+    differing = np.clip(limits, low, high)
+    points = {one: _point(problem, limit, one, solver) for one in dict.fromkeys(differing.tolist())}
+    value, bound, relaxed, price, whole = np.array([points[one] for one in differing.tolist()]).T.copy()
+    loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
+    price[loose & ~np.isnan(value)] = 0.0  # `relaxed` bounds the rankings under any limit
+    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, whole == 1.0))
+    return PriceCurve(f"{name} {limit.side}", *arrays)
+
+
+def _checked(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> Limit:
+    """The limit of this name; InvalidProblem if one of those asked for is beyond its limit on the other side."""
+    limit = limit_of(admissible, name, side)
+    for one in limits.tolist():
+        limit.check(one)
+    return limit
 
 
 def _point(problem: ConstrainedRanking, limit: Limit, at: float, solver: Solver | str) -> tuple[float, ...]:

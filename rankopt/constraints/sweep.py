@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.errors import Infeasible
+from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from formulations.sets.limits import Side
+from formulations.sets.limits import swept as checked_limits
 from formulations.sets.ranking_set import RankingSet
 from formulations.solving.price_curve import PriceCurve, PriceCurves
 from formulations.solving.price_of import price_of
@@ -78,7 +79,10 @@ def swept(
             f"be broken: soft({constraint!r}, price=...)"
         )
     admissible.check(queries.attributes)
-    asked = np.array(list(limits), dtype=np.float64)
+    try:
+        asked = checked_limits(limits)
+    except InvalidProblem as error:
+        raise OptionError(str(error)) from None
     positions = known[constraint].positions
     curves: list[PriceCurve | None] = []
     for start, stop in pairwise(queries.offsets.tolist()):

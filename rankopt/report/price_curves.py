@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations.solving.price_curve import PriceCurve
+from formulations.views import tick_each
 from rankopt.report.figures import Drawing, figures, line_style
 from rankopt.report.markup import Html
 from rankopt.report.tables import table
@@ -36,7 +37,7 @@ def _drawn(curve: PriceCurve) -> Html:
                   **line_style(0))  # fmt: skip
         axes.set_xlabel(curve.name)
         axes.set_ylabel("value")
-        axes.set_xticks(curve.limits)
+        tick_each(axes, curve.limits)
     return figures([drawing])
 
 

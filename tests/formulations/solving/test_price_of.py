@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set
+from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set, solve
 from formulations.sets.limits import limit_of
 from formulations.solving.price_curve import PriceCurves
 
@@ -156,6 +156,87 @@ def test_pareto_fronts_against_enumeration(seed):
 
     assert {(x, y) for x, y, _ in found.front} == {point[:2] for point in points if not beaten(point)}
     assert str(found).splitlines()[0].split() == ["old", "at", "most", "new", "at", "least", "value"]
+
+
+SOLVED = "formulations.solving.price_of.solve", "formulations.solving.pareto.solve"
+
+
+@pytest.fixture
+def solved(monkeypatch):
+    """How many problems are solved."""
+    count = []
+    for place in SOLVED:
+        monkeypatch.setattr(place, lambda *given: count.append(1) or solve(*given))
+    return count
+
+
+@pytest.mark.parametrize("name", SWEPT)
+def test_limits_that_admit_the_same_rankings_are_one_problem(name, solved):
+    state, kept = SWEPT[name]
+    profit = np.random.default_rng(7).normal(size=(K, N))
+    limits = [*range(-5, 20), 0.5, 2.5, 10**8]
+    curve = price_of(ranking_set(profit, state(RankingSet(N, K))), "q", limits)
+    assert len(solved) <= 8
+    np.testing.assert_allclose(curve.value, [best(profit, lambda o, at=at: kept(o, at)) for at in limits], atol=1e-9)
+    assert curve.limits.tolist() == limits
+    loose = {"at least": curve.limits <= 0, "exactly": np.zeros(len(limits), dtype=bool)}.get(name, curve.limits >= K)
+    assert (curve.price[loose] == 0.0).all()
+    assert curve.whole[loose].all()
+    for at in np.flatnonzero(~curve.empty).tolist():
+        lines = curve.relaxed[at] + curve.price[at] * (curve.limits - curve.limits[at])
+        assert (lines >= np.where(curve.empty, -np.inf, curve.value) - 1e-9).all()
+
+
+def test_rows_of_any_weights_are_solved_as_far_as_they_reach(solved):
+    weights = np.random.default_rng(3).normal(size=(K, N))
+    profit = np.outer([3.0, 2.0, 1.0], np.arange(N))
+    start = RankingSet(N, K).rows(weights.ravel()[None], upper=[9.0], name="q")
+    limits = [-50.0, -9.0, 0.0, 0.1, 1.0, 3.0, 5.0, 9.0, 1e9]
+    curve = price_of(start, "q", limits, profit=profit)
+    truth = [best(profit, lambda o, at=at: weights[np.arange(K), o].sum() <= at) for at in limits]
+    np.testing.assert_allclose(curve.value, truth, atol=1e-9)
+    assert len(solved) < (curve.limits > -9.0).sum()
+
+
+def test_a_soft_limit_costs_more_with_every_unit_beyond_what_there_is():
+    profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    soft = RankingSet(N, K).at_least(1, documents=[3, 4], name="q").soft("q", price=2.0)
+    curve = price_of(ranking_set(profit, soft), "q", [-9, 0, 3, 10, 100])
+    truth = [max(profit[np.arange(K), o].sum() - 2.0 * max(at - held(o, [3, 4]), 0) for o in EVERY)
+             for at in curve.limits]  # fmt: skip
+    np.testing.assert_allclose(curve.value, truth, atol=1e-9)
+
+
+def test_pairs_of_limits_that_admit_the_same_rankings_are_one_problem(solved):
+    both = RankingSet(N, K).at_most(3, documents=[0, 1, 2], name="old").between(0, 2, documents=[2, 5], name="new")
+    profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    problem = ranking_set(profit, both)
+    found = pareto(problem, ("old", range(50)), ("new", range(3)), sides=(None, "at least"))
+    assert len(solved) <= 12
+    assert found.names == ("old at most", "new at least")
+    for x in (0, 2, 3, 49):
+        truth = [best(profit, lambda o, x=x, y=y: held(o, [0, 1, 2]) <= x and y <= held(o, [2, 5])) for y in range(3)]
+        np.testing.assert_allclose(found.value[x], truth)
+    assert max(x for x, _, _ in found.front) <= 3
+    with pytest.raises(InvalidProblem, match="new' cannot be at least 40: its other limit is 2"):
+        pareto(problem, ("old", [1]), ("new", [40]), sides=(None, "at least"))
+    with pytest.raises(InvalidProblem, match="limits on both sides"):
+        pareto(problem, ("old", [1]), ("new", [1]))
+    with pytest.raises(InvalidProblem, match="are not two"):
+        pareto(problem, ("old", [1]), ("new", [1]), sides="at most")
+
+
+def test_more_limits_than_are_solved_are_refused():
+    problem = ranking_set(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=SITE, name="site"))
+    for limits in (range(1, 10**8), iter(range(10**8))):
+        with pytest.raises(InvalidProblem, match=r"more than 10000, .*a shorter range, or one with a step"):
+            price_of(problem, "site", limits)
+    with pytest.raises(InvalidProblem, match="1000 × 100 pairs of limits are more than 10000"):
+        pareto(problem, ("site['a']", range(1000)), ("site['b']", range(100)))
+    with pytest.raises(InvalidProblem, match="no numbers to sweep over"):
+        price_of(problem, "site", [10**400])
+    axes = price_of(problem, "site", range(200)).plot()
+    assert len(axes.get_xticks()) < 50
 
 
 def test_what_cannot_be_swept_is_said():

@@ -89,6 +89,9 @@ def test_what_cannot_be_swept_is_refused_by_name():
     queries = asked()
     with pytest.raises(OptionError, match="no rule is named 'sites'"):
         BY_SITE.price_of("sites", [1], queries, np.zeros(12))
+    for limits, said in ((3, "no numbers"), ([], "give some"), (range(10**8), "more than 10000")):
+        with pytest.raises(OptionError, match=said):
+            BY_SITE.price_of("site", limits, queries, np.zeros(12))
     for scores in (np.zeros(11), np.full(12, np.nan)):
         with pytest.raises(DataError, match="no finite numbers"):
             BY_SITE.price_of("site", [1], queries, scores)
