@@ -137,7 +137,7 @@ def pareto(
     if grids[0].size * grids[1].size > MOST:
         raise InvalidProblem(
             f"{grids[0].size} × {grids[1].size} pairs of limits are more than {MOST}; give shorter ranges, or a step: "
-            "range(0, 100, 10)"
+            "range(0, 1000, 10)"
         )
     for limit, grid in zip(names, grids, strict=True):
         for one in grid.tolist():

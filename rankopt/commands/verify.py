@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
+from rankopt.commands.sweeping import FORM, swept_by
 
 if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
 
-
-SWEEP = re.compile(r"(?P<name>.+)=(?P<low>\d+):(?P<high>\d+)")
-"""NAME=LOW:HIGH, the name of a constraint or of one of its rows."""
 
 ADVISED = 4
 """Pieces of advice on a set that are printed."""
@@ -29,8 +26,9 @@ ADVISED = 4
     "--sweep",
     "sweeps",
     multiple=True,
-    metavar="NAME=LOW:HIGH",
-    help="What each limit of a constraint costs; of two constraints, the pairs of limits that none beats.",
+    metavar=FORM,
+    help="What each limit of a constraint costs; of two constraints, the pairs of limits that none beats. SIDE: "
+    "at_most, at_least or exactly, where a constraint has limits on both.",
 )
 @report_option
 @json_option
@@ -39,7 +37,8 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     The answer is checked by a function that trusts nothing of the one that found it. Where FILE has a profit, this one
     optimum is asked about too: of the solver that FILE names, else of highs. Exit code 0: proved; 1: refuted or
-    undecided; 3: the set is empty, or a limit is not whole.
+    undecided; 2: a sweep of no constraint, or of limits that it cannot have; 3: the set is empty, or a limit in FILE is
+    not whole.
 
     \b
     documents = 4
@@ -69,11 +68,11 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     else:
         rows, columns = np.shape(admissible)
         stated = f"matrix of {rows} rows × {columns} columns"
+    swept = swept_by(problem, sweeps)
     found = verify_integrality(problem, seed=seed, effort=effort)
     confirm(problem, found)
     solver = read_solver(file)
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
-    swept = _swept(problem, sweeps) if sweeps else []
     told = _advised(problem, admissible, found, gap)
     broken = solve(problem, solver or "auto").broken if isinstance(problem, SoftRanking) else None
     verdict = type(found).__name__.lower()
@@ -112,24 +111,6 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
             click.echo(f"Broken at the optimum, at its price: {said or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
-
-
-def _swept(problem: Any, sweeps: tuple[str, ...]) -> list[Any]:
-    """The curve of each constraint, and of two the front of both."""
-    from formulations.sets.constrained_ranking import ConstrainedRanking
-    from formulations.solving.pareto import pareto
-    from formulations.solving.price_of import price_of
-
-    if not isinstance(problem, ConstrainedRanking):
-        raise click.UsageError("--sweep asks what limits cost: FILE needs a profit, or weights and scores")
-    quotas = []
-    for text in sweeps:
-        found = SWEEP.fullmatch(text)
-        if found is None or int(found["low"]) > int(found["high"]):
-            raise click.UsageError(f"--sweep {text!r}: write NAME=LOW:HIGH, such as site=1:4")
-        quotas.append((found["name"], range(int(found["low"]), int(found["high"]) + 1)))
-    swept: list[Any] = [price_of(problem, *quota) for quota in quotas]
-    return [*swept, pareto(problem, *quotas)] if len(quotas) == 2 else swept
 
 
 def _columns(swept: Any) -> dict[str, Any]:

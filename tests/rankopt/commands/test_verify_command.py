@@ -199,12 +199,61 @@ def test_sweep_prints_curves_and_fronts_and_draws_them(tmp_path):
         kept = [o for o in orders if (o < 3).sum() <= limit]
         assert value == max(profit[np.arange(3), o].sum() for o in kept)
     assert told[2]["names"] == ["old at most", "new at least"]
-    for said in (["--sweep", "old"], ["--sweep", "old=3:1"]):
-        found = CliRunner().invoke(rankopt, ["verify", str(file), *said])
-        assert found.exit_code == 2
-        assert "write NAME=LOW:HIGH" in found.stderr
     file.write_text(SITES, encoding="utf-8")
     assert "FILE needs a profit" in CliRunner().invoke(rankopt, ["verify", str(file), "--sweep", "site=1:2"]).stderr
+
+
+TWO_SIDED = f"""{SWEPT}
+[[constraint]]
+between = 0
+high = 2
+documents = [1, 3]
+name = "mid"
+"""
+
+
+def test_a_sweep_says_its_step_and_which_side_of_a_constraint_is_meant(tmp_path):
+    file = write(tmp_path, TWO_SIDED)
+
+    def told(*sweeps):
+        said = [word for sweep in sweeps for word in ("--sweep", sweep)]
+        return json.loads(CliRunner().invoke(rankopt, ["verify", str(file), *said, "--json"]).stdout)["sweep"]
+
+    (upper,), (lower,) = told("mid=0:2:at_most"), told("mid=0:2:2:at_least")
+    assert (upper["name"], upper["limits"]) == ("mid at most", [0.0, 1.0, 2.0])
+    assert (lower["name"], lower["limits"]) == ("mid at least", [0.0, 2.0])
+    orders = [np.array(order) for order in permutations(range(5), 3) if (np.array(order) < 3).sum() <= 2]
+    value = np.outer([3, 2, 1], [5, 4, 3, 2, 1])
+    for curve, kept in ((upper, np.less_equal), (lower, np.greater_equal)):
+        for limit, best in zip(curve["limits"], curve["value"], strict=True):
+            admitted = [o for o in orders if np.isin(o, [1, 3]).sum() <= 2 and kept(np.isin(o, [1, 3]).sum(), limit)]
+            assert best == max(value[np.arange(3), o].sum() for o in admitted)
+    assert told("old=1:3", "mid=0:2:at_least")[2]["names"] == ["old at most", "mid at least"]
+    assert len(told("old=0:9000")[0]["value"]) == 9001
+
+
+@pytest.mark.parametrize(
+    ("sweeps", "said"),
+    [
+        (["old"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),
+        (["old=3:1"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),
+        (["old=1:3:0"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),
+        (["old=1:3:above"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),
+        ([f"old=1:{'9' * 5000}"], "write NAME=LOW:HIGH[:STEP][:SIDE]"),
+        (["odd=1:3"], "no constraint is named 'odd'; with limits there are 'old', 'new', 'mid'"),
+        (["mid=0:2"], "limits on both sides; end with :at_most or :at_least"),
+        (["mid=0:9:at_least"], "cannot be at least 3: its other limit is 2"),
+        (["old=1:100000000"], "more than 10000, and each is a problem to solve; give a shorter range, or one"),
+        (["old=0:999", "new=0:99"], "1000 × 100 pairs of limits are more than 10000"),
+        (["old=0:1", "old=0:1"], "are the same limit; give one --sweep of it"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_swept_is_wrong_usage(tmp_path, sweeps, said):
+    file = write(tmp_path, TWO_SIDED)
+    found = CliRunner().invoke(rankopt, ["verify", str(file), *(w for sweep in sweeps for w in ("--sweep", sweep))])
+    assert found.exit_code == 2
+    assert found.stdout == ""
+    assert said in " ".join(found.stderr.split())
 
 
 def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_broke(tmp_path):
