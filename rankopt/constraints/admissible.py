@@ -24,6 +24,7 @@ from formulations.sets.ranking_set import RankingSet
 from formulations.sets.repair import Repair
 from formulations.sets.words import COUNTING
 from rankopt.constraints.rule import PAIRED, Attributes, Rule
+from rankopt.constraints.rule_by_rule import repaired, stated
 from rankopt.constraints.spoken import Spoken
 from rankopt.errors import DataError, OptionError
 
@@ -178,10 +179,10 @@ class Admissible(Spoken):
         """
         found = self._read(attributes, n)
         filled = min(self.k, n)
-        admissible = self._stated(found, n, filled, filled)
+        admissible = stated(self.rules, found, n, filled, filled)
         if self.short == "cut" and admissible.room < filled:
             for places in self._shorter(admissible):
-                cut = self._stated(found, n, places, filled)
+                cut = stated(self.rules, found, n, places, filled)
                 if cut.room == places:
                     return cut
         admissible.check_nonempty()
@@ -191,15 +192,12 @@ class Admissible(Spoken):
         """The ranking of one query that breaks the rules least, each at its price a unit, and the proof; see
         `RankingSet.repaired`. prices may map names of rules (name=, else the attribute's) to prices; what has none must
         hold. Of several rules of one name all have its price, or one by itself: "stages_2" is the second."""
-        stated = self.stated(attributes, n)
-        if isinstance(prices, Mapping):
-            prices = {**prices, **self._priced(prices, stated)}
-        return stated.repaired(prices)
+        return repaired(self.rules, self._read(attributes, n), n, min(self.k, n), prices)
 
     def stated(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
         """The set of one query, as `on` makes it, of min(k, n) positions and perhaps empty."""
         filled = min(self.k, n)
-        return self._stated(self._read(attributes, n), n, filled, filled)
+        return stated(self.rules, self._read(attributes, n), n, filled, filled)
 
     def price_of(
         self,
@@ -258,22 +256,6 @@ class Admissible(Spoken):
         if any(rule.positions is not None for rule in self.rules):
             return range(admissible.positions - 1, 0, -1)
         return [admissible.room] if admissible.room else []
-
-    def _stated(self, attributes: Attributes, n: int, k: int, filled: int) -> RankingSet:
-        admissible = RankingSet(n, k)
-        for rule in self.rules:
-            admissible = rule.applied(admissible, attributes, filled)
-        return admissible
-
-    def _priced(self, prices: Mapping[str, float], stated: RankingSet) -> dict[str, float]:
-        """The prices of a query's constraints, whose names are those of their rules, from the second on numbered."""
-        titles = {rule.title for rule in self.rules}
-        found = {}
-        for name in [*(held.name for held in stated.constraints), *(held.name for held in stated.softened)]:
-            title, _, copy = name.rpartition("_")
-            if name not in titles and copy.isdigit() and title in titles and title in prices:
-                found[name] = prices.get(name, prices[title])
-        return found
 
     def _read(self, attributes: Mapping[str, Any], n: int) -> Attributes:
         self.check(attributes)

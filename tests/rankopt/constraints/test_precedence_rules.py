@@ -96,6 +96,22 @@ def test_a_price_of_a_name_is_one_of_all_its_rules():
         rules.repaired(late, 4, {"stages_3": 1.0})
 
 
+def test_a_price_of_a_name_reaches_what_its_rules_brought_and_no_rule_of_a_name_that_looks_numbered():
+    """Two documents of a site in three positions, forbidden twice over; `site_2` is also the title of a third rule."""
+    own = {"site": np.array([*"aab"]), "new": np.array([True, True, True])}
+    twice = Admissible(3).at_most(1, by="site").at_most(1, by="site")
+    assert twice.repaired(own, 3, {"site": 1.0}).cost == 2.0
+    assert twice.soft("site", price=9.0).repaired(own, 3, {"site": 1.0}).cost == 2.0
+    third = twice.at_most(2, documents="new", name="site_2")
+    assert [one.name for one in third.stated(own, 3).constraints] == ["site", "site_2", "site_2_2"]
+    assert third.repaired(own, 3, {"site": 1.0, "site_2_2": 1.0}).broken == {
+        "site['a']": 1,
+        "site_2['a']": 1,
+        "site_2_2": 1,
+    }
+    assert third.repaired(own, 3, {"site": 1.0, "site_2": 0.5}).cost == 2.0  # site_2_2 is of the title site_2
+
+
 def test_lists_are_cut_where_nothing_stands_first():
     """Of stages 2 and 3 none is shown in a query without stage 1."""
     own = {"stage": np.array([2, 3, 0, 0])}
