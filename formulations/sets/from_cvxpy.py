@@ -33,8 +33,14 @@ def shape_of(variable: Any) -> tuple[int, int]:
     return int(k), int(n)
 
 
-def read_constraints(variable: Any, constraints: Iterable[Any]) -> Iterator[Constraint | Soft]:
+def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | Soft]:
     """What the cvxpy constraints say of the rankings π = `variable`, in the words of sets."""
+    if not isinstance(constraints, Iterable):
+        what = "None" if constraints is None else f"one {type(constraints).__name__}"
+        raise InvalidProblem(
+            f"the constraints of a set are a list, not {what}; write from_cvxpy(π, [first, soft(second, price=1)]), "
+            "and [] for none"
+        )
     for place, given in enumerate(constraints):
         constraint = given.constraint if isinstance(given, Soft) else given
         name = str(getattr(constraint, "label", None) or f"constraint {place}")

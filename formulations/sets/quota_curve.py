@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -98,11 +99,11 @@ class QuotaCurve:
 
     def relaxed(self, low: int, high: int) -> float:
         """What the linear program is worth with low <= r <= high; -inf where it is empty."""
-        return float(self.envelope[low : high + 1].max(initial=-np.inf))
+        return _most(self.envelope, low, high)
 
     def whole(self, low: int, high: int) -> float:
         """What the best ranking is worth with low <= r <= high; -inf where there is none."""
-        return float(self.best[low : high + 1].max(initial=-np.inf))
+        return _most(self.best, low, high)
 
     def gap(self, low: int, high: int) -> float:
         """By how much the linear program overestimates; 0 to rounding."""
@@ -110,6 +111,14 @@ class QuotaCurve:
             return float("nan") if not np.isfinite(self.relaxed(low, high)) else float("inf")
         apart = self.relaxed(low, high) - self.whole(low, high)
         return 0.0 if apart <= self.slack else apart
+
+
+def _most(values: Floats, low: Any, high: Any) -> float:
+    """The largest of values[r] with low <= r <= high."""
+    for name, limit in (("low", low), ("high", high)):
+        if isinstance(limit, bool) or not isinstance(limit, Integral):
+            raise InvalidProblem(f"{name} = {limit!r} is no limit on how many of a group; give a whole number")
+    return float(values[max(low, 0) : max(high + 1, 0)].max(initial=-np.inf))
 
 
 class _Lattice:

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.errors import Infeasible
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.sets.cells import whole_number
 from formulations.sets.limits import Side
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.repair import Repair
@@ -161,7 +162,13 @@ class Admissible(Spoken):
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.attributes))
 
     def check(self, attributes: Mapping[str, Any]) -> None:
-        """Raise DataError for an attribute that is missing."""
+        """Raise DataError for an attribute that is missing, and for what has no attributes at all."""
+        given: Any = attributes
+        if self.attributes and not (isinstance(given, Mapping) or hasattr(given, "columns")):
+            raise DataError(
+                f"attributes are a {type(given).__name__}, which names nothing that the constraints speak of; give a "
+                f"mapping with one value a document, {{{self.attributes[0]!r}: [...]}}, or a data frame"
+            )
         for name in self.attributes:
             if name not in attributes:
                 has = ", ".join(map(repr, attributes)) or "none"
@@ -174,10 +181,10 @@ class Admissible(Spoken):
     def on(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
         """The set of one query: n documents with these attributes, (n,) each.
 
-        Raises DataError for an attribute that is missing or of another length; `formulations.errors.Infeasible` naming
-        the conflict if no ranking is in the set.
+        Raises DataError for an attribute that is missing or of another length, OptionError for an n that is no whole
+        number, `formulations.errors.Infeasible` naming the conflict if no ranking is in the set.
         """
-        found = self._read(attributes, n)
+        found, n = self._read(attributes, n)
         filled = min(self.k, n)
         admissible = stated(self.rules, found, n, filled, filled)
         if self.short == "cut" and admissible.room < filled:
@@ -192,12 +199,14 @@ class Admissible(Spoken):
         """The ranking of one query that breaks the rules least, each at its price a unit, and the proof; see
         `RankingSet.repaired`. prices may map names of rules (name=, else the attribute's) to prices; what has none must
         hold. Of several rules of one name all have its price, or one by itself: "stages_2" is the second."""
-        return repaired(self.rules, self._read(attributes, n), n, min(self.k, n), prices)
+        found, n = self._read(attributes, n)
+        return repaired(self.rules, found, n, min(self.k, n), prices)
 
     def stated(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
         """The set of one query, as `on` makes it, of min(k, n) positions and perhaps empty."""
+        found, n = self._read(attributes, n)
         filled = min(self.k, n)
-        return stated(self.rules, self._read(attributes, n), n, filled, filled)
+        return stated(self.rules, found, n, filled, filled)
 
     def price_of(
         self,
@@ -257,15 +266,20 @@ class Admissible(Spoken):
             return range(admissible.positions - 1, 0, -1)
         return [admissible.room] if admissible.room else []
 
-    def _read(self, attributes: Mapping[str, Any], n: int) -> Attributes:
+    def _read(self, attributes: Mapping[str, Any], n: int) -> tuple[Attributes, int]:
+        """The attributes that the rules speak of as arrays, and n as a whole number."""
         self.check(attributes)
+        try:
+            n = whole_number("n", n)
+        except InvalidProblem as error:
+            raise OptionError(str(error)) from None
         found: dict[str, NDArray[Any]] = {}
         for name in self.attributes:
             values = np.asarray(attributes[name])
             if values.shape != (n,):
                 raise DataError(f"attribute {name!r} has shape {values.shape} but there are {n} documents; one each")
             found[name] = values
-        return found
+        return found, n
 
     def _with(
         self, word: str, count: Any, by: Any, documents: Any, positions: Any, name: Any, **more: Any

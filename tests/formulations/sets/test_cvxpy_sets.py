@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from formulations import InvalidProblem, RankingSet, ranking_set, solve
+from formulations import InvalidProblem, RankingSet, ranking_set, soft, solve
 
 K, N = 3, 5
 X = cp.Variable((K, N), name="X")
@@ -145,6 +145,9 @@ REFUSED = {
     "a cone": (X, [cp.SOC(X[0, 0], X[1])], "'constraint 0' is a SOC"),
     "a semidefinite matrix": (X, [X[:, :3] >> 0], "is a PSD"),
     "a truth": (X, [True], "is a bool"),
+    "one alone": (X, X[0, 0] <= 1, r"are a list, not one Inequality; write from_cvxpy\(π, \[first"),
+    "one alone at a price": (X, soft(X[0, 0] <= 1, price=1.0), "are a list, not one Soft"),
+    "nothing": (X, None, r"are a list, not None; .* \[\] for none"),
     "an unknown number": (X, [(X[0, 0] + X[1, 1] <= FREE).set_label("late")], "'late' .* parameter without a value"),
     "a vector variable": (cp.Variable(N), [], "a row a position"),
     "an array": (np.ones((K, N)), [], "a row a position"),

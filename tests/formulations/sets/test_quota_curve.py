@@ -53,6 +53,11 @@ def test_the_smallest_gap_known():
     assert not curve.concave
     assert (curve.relaxed(0, 1), curve.whole(0, 1), curve.gap(0, 1)) == (7.5, 7.0, 0.5)
     assert curve.gap(0, 2) == 0.0  # 2 of them is best
+    assert (curve.whole(-3, 1), curve.whole(0, 99), curve.whole(0, -3)) == (7.0, curve.best.max(), -np.inf)
+    for low, high, wrong in (("a", 1, "low = 'a'"), (0, None, "high = None"), (0.5, 1, "low = 0.5")):
+        for ask in (curve.gap, curve.relaxed, curve.whole):
+            with pytest.raises(InvalidProblem, match=f"{wrong} is no limit .* give a whole number"):
+                ask(low, high)
     assert QuotaCurve.of(ranking([3, 0, 1, 2], [2, 0, 1, 3], discount=[4, 4, 3], decay=[4, 4, 3]), [0, 1], 2).concave
 
 

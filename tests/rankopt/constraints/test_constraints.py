@@ -92,6 +92,19 @@ def test_positions_and_counts_end_where_the_query_ends():
         admissible.on({"new": np.array([True, False])}, 2)
 
 
+def test_what_is_no_query_is_refused_with_what_was_given():
+    admissible = Admissible(3).at_most(1, by="site")
+    for ask in (admissible.repaired, admissible.on, admissible.stated):
+        for n in ("a", None, True, 5.5, -1):
+            with pytest.raises(OptionError, match=rf"n = {n!r} .* give a whole number"):
+                ask(ATTRIBUTES, n)
+        for given in (None, 3, "abc", [1]):
+            with pytest.raises(DataError, match=rf"attributes are a {type(given).__name__}.*\{{'site': \[\.\.\.\]\}}"):
+                ask(given, 5)
+    assert admissible.stated(ATTRIBUTES, np.int64(5)).positions == admissible.stated(ATTRIBUTES, 5.0).positions == 3
+    assert Admissible(3).on({}, 5).positions == 3
+
+
 @pytest.mark.parametrize("word", ["at_least", "exactly"])
 def test_a_rule_that_asks_for_more_than_its_positions_hold_is_refused(word):
     for asked, options in ((6, {}), (3, {"positions": [0, 4]}), ({"old": 1, "new": 6}, {"by": "site"})):
