@@ -11,14 +11,17 @@ from pathlib import Path
 from formulations.solvers import SOLVERS
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments.changed import MARGIN, Changed, changes
-from rankopt.experiments.isolation.limits import Limits
-from rankopt.experiments.isolation.shipping import Entrant, spec_of
+from rankopt.experiments.isolation.limits import Limits, check_limits
+from rankopt.experiments.isolation.shipping import Entrant, check_entrants, spec_of
 from rankopt.experiments.row_file import RowFile, grown
 from rankopt.experiments.rows import Row, read_rows, versions
 from rankopt.experiments.tapes.replaying import Replay, blank_rows
 from rankopt.experiments.tapes.tape import Tape
+from rankopt.optimize.settings import check_number, check_whole
 
 __all__ = ["Against"]
+
+CURE = "give the file that `rankopt swap --output` wrote"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,14 +44,22 @@ class Against:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        if self.repeats < 1 or not 1.0 <= self.margin < float("inf"):
-            raise OptionError(f"repeats = {self.repeats} and margin = {self.margin} must be 1 or more, and finite")
+        if not isinstance(self.path, str | PathLike):
+            raise OptionError(f"path = {self.path!r} is no file; {CURE}")
+        check_whole(1, repeats=self.repeats)
+        check_number(1.0, margin=self.margin)
+        check_limits(self.limits)
+        chosen = {"argmax": self.argmax, "masters": self.masters}
+        check_entrants(**{role: entrants for role, entrants in chosen.items() if entrants is not None})
 
     def before(self) -> list[Row]:
-        """The rows of tapes. Raises DataError where there are none."""
-        rows = [row for row in read_rows(self.path) if row.kind in ("argmax", "master")]
+        """The rows of tapes. Raises DataError where there are none, or no such file."""
+        try:
+            rows = [row for row in read_rows(self.path) if row.kind in ("argmax", "master")]
+        except OSError as error:
+            raise DataError(f"{self.path} cannot be read ({error.strerror}); {CURE}") from error
         if not rows:
-            raise DataError(f"{self.path} has no rows of tapes; give the file that `rankopt swap --output` wrote")
+            raise DataError(f"{self.path} has no rows of tapes; {CURE}")
         return rows
 
     def rows(self, output: str | PathLike[str] | None = None, *, resume: bool = False) -> Iterator[Row]:

@@ -6,6 +6,7 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,8 @@ from formulations.solvers import SOLVERS, solves
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
 from rankopt.errors import OptionError
-from rankopt.experiments.isolation.limits import Limits
-from rankopt.experiments.isolation.shipping import Entrant, method_spec, spec_of
+from rankopt.experiments.isolation.limits import Limits, check_limits
+from rankopt.experiments.isolation.shipping import Entrant, check_entrants, method_spec, spec_of
 from rankopt.experiments.live import LiveRun
 from rankopt.experiments.recorded_run import RecordedRun
 from rankopt.experiments.row_file import RowFile, grown
@@ -26,6 +27,7 @@ from rankopt.experiments.tapes.given import tapes_of
 from rankopt.experiments.tapes.replaying import Replay, blank_rows
 from rankopt.experiments.tapes.tape import Tape
 from rankopt.optimize.bundle import Bundle
+from rankopt.optimize.settings import check_number, check_whole
 
 __all__ = ["ARGMAX", "MASTERS", "MEASURES", "METHODS", "SolverSwap"]
 
@@ -74,13 +76,20 @@ class SolverSwap:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.problems, int):
+        if self.what is None and (self.problems is None or isinstance(self.problems, Real)):
+            raise OptionError(
+                f"problems = {self.problems!r} come from no data; give Queries or a Sample, SolverSwap(queries), or "
+                "problems of your own, SolverSwap(problems=['mine.mps'])"
+            )
+        if not isinstance(self.problems, Real):
             if self.what is not None:
                 raise OptionError("problems of your own stand alone; leave the data out, or give a number of problems")
             object.__setattr__(self, "what", _several(self.problems))
             object.__setattr__(self, "problems", 1)
-        if self.problems < 1 or self.repeats < 1:
-            raise OptionError(f"problems = {self.problems} and repeats = {self.repeats} must be 1 or more")
+        check_whole(1, problems=self.problems, repeats=self.repeats)
+        check_number(0.0, tolerance=self.tolerance)
+        check_limits(self.limits)
+        check_entrants(argmax=self.argmax, masters=self.masters, methods=self.methods)
         if not (self.argmax or self.masters or self.methods):
             raise OptionError("there is nothing to swap; name argmax solvers, masters or methods")
 

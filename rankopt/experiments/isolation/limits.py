@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rankopt.errors import OptionError
 
-__all__ = ["Limits", "hold_memory", "memory_now", "memory_peak", "start_peak"]
+__all__ = ["Limits", "check_limits", "hold_memory", "memory_now", "memory_peak", "start_peak"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,12 @@ class Limits:
                 raise OptionError(f"the limit {name} = {getattr(self, name)} leaves nothing; give a positive number")
         if self.memory is not None and self.memory <= 0:
             raise OptionError(f"the limit memory = {self.memory} leaves nothing; give bytes, or None for no limit")
+
+
+def check_limits(limits: Any) -> None:
+    """Raise OptionError for what are no limits."""
+    if not isinstance(limits, Limits):
+        raise OptionError(f"limits = {limits!r} are none of a run; give Limits(problem=10.0, tape=60.0), in seconds")
 
 
 def hold_memory(more: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
@@ -13,10 +14,19 @@ from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
 from rankopt.optimize import METHODS, method_named
 
-__all__ = ["Entrant", "method_spec", "parcel", "resolved", "spec_of"]
+__all__ = ["Entrant", "check_entrants", "method_spec", "parcel", "resolved", "spec_of"]
 
 Entrant = str | Solver
 """A solver that takes part: its name, "module:attribute", or an object such as `own(...)` makes."""
+
+
+def check_entrants(**entrants: Any) -> None:
+    """Raise OptionError for a role whose entrants are no list: of a name alone each letter would be one."""
+    for role, given in entrants.items():
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise OptionError(
+                f"{role} = {given!r} is no list of those who take part; give a tuple: {role}=({given!r},)"
+            )
 
 
 def spec_of(entrant: Any) -> str:

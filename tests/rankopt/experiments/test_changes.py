@@ -147,8 +147,24 @@ def test_what_is_not_there_is_said(recorded, tmp_path):
     (tmp_path / "none.jsonl").write_text("")
     with pytest.raises(DataError, match="has no rows of tapes"):
         list(Against(tmp_path / "none.jsonl").rows())
-    with pytest.raises(OptionError, match="margin"):
-        Against(recorded, margin=0.5)
+    with pytest.raises(DataError, match=r"nowhere\.jsonl cannot be read .*`rankopt swap --output` wrote"):
+        list(Against(tmp_path / "nowhere.jsonl").rows())
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"path": 3}, "path = 3 is no file; give the file that"),
+        ({"margin": 0.5}, r"margin = 0\.5 is no finite number; give one of 1 or more"),
+        ({"repeats": "a"}, "repeats = 'a' is no whole number"),
+        ({"limits": 3}, r"limits = 3 are none of a run; give Limits\("),
+        ({"argmax": "highs"}, r"argmax = 'highs' is no list .*argmax=\('highs',\)"),
+        ({"masters": 3}, "masters = 3 is no list"),
+    ],
+)
+def test_what_no_replay_can_be_asked_is_refused_before_it_begins(wrong, said):
+    with pytest.raises(OptionError, match=said):
+        Against(**{"path": "rows.jsonl", **wrong})
 
 
 def test_a_solver_that_changed_its_mind_is_found(recorded):

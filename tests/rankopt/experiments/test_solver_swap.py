@@ -91,6 +91,17 @@ def test_experiments_that_ask_nothing_are_slips():
         SolverSwap(rankings(), problems=0)
     with pytest.raises(OptionError, match="nothing to swap"):
         SolverSwap(rankings(), argmax=(), masters=(), methods=())
+    for problems in (3, None, 2.5):
+        with pytest.raises(OptionError, match=rf"problems = {problems} come from no data; give Queries or a Sample"):
+            SolverSwap(problems=problems)
+    for wrong, said in (
+        ({"repeats": "a"}, "repeats = 'a' is no whole number"),
+        ({"tolerance": -1.0}, "is no finite number"),
+        ({"limits": 3}, "limits = 3 are none of a run"),
+        ({"argmax": "highs"}, r"give a tuple: argmax=\('highs',\)"),
+    ):
+        with pytest.raises(OptionError, match=said):
+            SolverSwap(rankings(), **wrong)
 
 
 def test_missing_and_unsuited_solvers_are_rows_and_slips_are_errors():
