@@ -14,6 +14,7 @@ from click.core import ParameterSource
 from formulations.solvers.options import listed
 from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
 from rankopt.commands.reading import queries_at
+from rankopt.commands.swap_problems import all_of, are_problems, forms_of, tapes_at
 from rankopt.commands.swap_table import show, summary, watched
 from rankopt.commands.target import Target
 from rankopt.losses import BOUNDS, MAPS
@@ -35,7 +36,7 @@ def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float
 
 
 @click.command()
-@click.argument("data", required=False, type=click.Path(exists=True))
+@click.argument("data", nargs=-1, type=click.Path(exists=True))
 @click.option(
     "--ratings", is_flag=True,
     help="DATA are ratings, as `rankopt cofi` reads them: replay the masters of users and of items.",
@@ -86,7 +87,7 @@ def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float
 @report_option
 @json_option
 def swap(
-    data: str | None,
+    data: tuple[str, ...],
     ratings: bool,
     against: str | None,
     margin: float,
@@ -107,8 +108,8 @@ def swap(
     json_: bool,
     **options: Any,
 ) -> None:
-    """Swap solvers on the queries of DATA, by default on a sample that comes along; or on the problem in DATA, a file
-    that ends with .mps, .lp, .toml or .npz (a tape), without any learning.
+    """Swap solvers on the queries of DATA, by default on a sample that comes along; or on the problems in DATA, one
+    file or several that end with .mps, .lp, .toml or .npz (a tape), without any learning.
 
     The problems that a training run meets are recorded and replayed through every solver; then training itself runs
     with one argmax, master or method in the place of the usual one. Each solver works in a process of its own: crashes,
@@ -124,7 +125,6 @@ def swap(
     from rankopt.experiments.isolation.shipping import method_spec
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
-    from rankopt.experiments.tapes.given import ENDINGS, tapes_of
     from rankopt.measures.notation import parse
     from rankopt.measures.positional import Positional
     from rankopt.optimize import METHODS as KNOWN
@@ -143,7 +143,7 @@ def swap(
     if against is not None:
         from rankopt.commands.swap_against import compare
 
-        given = (data, test_file, method, unjudged, ratings or None)
+        given = (data or None, test_file, method, unjudged, ratings or None)
         if any(part is not None for part in given):
             raise click.UsageError(
                 "--against replays tapes; leave DATA, --ratings, --test, --method and --unjudged out"
@@ -154,31 +154,31 @@ def swap(
         compare(against, rankings, masters, repeats, margin, limits, output, resume, report, json_)
         return
     what: Any
-    stated = data is not None and data.endswith(ENDINGS)
+    stated = not ratings and are_problems(data)
     if ratings:
         from rankopt.commands.swap_ratings import masters_at
 
         if test_file is not None or argmax is not None or method is not None:
             raise click.UsageError("--ratings replays masters only; leave --test, --argmax and --method out")
-        what, argmax, method = masters_at(data, options["problems"]), "none", "none"
+        if len(data) > 1:
+            raise click.UsageError("--ratings reads one file, or one folder; give one of them")
+        what, argmax, method = masters_at(data[0] if data else None, options["problems"]), "none", "none"
     elif stated:
         if test_file is not None or method is not None:
             raise click.UsageError("a problem is not trained on; leave --test and --method out")
-        what, method = tapes_of(data), "none"
-        _check_roles(str(data), what, argmax, master)
-        every = [type(taped.form) for tape in what for taped in tape.problems]
+        what, method = tapes_at(data, argmax, master), "none"
     else:
-        what = load_sample("les-miserables") if data is None else queries_at(data, unjudged=unjudged)
-    features = None if data is None or ratings or stated else what.n_features
+        what = queries_at(data[0], unjudged=unjudged) if data else load_sample("les-miserables")
+    features = what.n_features if data and not (ratings or stated) else None
     ranker = LargeMarginRanker(measure, map=cast("MapName", map_), bound=cast("BoundName", bound), lam=lam)
     inner = map_ == "positional" and isinstance(parse(measure), Positional)
-    forms = {RankTwoAssignment if inner else PatternRanking} if not stated else {*every}
-    planes = {GroupedSimplexQP} if not stated else {*every}
+    forms = forms_of(what, "argmax") if stated else {RankTwoAssignment if inner else PatternRanking}
+    planes = forms_of(what, "master") if stated else {GroupedSimplexQP}
     usual_argmax = ARGMAX if stated else [one for one in ARGMAX if suits(named(str(one)), *forms)]
     experiment = SolverSwap(
         what,
-        argmax=_chosen(argmax, usual_argmax, lambda: _all_of(forms)),
-        masters=_chosen(master, MASTERS, lambda: _all_of(planes)),
+        argmax=_chosen(argmax, usual_argmax, lambda: all_of(forms)),
+        masters=_chosen(master, MASTERS, lambda: all_of(planes)),
         methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=ranker,
         held_out=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
@@ -211,28 +211,3 @@ def _chosen(given: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
     if given == "none":
         return ()
     return tuple(every()) if given == "all" else tuple(listed(given))
-
-
-def _check_roles(data: str, tapes: Any, argmax: str | None, master: str | None) -> None:
-    """Raise a usage error for solvers of a part that no problem of the file has, and where no solver is left."""
-    kinds = {tape.kind: tape.problems[0].form for tape in tapes}
-    given = {"argmax": argmax, "master": master}
-    for kind, names in given.items():
-        other = "master" if kind == "argmax" else "argmax"
-        if names not in (None, "none") and kind not in kinds:
-            what = "rankings or linear programs" if kind == "argmax" else "quadratic programs"
-            raise click.UsageError(f"{data} has no {what}, which --{kind} is for; use --{other}: {_fitting(kinds)}")
-    if all(given[kind] == "none" for kind in kinds):
-        named = " and ".join(f"--{kind} none" for kind in sorted(kinds))
-        raise click.UsageError(f"{named} leaves nothing to swap; name solvers: {_fitting(kinds)}")
-
-
-def _fitting(kinds: dict[str, Any]) -> str:
-    return f"{', '.join(_all_of(kinds.values()))} fit"
-
-
-def _all_of(forms: Any) -> list[str]:
-    """All installed solvers of any of these forms."""
-    from formulations.solvers import accepting
-
-    return list(dict.fromkeys(solver for form in forms for solver in accepting(form)))

@@ -43,6 +43,54 @@ def test_a_problem_in_a_file_is_swapped_without_learning(folder):
     assert run("swap", folder / "small.lp", "--method", "bundle").exit_code == 2
 
 
+def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
+    """Of one name in two folders the second has its number; statements and tapes stand beside programs."""
+    (tmp_path / "small.lp").write_bytes((folder / "small.lp").read_bytes())
+    text = "documents = 3\npositions = 2\nweights = [2, 1]\nscores = [3, 2, 1]\n"
+    (tmp_path / "first.toml").write_text(text, encoding="utf-8")
+    tape = next((folder / "rows.tapes").glob("*.npz"))
+    files = [folder / "small.lp", tmp_path / "small.lp", tmp_path / "first.toml", tape]
+    rows = tmp_path / "rows.jsonl"
+    done = run("swap", *files, "--argmax", "highs,highs(presolve='off')", "--repeats", 1, "--output", rows)
+    assert done.exit_code == 0, done.output
+    named = ["small.lp", "small.lp 001", "first.toml"]
+    found = read_rows(rows)
+    assert [row.problem for row in found] == [*named, *named, "set.mps", "set.mps"]
+    assert {row.status.name for row in found} == {"SOLVED"}
+    assert {row.tape for row in found if row.problem == "set.mps"} == {Tape.load(tape).name}
+
+
+def test_of_several_files_each_part_takes_its_own(folder):
+    done = run("swap", folder / "small.lp", folder / "square.lp", "--argmax", "highs", "--master", "qpsolvers:piqp",
+               "--repeats", 1, "--json")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    assert {line["solver"]: line["solved"] for line in json.loads(done.stdout)["summary"]} == {
+        "highs": 1, "qpsolvers:piqp": 1,
+    }  # fmt: skip
+    fit = run("swap", folder / "small.lp", folder / "set.mps", "--master", "qpsolvers:piqp")
+    assert fit.exit_code == 2
+    assert "set.mps have no quadratic programs, which --master is for" in " ".join(fit.output.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("small.lp", "rows.jsonl"),
+            "rows.jsonl is one of 2 files and no problem; give files that end with one of .mps",
+        ),
+        (("rows.jsonl", "rows.jsonl"), "or queries alone, in one file"),
+        (("--ratings", "small.lp", "set.mps"), "--ratings reads one file"),
+        (("small.lp", "nowhere.mps"), "'nowhere.mps' does not exist"),
+    ],
+)
+def test_several_files_are_of_problems(folder, monkeypatch, words, said):
+    monkeypatch.chdir(folder)
+    done = run("swap", *words)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
 @pytest.mark.parametrize(
     "named", [("--master", "qpsolvers:piqp"), pytest.param((), marks=pytest.mark.study)], ids=["piqp", "usual"]
 )
