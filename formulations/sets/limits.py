@@ -118,7 +118,7 @@ def swept(limits: Any) -> Floats:
         raise InvalidProblem(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
     if asked.size > MOST:
         raise InvalidProblem(
-            f"limits from {asked[0]:g} on are more than {MOST}, and each is a problem to solve; give a shorter range, "
-            "or one with a step: range(0, 1000, 10)"
+            f"limits from {asked[0]:g} on are more than {MOST}, the most that a sweep tries; give a shorter range, or "
+            "one with a step: range(0, 1000, 10)"
         )
     return asked

@@ -243,7 +243,7 @@ def test_a_sweep_says_its_step_and_which_side_of_a_constraint_is_meant(tmp_path)
         (["odd=1:3"], "no constraint is named 'odd'; with limits there are 'old', 'new', 'mid'"),
         (["mid=0:2"], "limits on both sides; end with :at_most or :at_least"),
         (["mid=0:9:at_least"], "cannot be at least 3: its other limit is 2"),
-        (["old=1:100000000"], "more than 10000, and each is a problem to solve; give a shorter range, or one"),
+        (["old=1:100000000"], "more than 10000, the most that a sweep tries; give a shorter range, or one with a step"),
         (["old=0:999", "new=0:99"], "1000 × 100 pairs of limits are more than 10000"),
         (["old=0:1", "old=0:1"], "are the same limit; give one --sweep of it"),
     ],
