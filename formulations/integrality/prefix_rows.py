@@ -16,6 +16,7 @@ names are one more group. A row over all documents counts positions and says not
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -46,7 +47,7 @@ class PrefixRows:
     def groups(self) -> int:
         return int(self.lower.shape[0])
 
-    @property
+    @cached_property
     def whole_anyhow(self) -> bool:
         """Whether all limits that say something are on one position or on all: without the others the rows are two
         laminar families."""
