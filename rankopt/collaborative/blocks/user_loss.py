@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.solvers import named
+from formulations.small import is_small
+from formulations.solvers.exact import Exact
 from rankopt.collaborative.blocks.plane_blocks import PlaneBlocks
 from rankopt.collaborative.blocks.regression import Regression
 from rankopt.collaborative.problem import Problem
@@ -109,16 +111,18 @@ class UserLoss:
             return Regression(problem, engine or Threads())
         rated = problem.rated
         weights = rated.weights[rated.bounds[:-1]] if rated.weights.size else np.ones(rated.n_users)
-        return PlaneBlocks(problem, self._loss, weights, self.convex, self.ours, engine or Threads())
+        solver = Exact(compiled=None if is_small(rated.bounds) else True)  # no shard of many ratings counts as few
+        loss = partial(self._loss, solver=solver)
+        return PlaneBlocks(problem, loss, weights, self.convex, self.ours, engine or Threads())
 
-    def _loss(self, values: Floats, bounds: Ints) -> Any:
+    def _loss(self, values: Floats, bounds: Ints, solver: Exact | None = None) -> Any:
         if self.factory is not None:
             return self.factory(values, bounds)
         m = bounds.size - 1
         lists = Arrangement(
             np.zeros((values.size, 0)), np.arange(values.size), bounds, np.ones(m), values, tuple(range(m)), {}
         )
-        chosen, loss = self.regret.of(lists, named("exact"))  # type: ignore[union-attr]
+        chosen, loss = self.regret.of(lists, solver or Exact())  # type: ignore[union-attr]
         if len(chosen) != m:
             raise DataError("users whose ratings tell no order apart were not left out")
         return loss
