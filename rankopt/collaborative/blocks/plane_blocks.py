@@ -40,6 +40,9 @@ PASSES = (40, 2000)
 SWEEPS = 2
 """Passes over the planes at hand after each that brings new ones."""
 
+WAY = 0.5
+"""How far from the best items so far to those of the planes at hand the loss is asked: all the way, planes overshoot."""
+
 FIRST = 1e-2
 """The relative gap to which users are solved for the items of the start."""
 
@@ -166,12 +169,13 @@ class PlaneBlocks:
         best, best_value = now.factors, now.value
         for _ in range(min(PASSES[0] * room, PASSES[1])):
             mixed, heights = held.at(rated.bounds, at.scores(rated.bounds, rated.columns))
-            lost, fresh, height = self._found(at, touch)
-            value = float(lost.sum()) + problem.users_penalty(at) + problem.items_penalty(at)
-            gap = float((lost - heights - mixed).sum())
+            bound = float((heights + mixed).sum()) + self._penalty(at)
+            trial = _between(best, at)
+            lost, fresh, height = self._found(trial, touch)
+            value = float(lost.sum()) + self._penalty(trial)
             if value < best_value:
-                best, best_value = replace(at, items=at.items.copy(), offsets=at.offsets.copy()), value
-            if best_value - (value - gap) <= precision * abs(best_value):
+                best, best_value = trial, value
+            if best_value - bound <= precision * abs(best_value):
                 break
             ascend_users(*given, fresh, height, tolerance, at.items, at.offsets)
             del fresh
@@ -180,6 +184,9 @@ class PlaneBlocks:
         slopes, heights = held.mixed(rated.bounds)
         lost, _, _ = self._found(best)
         return Standing.at(problem, best, float(lost.sum()), slopes, heights)
+
+    def _penalty(self, factors: Factors) -> float:
+        return self.problem.users_penalty(factors) + self.problem.items_penalty(factors)
 
     def _room(self) -> int:
         """Planes a user of which slopes and Gram matrices stay within `BYTES`."""
@@ -196,3 +203,9 @@ class PlaneBlocks:
         if problem.of_offsets.size:
             offsets -= rated.per_item(slopes) / problem.of_offsets
         return replace(factors, items=items, offsets=offsets)
+
+
+def _between(best: Factors, model: Factors) -> Factors:
+    """`WAY` from the items of one to those of the other."""
+    items, offsets = best.items + WAY * (model.items - best.items), best.offsets + WAY * (model.offsets - best.offsets)
+    return replace(model, items=items, offsets=offsets)
