@@ -132,7 +132,7 @@ def _round(blocks: Blocks, at: Alternated, settings: Alternation, judge: Any, be
     judged = np.nan if judge is None else judge(now)
     step = _step(len(at.steps), now, judged, perf_counter() - began)
     better = judged > at.judged if judge is not None else now.value <= at.best.value
-    best, best_judged = (now, judged) if better else (at.best, at.judged)
+    best, best_judged = (now, judged) if better else (replace(at.best, planes=None), at.judged)
     return Alternated(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
 
 

@@ -7,6 +7,7 @@ f_uj = b_j + b_u + ⟨U_u, M_j⟩; weights stand in l_u.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,7 +75,8 @@ class Standing:
 
     value: J. slopes ψ (ratings,) and heights δ (n,): l_u(f) >= δ_u + ⟨ψ_u, f⟩ for every f, weights included. users,
     items: the lower bounds of J over each block that the dual state proves; or, of the items, another one that the
-    items' block left behind, `of_items`, its slopes and heights.
+    items' block left behind, `of_items`, its slopes and heights. planes: what that block begins with the next time,
+    where it keeps planes.
     """
 
     factors: Factors
@@ -84,6 +86,7 @@ class Standing:
     users: float
     items: float
     of_items: tuple[Floats, Floats] | None = None
+    planes: Any = None
 
     @classmethod
     def at(cls, problem: Problem, factors: Factors, loss: float, slopes: Floats, heights: Floats) -> Standing:

@@ -17,7 +17,7 @@ from rankopt.collaborative.blocks.held_planes import CUBE, Held, free_slot
 from rankopt.collaborative.blocks.mixture import mix
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
-__all__ = ["ascend_users"]
+__all__ = ["ascend_users", "form_gram"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -43,6 +43,50 @@ def ascend_users(
         bounds, columns, users, of_items, of_offsets, *some, tolerance, held.slopes, held.heights, held.weights,
         held.counts, held.gram, items, offsets,
     )  # fmt: skip
+
+
+def form_gram(bounds: Ints, columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, held: Held) -> None:
+    """The Gram matrices of planes that were held for other users' factors."""
+    _formed(bounds, columns, users, of_items, of_offsets, held.slopes, held.counts, held.gram)
+
+
+@compiled(nb.void(READ_INTS, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_TABLE, READ_INTS, CUBE))
+def _formed(
+    bounds: Ints,
+    columns: Shorts,
+    users: Floats,
+    of_items: Floats,
+    of_offsets: Floats,
+    slopes: Floats,
+    counts: Ints,
+    gram: Floats,
+) -> None:
+    for u in range(bounds.size - 1):
+        low = bounds[u]
+        metric = np.empty(bounds[u + 1] - low)
+        _measured(low, columns, users[u], of_items, of_offsets, metric)
+        for k in range(counts[u]):
+            _related(u, k, k + 1, low, slopes, metric, gram)
+
+
+@compiled(nb.void(nb.int64, READ_SHORTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
+def _measured(low: int, columns: Shorts, user: Floats, of_items: Floats, of_offsets: Floats, metric: Floats) -> None:
+    """metric[e]: how much the score of a user's e-th rating falls as its slope rises by one."""
+    square = inner(user, user)
+    for e in range(metric.size):
+        j = columns[low + e]
+        metric[e] = square / of_items[j] + (1.0 / of_offsets[j] if of_offsets.size else 0.0)
+
+
+@compiled(nb.void(nb.int64, nb.int64, nb.int64, nb.int64, READ_TABLE, READ_FLOATS, CUBE))
+def _related(u: int, k: int, count: int, low: int, slopes: Floats, metric: Floats, gram: Floats) -> None:
+    """The entries of plane k of user u with his first `count` ones."""
+    for other in range(count):
+        total = 0.0
+        for e in range(metric.size):
+            total += slopes[k, low + e] * slopes[other, low + e] * metric[e]
+        gram[u, k, other] = total
+        gram[u, other, k] = total
 
 
 @compiled(
@@ -77,22 +121,15 @@ def _passed(
         low, high = bounds[u], bounds[u + 1]
         if low == high:
             continue
-        square = inner(users[u], users[u])
         for e in range(low, high):
-            j = columns[e]
-            scores[e - low] = offsets[j] + inner(users[u], items[j])
-            metric[e - low] = square / of_items[j] + (1.0 / of_offsets[j] if of_offsets.size else 0.0)
+            scores[e - low] = offsets[columns[e]] + inner(users[u], items[columns[e]])
         if fresh.size:
+            _measured(low, columns, users[u], of_items, of_offsets, metric[: high - low])
             k = free_slot(u, low, high, counts, weights, slopes, heights, gram)
             for e in range(low, high):
                 slopes[k, e] = fresh[e]
             heights[u, k] = height[u]
-            for other in range(counts[u]):
-                total = 0.0
-                for e in range(low, high):
-                    total += slopes[k, e] * slopes[other, e] * metric[e - low]
-                gram[u, k, other] = total
-                gram[u, other, k] = total
+            _related(u, k, counts[u], low, slopes, metric[: high - low], gram)
             if counts[u] == 1:
                 weights[u, 0] = 1.0
         count = counts[u]

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.blocks.balance import balanced
-from rankopt.collaborative.blocks.held_planes import Held
-from rankopt.collaborative.blocks.item_ascent import ascend_users
+from rankopt.collaborative.blocks.held_planes import Held, Planes
+from rankopt.collaborative.blocks.item_ascent import ascend_users, form_gram
 from rankopt.collaborative.blocks.rated_shards import PlanesAt, RatedShard, UsersFor, user_shards
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import Problem, Standing, block_bounds
@@ -23,6 +23,7 @@ __all__ = ["PlaneBlocks"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Given = tuple[Ints, NDArray[np.int32], Floats, Floats, Floats, Held]
 
 CHUNK = 1 << 15
 """Ratings of whole users whose planes are formed at a time."""
@@ -37,11 +38,11 @@ BYTES = 1 << 26
 PASSES = (40, 2000)
 """Passes over all users in one solution of the items' block, at most: so many a plane that may be held, and in all."""
 
-SWEEPS = 2
+SWEEPS = 4
 """Passes over the planes at hand after each that brings new ones."""
 
 WAY = 0.5
-"""How far from the best items so far to those of the planes at hand the loss is asked: all the way, planes overshoot."""
+"""How far from the best items so far to those of the planes at hand the loss is asked; few planes overshoot."""
 
 FIRST = 1e-2
 """The relative gap to which users are solved for the items of the start."""
@@ -87,7 +88,7 @@ class PlaneBlocks:
             proved = block_bounds(self.problem, found.factors, items.slopes, items.heights)[1]
             if proved > found.items:
                 found = replace(found, items=proved, of_items=(items.slopes, items.heights))
-        return checked, found
+        return checked, replace(found, planes=items.planes)
 
     def with_users(self, now: Standing, precision: float) -> Standing:
         """U of least J for the items as they are, to this part of J."""
@@ -154,16 +155,14 @@ class PlaneBlocks:
 
     def _items(self, now: Standing, precision: float) -> Standing:
         """M and b of least J for the users as they are, to this part of J."""
-        problem, rated, users = self.problem, self.problem.rated, now.factors.users
+        rated, room = self.problem.rated, self._room()
         slopes, heights, touch = now.slopes, now.heights, None
         if not self.convex:
             touch = now.factors
             _, slopes, heights = self._found(touch, touch)
-        room = self._room()
-        held = Held.none(rated.n_users, rated.values.size, room)
+        given, at = self._begun(now, slopes, room)
+        held = given[-1]
         tolerance = np.full(rated.n_users, precision * abs(now.value) / max(rated.n_users, 1))
-        given = (rated.bounds, rated.columns, users, problem.of_items, problem.of_offsets, held)
-        at = self._items_of(now.factors, slopes)
         ascend_users(*given, slopes, heights, tolerance, at.items, at.offsets)
         del slopes
         best, best_value = now.factors, now.value
@@ -183,7 +182,20 @@ class PlaneBlocks:
                 ascend_users(*given, None, None, tolerance, at.items, at.offsets)
         slopes, heights = held.mixed(rated.bounds)
         lost, _, _ = self._found(best)
-        return Standing.at(problem, best, float(lost.sum()), slopes, heights)
+        found = Standing.at(self.problem, best, float(lost.sum()), slopes, heights)
+        return replace(found, planes=held.with_weight(rated.bounds)) if self.convex else found
+
+    def _begun(self, now: Standing, slopes: Floats, room: int) -> tuple[Given, Factors]:
+        """What passes over the users are given, and the items of the planes that are held when they begin: those of the
+        last block, where there was one, since a plane of a convex loss is one for any users; else none."""
+        problem, rated = self.problem, self.problem.rated
+        planes = Planes.none(rated.n_users) if now.planes is None else now.planes
+        held = Held.of(planes, rated.bounds, room)
+        given = (rated.bounds, rated.columns, now.factors.users, problem.of_items, problem.of_offsets, held)
+        if now.planes is not None:
+            form_gram(*given)
+            slopes, _ = held.mixed(rated.bounds)
+        return given, self._items_of(now.factors, slopes)
 
     def _penalty(self, factors: Factors) -> float:
         return self.problem.users_penalty(factors) + self.problem.items_penalty(factors)

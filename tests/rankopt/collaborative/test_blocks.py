@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 from problems.rated import few, tastes
 
+from rankopt.collaborative.blocks.held_planes import Held
 from rankopt.collaborative.blocks.mixture import mix
+from rankopt.collaborative.blocks.plane_blocks import PlaneBlocks
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
@@ -178,6 +180,54 @@ def test_the_items_block_is_given_planes_and_no_ratings(monkeypatch):
         for one in arrays:
             assert one is None or not np.shares_memory(one, grades)
             assert np.shape(one)[-1:] != grades.shape or not np.array_equal(one, np.broadcast_to(grades, one.shape))
+
+
+@pytest.mark.parametrize("loss", ["nDCG@3", "ordinal"])
+def test_planes_that_are_kept_are_planes_for_any_users(loss):
+    blocks = made(loss, tastes(users=12, items=10, each=6))
+    planes = blocks.around(blocks.begun(drawn(blocks)), 1e-3)[1].planes
+    rated, at = blocks.problem.rated, blocks.at(other := drawn(blocks, seed=9))
+    scores, sizes = other.scores(rated.bounds, rated.columns), np.diff(rated.bounds)
+    lost = at.heights + rated.per_user(at.slopes * scores)
+    owner = np.repeat(np.arange(sizes.size), planes.counts)
+    parts = np.split(planes.slopes, np.cumsum(sizes[owner])[:-1])
+    for u, height, slopes in zip(owner, planes.heights, parts, strict=True):
+        assert height + slopes @ scores[slice(*rated.bounds[u : u + 2])] <= lost[u] + 1e-9
+    assert np.bincount(owner, planes.weights) == pytest.approx(1.0)
+    again = Held.of(planes, rated.bounds, 3).with_weight(rated.bounds)
+    for name, array in vars(planes).items():
+        np.testing.assert_allclose(getattr(again, name), array, rtol=1e-15)
+
+
+def test_a_block_that_begins_with_planes_asks_the_loss_less_often(monkeypatch):
+    blocks, asked = made("nDCG@3", tastes(users=12, items=10, each=6)), []
+    real = PlaneBlocks._found
+    monkeypatch.setattr(PlaneBlocks, "_found", lambda *given: (asked.append(1), real(*given))[1])
+    _, now = blocks.around(blocks.begun(drawn(blocks)), 1e-5)
+    _, now = blocks.around(now, 1e-5)
+    values, often = [], []
+    for planes in (now.planes, None):
+        asked.clear()
+        values.append(blocks.with_items(replace(now, planes=planes), 1e-5).value)
+        often.append(len(asked))
+    assert often[0] < often[1]
+    assert values[0] == pytest.approx(values[1], rel=2e-5)
+
+
+def test_planes_that_are_no_mixture_are_refused():
+    blocks = made("nDCG@3", tastes(users=12, items=10, each=6))
+    planes = blocks.with_items(blocks.begun(drawn(blocks)), 1e-3).planes
+    bounds, wrong = blocks.problem.rated.bounds, planes.weights.copy()
+    planes.check(bounds)
+    wrong[0] += 0.5
+    for name, array, told in (
+        ("counts", planes.counts[1:], "users"),
+        ("slopes", planes.slopes[1:], "shape"),
+        ("heights", np.full_like(planes.heights, np.nan), "finite"),
+        ("weights", wrong, "weights"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            replace(planes, **{name: array}).check(bounds)
 
 
 def exact_bounds(problem, factors, slopes, heights):
