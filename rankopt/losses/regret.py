@@ -83,15 +83,19 @@ class Regret:
     def of(self, queries: Arrangement, solver: Solver) -> tuple[Arrangement, Loss]:
         """Those of the queries that have something to order, and their loss; DataError where there are none."""
         chosen = told_apart(queries, self.measure)
+        return chosen, self.loss(chosen, solver)
+
+    def loss(self, queries: Arrangement, solver: Solver) -> Loss:
+        """The loss of these queries, all of which have something to order."""
         if not isinstance(self.measure, MeasureMix):
-            return chosen, MarginLoss.build(self.argmax(chosen, solver), self.bound)
+            return MarginLoss.build(self.argmax(queries, solver), self.bound)
         parts = []
         for weight, regret in self.parts:
-            own = np.flatnonzero(orderable(chosen.graded, chosen.offsets, regret.measure))
+            own = np.flatnonzero(orderable(queries.graded, queries.offsets, regret.measure))
             if own.size:
-                loss = MarginLoss.build(regret.argmax(chosen.select(own), solver), self.bound)
-                parts.append(PartOf(weight, loss, own, rows_of(chosen.offsets, own)))
-        return chosen, Combination(tuple(parts), chosen.offsets, self.measure.slack == "shared")
+                loss = MarginLoss.build(regret.argmax(queries.select(own), solver), self.bound)
+                parts.append(PartOf(weight, loss, own, rows_of(queries.offsets, own)))
+        return Combination(tuple(parts), queries.offsets, self.measure.slack == "shared")
 
     def argmax(self, queries: Arrangement, solver: Solver) -> Argmax:
         """The argmax of these queries, all of which have something to order, of a measure that is no mix."""

@@ -116,16 +116,14 @@ class UserLoss:
         return PlaneBlocks(problem, loss, weights, self.convex, self.ours, engine or Threads())
 
     def _loss(self, values: Floats, bounds: Ints, solver: Exact | None = None) -> Any:
+        """Of the ratings of users that were `seen`."""
         if self.factory is not None:
             return self.factory(values, bounds)
         m = bounds.size - 1
         lists = Arrangement(
             np.zeros((values.size, 0)), np.arange(values.size), bounds, np.ones(m), values, tuple(range(m)), {}
         )
-        chosen, loss = self.regret.of(lists, solver or Exact())  # type: ignore[union-attr]
-        if len(chosen) != m:
-            raise DataError("users whose ratings tell no order apart were not left out")
-        return loss
+        return self.regret.loss(lists, solver or Exact())  # type: ignore[union-attr]
 
 
 def _cure(measure: Any, rated: Rated) -> str:
