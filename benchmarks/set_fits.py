@@ -11,8 +11,8 @@ first 24 queries of the training part, 10 experts, at least 3 of the protected g
 least 2 of it among the first 5 (a limit on a prefix, of profits of rank two); measured on the test part. soft: the same
 limits at a price of 0.02 a unit, in units of nDCG.
 
-Convex bound, λ = 1 (W3C: 0.001), gap 1e-3 or that named, from w = 0, the argmax by "auto" or by the solver named; processor seconds
-of the least of two fits, so that neither compiling nor what a set keeps of its rows is in it.
+Convex bound, λ = 1 (W3C: 0.001), gap 1e-3 or that named, from w = 0, the argmax by "auto" or by the solver named;
+processor seconds of the least of two fits, so that neither compiling nor what a set keeps of its rows is in it.
 """
 
 from __future__ import annotations

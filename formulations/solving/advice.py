@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -63,26 +64,33 @@ class Advice:
         return f"{parts[:1].upper()}{parts[1:]}: then the matrix is totally unimodular ({self.proof.kind})"
 
 
-def advice(admissible: RankingSet, found: Proof | Witness | None = None) -> tuple[Advice, ...]:
+def advice(
+    admissible: RankingSet, found: Proof | Witness | None = None, *, seconds: float = np.inf
+) -> tuple[Advice, ...]:
     """All single changes of a constraint that make the set's program whole; where there are none, changes of several
     of which none can be spared. Empty for a set that is whole.
     Hard constraints are changed only: where those of soft ones refute the widened statement, nothing is said.
 
-    found: the answer of `verify_integrality` for the set, if it is known. A change that would leave no ranking is not
-    said. Raises Unsupported for what is no set, and what `verify_integrality` raises.
+    found: the answer of `verify_integrality` for the set, if it is known. seconds: after these no further change is
+    tried: there may be others, or one of several may be spared; what is said is proved all the same. A change that
+    would leave no ranking is not said. Raises Unsupported for what is no set, and what `verify_integrality` raises.
     """
     if not isinstance(admissible, RankingSet):
         raise Unsupported(f"advice is for sets, not for a {type(admissible).__name__}; give the RankingSet")
     answer = verify_integrality(admissible) if found is None else found
     if isinstance(answer, Proof):
         return ()
+    ends = perf_counter() + seconds
     suspects = _suspects(admissible, answer)
     single = [
-        one for held in suspects for change in WORDS if (one := _tried(admissible, {held.name: change})) is not None
+        one
+        for held in suspects
+        for change in WORDS
+        if perf_counter() < ends and (one := _tried(admissible, {held.name: change})) is not None
     ]
     if single:
         return tuple(sorted(single, key=lambda one: [*WORDS].index(next(iter(one.changes.values())))))
-    several = _several(admissible)
+    several = _several(admissible, ends)
     return () if several is None else (several,)
 
 
@@ -94,14 +102,14 @@ def _suspects(admissible: RankingSet, answer: object) -> list[Constraint]:
     return [held for held in counting if {held.block.name(r) for r in range(held.rows)} & {*answer.row_names}]
 
 
-def _several(admissible: RankingSet) -> Advice | None:
+def _several(admissible: RankingSet, ends: float) -> Advice | None:
     """From all left out, one constraint after the other put back as it is, or changed as little as can be: in the
     end none can be put back as it is, for what is not whole does not become so by more rows."""
     counting = [held for held in admissible.constraints if held.rows]
     changes = {held.name: "left out" for held in counting}
     best = _tried(admissible, changes)
     for held in counting:
-        for change in (None, "all positions", "nested groups", "both"):
+        for change in (None, "all positions", "nested groups", "both") if perf_counter() < ends else ():
             others = {name: word for name, word in changes.items() if name != held.name}
             milder = others if change is None else {**others, held.name: change}
             better = _tried(admissible, milder)

@@ -19,6 +19,7 @@ two differ by 2k at most, all cells together.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
@@ -116,10 +117,15 @@ def _whole(problem: ConstrainedRanking) -> Solution | None:
     """The best ranking, if prices without cases prove it so."""
     solution = solve(problem)
     prices = relaxation_prices(problem.stated, problem.worth)
-    if prices is None:
+    return None if prices is None else _proved(problem, solution.x, prices)
+
+
+def _proved(problem: ConstrainedRanking, ranking: Any, prices: Floats) -> Solution | None:
+    """The ranking with what these prices prove of the linear program, if that is not worth more. (`solution` goes
+    through cases where prices leave a gap: that proves the ranking best, and not the program whole.)"""
+    if problem.bound(prices) - problem.value(ranking) > _slack(problem):
         return None
-    proved = problem.solution(solution.x, prices)
-    return proved if proved.bound - proved.value <= _slack(problem) else None
+    return problem.solution(ranking, prices)
 
 
 def _limits(problem: ConstrainedRanking) -> tuple[LimitChange, ...]:
@@ -167,8 +173,8 @@ def _objective(problem: ConstrainedRanking, best: Solution, gap: float) -> Objec
     prices = relaxation_prices(changed.stated, changed.worth)
     if prices is None or case_bound(changed.stated, changed.worth, prices, np.empty(0)) == np.inf:
         return None
-    proved = changed.solution(best.x, prices)
-    if proved.bound - proved.value > _slack(changed):
+    proved = _proved(changed, best.x, prices)
+    if proved is None:
         return None
     least = gap / (2.0 * problem.positions)
     return ObjectiveChange(float(np.abs(change).max()), least, changed, proved)

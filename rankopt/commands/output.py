@@ -48,7 +48,8 @@ def as_given() -> str:
         if isinstance(part, click.Option) and part.is_flag:
             words.append(part.opts[0] if value else (part.secondary_opts or part.opts)[0])
         else:
-            words += [*([part.opts[0]] if isinstance(part, click.Option) else []), str(value)]
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [*([part.opts[0]] if isinstance(part, click.Option) else []), str(one)]
     return shlex.join(words)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
 
 
-ADVISED = 4
-"""Pieces of advice on a set that are printed."""
+ADVISED, LOOKED = 4, 10.0
+"""Pieces of advice on a set that are printed, and the seconds for which they are looked for."""
 
 
 @click.command()
@@ -73,13 +74,15 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     confirm(problem, found)
     solver = read_solver(file)
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
+    if not json_:
+        _say(stated, found, gap)
     told = _advised(problem, admissible, found, gap)
     broken = solve(problem, solver or "auto").broken if isinstance(problem, SoftRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.of_set import page_of_set
 
-        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given(), swept))
+        write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given(), swept, told))
     if json_:
         record: dict[str, Any] = {"file": file, "rows": rows, "columns": columns, "verdict": verdict, **_details(found)}
         if told:
@@ -97,13 +100,6 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
             record["sweep"] = [_columns(one) for one in swept]
         as_json(record)
     else:
-        click.echo(stated)
-        click.echo(str(found))
-        if verdict != "undecided":
-            alone = "set and objective" if getattr(found, "kind", "") == "prefix groups" else "the matrix"
-            click.echo(f"Checked again from {alone} alone: it holds.")
-        if gap is not None:
-            click.echo(str(gap))
         for line in [*told, *swept]:
             click.echo(str(line))
         if broken is not None:
@@ -111,6 +107,17 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
             click.echo(f"Broken at the optimum, at its price: {said or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
+
+
+def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
+    """Print the verdict, before advice is looked for."""
+    click.echo(stated)
+    click.echo(str(found))
+    if type(found).__name__ != "Undecided":
+        alone = "set and objective" if getattr(found, "kind", "") == "prefix groups" else "the matrix"
+        click.echo(f"Checked again from {alone} alone: it holds.")
+    if gap is not None:
+        click.echo(str(gap))
 
 
 def _columns(swept: Any) -> dict[str, Any]:
@@ -130,7 +137,10 @@ def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
 
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
         return []
-    told = [f"Advice: {one}" for one in advice(admissible, found)[:ADVISED]]
+    began = perf_counter()
+    told = [f"Advice: {one}" for one in advice(admissible, found, seconds=LOOKED)[:ADVISED]]
+    if perf_counter() - began > LOOKED:
+        told.append(f"Advice was looked for during {LOOKED:g} s; formulations.advice looks to the end")
     if admissible.softened and not told:
         told = ["Advice speaks of hard constraints only, and finds nothing to change in them"]
     if gap is not None and gap.integral is False:

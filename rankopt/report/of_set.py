@@ -41,6 +41,7 @@ def page_of_set(
     gap: IntegralityGap | None,
     made_by: str,
     swept: Sequence[Any] = (),
+    told: Sequence[str] = (),
 ) -> str:
     """The page.
 
@@ -50,6 +51,7 @@ def page_of_set(
         gap: the answer of `integrality_gap` where the problem has an objective.
         made_by: the command.
         swept: curves of `price_of`, and a front of `pareto`.
+        told: what would make the set or its optimum whole, a line each, as the command prints it.
     """
     alone = "set and objective" if isinstance(found, Proof) and found.kind == "prefix groups" else "the matrix"
     checked = [] if isinstance(found, Undecided) else [f"Checked again from {alone} alone: it holds."]
@@ -59,12 +61,14 @@ def page_of_set(
     ]
     if gap is not None:
         parts.append(section("This optimum", str(gap) + ".", _values(gap), *_fractional(gap)))
+    if told:
+        parts.append(section("What would make it whole", element("ul", *(element("li", one) for one in told))))
     if swept:
         parts.append(section("What the limits cost", *price_curves(swept)))
-    return page(f"Is {name} whole?", LEAD, *parts, finding=_finding(found, gap), made_by=made_by)
+    return page(f"Is {name} whole?", LEAD, *parts, finding=_finding(found, gap, told), made_by=made_by)
 
 
-def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None) -> str:
+def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None, advised: Sequence[str]) -> str:
     """The verdict, what it means for this objective, and what to do."""
     if isinstance(found, Proof) and found.kind == "prefix groups":
         told = "Proved: this linear program has a whole optimum for its objective; of its matrix nothing is said. "
@@ -83,7 +87,7 @@ def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None) -> 
         told += f"{gap}. "
     whole = "Solve in whole numbers ('highs', 'cp_sat')"
     return told + (
-        f"{whole}, or state the set without one of these constraints." if isinstance(found, Witness)
+        (f"{whole}. {advised[0]}." if advised else f"{whole}.") if isinstance(found, Witness)
         else f"{whole} in the meantime, or look longer: --effort {MORE}."
     )  # fmt: skip
 

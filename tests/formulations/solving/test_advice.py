@@ -129,6 +129,20 @@ def test_the_nearest_whole_optimum_is_proved():
     assert "no change below" in str(found)
 
 
+def test_a_moved_limit_makes_the_linear_program_whole_and_not_only_its_best_ranking_provable():
+    """Moving "at most of c1" by +1 leaves a gap of .5 that cases close: a proof of the ranking, none of the program."""
+    admissible = RankingSet(4, 3).at_least(1, documents=[0, 3], positions=[1, 2], name="c0")
+    admissible = admissible.at_most(1, documents=[0], positions=[0, 1], name="c1")
+    admissible = admissible.at_least(1, documents=[0, 2], positions=[0], name="c2")
+    problem = ranking_set([[-2.0, -2, -2, 0], [0, 0, 3, -1], [2, 3, -1, 0]], admissible)
+    found = nearest_whole(problem)
+    assert len(found.limits) == 4
+    assert ("c1", "at most", 1) not in {(one.row, one.side, one.step) for one in found.limits}
+    for one in found.limits:
+        assert integrality_gap(one.problem).integral
+        assert one.solution.bound == pytest.approx(one.problem.bound(one.solution.y))
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_no_smaller_change_of_the_objective_makes_the_best_ranking_an_optimum(seed):
     rng = np.random.default_rng(seed)

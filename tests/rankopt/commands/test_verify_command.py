@@ -1,6 +1,7 @@
 """`rankopt verify`, and the TOML files that it reads."""
 
 import json
+from html import unescape
 from itertools import permutations
 
 import numpy as np
@@ -267,6 +268,15 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Advice: " in text
     assert "This optimum is whole with: one limit moved: at most of a +1" in text
+    page = tmp_path / "page.html"
+    sweeps = ["--sweep", "a=0:2", "--sweep", "b=0:2"]
+    text = CliRunner().invoke(rankopt, ["verify", str(file), *sweeps, "--report", str(page)]).stdout
+    shown = unescape(page.read_text(encoding="utf-8"))
+    advice = [line for line in text.splitlines() if line.startswith(("Advice: ", "This optimum is whole with: "))]
+    assert len(advice) > 1
+    assert all(f"<li>{line}</li>" in shown for line in advice)
+    assert f"Solve in whole numbers ('highs', 'cp_sat'). {advice[0]}." in shown
+    assert f"rankopt verify {file} --sweep a=0:2 --sweep b=0:2 --report {page}" in shown
     file.write_text(head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "price = 0.5\n"]), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Broken at the optimum, at its price: a by 1" in text
