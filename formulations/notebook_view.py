@@ -11,7 +11,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["curves", "lines", "table", "view"]
+__all__ = ["curves", "lines", "paragraph", "table", "view"]
 
 MOST = 10
 """Rows of a table that are shown."""
@@ -42,6 +42,11 @@ def lines(text: str) -> str:
     """Text of several lines: the first is the title."""
     first, _, rest = text.partition("\n")
     return view(first, {}, f'<pre style="margin:.3em 0">{escape(rest)}</pre>' if rest else "")
+
+
+def paragraph(text: str) -> str:
+    """A sentence or some."""
+    return f"<p>{escape(text)}</p>"
 
 
 def table(header: Sequence[object], rows: Iterable[Sequence[object]], most: int = MOST) -> str:

@@ -9,13 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats
-from formulations.notebook_view import curves, table, view
+from formulations.notebook_view import curves, paragraph, table, view
 from formulations.views import axes_for, data_frame, tick_each
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["PriceCurve", "PriceCurves"]
+
+MOST = 10
+"""Limits that a sentence names."""
 
 HEAD = ["mean", "spread", "lost", "spread of it", "price", "whole", "empty"]
 
@@ -40,11 +43,12 @@ class PriceCurve:
         return np.isnan(self.value)
 
     def above(self, limit: ArrayLike) -> Floats:
-        """What the prices of all points prove that no ranking under this limit is worth more than."""
+        """What the prices of all points prove that no ranking under this limit is worth more than; inf where no point
+        has a ranking, for then nothing is proved."""
         at = np.asarray(limit, dtype=np.float64)
         held = ~self.empty
         lines = self.relaxed[held] + self.price[held] * (at[..., None] - self.limits[held])
-        return np.asarray(lines.min(axis=-1))
+        return np.asarray(lines.min(axis=-1, initial=np.inf))
 
     def to_frame(self) -> Any:
         """A pandas data frame, a row a limit; FormulationError where pandas is missing."""
@@ -105,6 +109,25 @@ class PriceCurves:
         return len(self._kept("value"))
 
     @property
+    def unshared(self) -> str:
+        """Why there is no mean, and the cure, where no problem has a ranking at every limit; else ""."""
+        if self.shared:
+            return ""
+        empty = np.array([one.empty for one in self.curves])
+        if empty.all():
+            return "No problem has a ranking at any limit, so there is no mean: loosen what else they require."
+        drop = empty[int(np.argmin(empty.sum(axis=1)))]  # of a problem that has fewest, so that it is left
+        left = int((~empty[:, ~drop].any(axis=1)).sum())
+        named = list(dict.fromkeys(f"{limit:g}" for limit in self.limits[drop]))
+        more = f" and {len(named) - MOST} more" if len(named) > MOST else ""
+        none = ", at which none has one" if empty[:, drop].all() else ""
+        return (
+            f"No problem has a ranking at every limit, so there is no mean. Drop "
+            f"{'limit' if len(named) == 1 else 'limits'} {', '.join(named[:MOST])}"
+            f"{more}{none}: then {left} of {len(empty)} {'has' if left == 1 else 'have'} one at every limit."
+        )
+
+    @property
     def mean(self) -> Floats:
         values = self._kept("value")
         return values.mean(axis=0) if len(values) else np.full(self.limits.size, np.nan)
@@ -158,7 +181,8 @@ class PriceCurves:
         facts = {"problems": len(self.curves), "with a ranking at every limit": self.shared}
         rows = [[f"{limit:g}", *row] for limit, row in zip(self.limits, self._cells, strict=True)]
         drawn = curves({"lost": self.lost[0]}, self.name)
-        return view("What a limit costs", facts, table([self.name, *HEAD], rows, most=len(rows)), drawn)
+        below = [paragraph(self.unshared)] if self.unshared else []
+        return view("What a limit costs", facts, table([self.name, *HEAD], rows, most=len(rows)), *below, drawn)
 
     @property
     def _cells(self) -> list[list[str]]:
@@ -171,7 +195,8 @@ class PriceCurves:
         ]  # fmt: skip
 
     def __str__(self) -> str:
-        return _table(self.name, self.limits, HEAD, self._cells)
+        shown = _table(self.name, self.limits, HEAD, self._cells)
+        return f"{shown}\n{self.unshared}" if self.unshared else shown
 
 
 def _table(name: str, limits: Floats, head: list[str], rows: list[list[str]]) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set, solve
 from formulations.sets.limits import limit_of
-from formulations.solving.price_curve import PriceCurves
+from formulations.solving.price_curve import PriceCurve, PriceCurves
 
 N, K = 6, 3
 EVERY = [np.array(order) for order in permutations(range(N), K)]
@@ -102,6 +102,33 @@ def test_several_problems_have_mean_and_spread_and_one_row_is_swept_by_its_name(
     profit = problems[0].profit
     truth = [best(profit, lambda o, at=at: held(o, [3, 4]) <= at) for at in range(4)]
     np.testing.assert_allclose(one.value, truth, atol=1e-9)
+
+
+def curve_of(*values):
+    """A curve of these values at 0, 1, ..., with prices of 0."""
+    known, limits = np.array(values), np.arange(float(len(values)))
+    return PriceCurve("q at most", limits, known, known, known, 0.0 * known, ~np.isnan(known))
+
+
+def test_points_without_a_ranking_prove_nothing():
+    curve = curve_of(np.nan, np.nan)
+    assert curve.above(1.0) == np.inf
+    assert curve.above([0.0, 1.0]).tolist() == [np.inf, np.inf]
+    assert curve_of(np.nan, 2.0).above([0.0, 1.0]).tolist() == [2.0, 2.0]
+
+
+def test_curves_that_share_no_problem_say_which_limits_to_drop():
+    nan = np.nan
+    every = PriceCurves((curve_of(nan, 1.0, 2.0, nan), curve_of(nan, 1.0, nan, nan), curve_of(nan, nan, 2.0, 3.0)))
+    assert "Drop limits 0, 3: then 1 of 3 has one at every limit." in str(every)
+    assert every.unshared in every._repr_html_()
+    assert PriceCurves(every.curves[:2]).unshared.endswith(
+        "Drop limits 0, 3, at which none has one: then 1 of 2 has one at every limit."
+    )
+    assert "at any limit" in PriceCurves((curve_of(nan, nan),)).unshared
+    assert PriceCurves((*every.curves, curve_of(1.0, 1.0, 1.0, 1.0))).unshared == ""
+    long = PriceCurves((curve_of(*[nan] * 30, 1.0),))
+    assert "7, 8, 9 and 20 more, at which none has one" in long.unshared
 
 
 def test_soft_constraints_are_swept_too():
