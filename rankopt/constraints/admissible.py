@@ -148,13 +148,14 @@ class Admissible(Spoken):
     def soft(self, constraint: str, *, price: float) -> Admissible:
         """The rules of this name (name=, else the attribute's) no longer required: a ranking may break them, at
         `price` a unit, off Σ_i c_i s_π(i) where rankings are shown, and off the measure where training looks for the
-        best one. OptionError for a name that no rule has, and for a price that is no finite number, 0 or more."""
-        named = [rule.title for rule in self.rules]
-        if constraint not in named:
-            known = ", ".join(dict.fromkeys(repr(title) for title in named)) or "none"
+        best one. The name of a share or a distance softens every rule that it brought. OptionError for a name that no
+        rule has, and for a price that is no finite number, 0 or more."""
+        named = [constraint in (rule.title, rule.said_as) for rule in self.rules]
+        if not any(named):
+            known = ", ".join(dict.fromkeys(repr(rule.title) for rule in self.rules)) or "none"
             raise OptionError(f"no rule is named {constraint!r}, so none can be soft; there are {known}")
-        rules = (replace(rule, price=price) if rule.title == constraint else rule for rule in self.rules)
-        return replace(self, rules=tuple(rules))
+        made = (replace(rule, price=price) if it else rule for rule, it in zip(self.rules, named, strict=True))
+        return replace(self, rules=tuple(made))
 
     @property
     def attributes(self) -> tuple[str, ...]:
@@ -227,9 +228,11 @@ class Admissible(Spoken):
             limits: to try; the limit that the rule has as it stands plays no part.
             queries: with the attributes. scores: (N,) as `predict` gives them for these queries.
             weights: k, n → c (k,), by default 1 / log2(i + 2), i counted from 0.
-            side: "at most", "at least" or "exactly", needed where the rule has limits on both sides.
+            side: "at most", "at least" or "exactly", needed where there are limits on both sides: of `between` it
+                chooses the rule that is swept.
 
-        Raises OptionError for a name that no rule has, DataError for scores that are not one a document.
+        Raises OptionError for a name that no rule has, or several of one side (shares and distances without name, say),
+        DataError for scores that are not one a document.
         """
         from rankopt.constraints.sweep import swept
 

@@ -104,6 +104,20 @@ class Rule:
         told = _told(self.documents)
         return f"{told} before {_told(self.then)}" if self.word == "before" else told
 
+    @property
+    def said_as(self) -> str | None:
+        """The name that it was said under: of a rule of a share or a distance ("h, first 2", "h, from 0") theirs, of
+        others the title."""
+        if self.name is None or not self.positions:
+            return self.title
+        first, last = self.positions[0], self.positions[-1]
+        if self.positions != tuple(range(first, last + 1)):
+            return self.name
+        if self.entire and first == 0 and self.name.endswith(f", first {last + 1}"):
+            return self.name.removesuffix(f", first {last + 1}")
+        apart = self.word == "at most" and self.count == 1
+        return self.name.removesuffix(f", from {first}") if apart else self.name
+
     def among(self, attributes: Attributes, n: int) -> Bools | None:
         """(n,) the documents that it chooses by `documents`; None for all."""
         return _mask(self.documents, attributes, n)

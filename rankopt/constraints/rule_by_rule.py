@@ -12,7 +12,7 @@ from formulations.sets.ranking_set import RankingSet
 from formulations.sets.repair import Repair
 from rankopt.constraints.rule import Attributes, Rule
 
-__all__ = ["repaired", "stated"]
+__all__ = ["names_of", "repaired", "stated"]
 
 
 def stated(rules: Iterable[Rule], attributes: Attributes, n: int, k: int, filled: int) -> RankingSet:
@@ -30,13 +30,13 @@ def repaired(
     said = RankingSet(n, k)
     by_title: dict[str, float] = {}
     for rule in rules:
-        before = _names(said)
+        before = names_of(said)
         said = rule.applied(said, attributes, k)
         if isinstance(prices, Mapping) and rule.title is not None and rule.title in prices:
-            by_title |= dict.fromkeys(_names(said) - before, prices[rule.title])
+            by_title |= dict.fromkeys(names_of(said) - before, prices[rule.title])
     return said.repaired({**by_title, **prices} if isinstance(prices, Mapping) else prices)
 
 
-def _names(said: RankingSet) -> set[str]:
+def names_of(said: RankingSet) -> set[str]:
     """Of its constraints, soft ones too."""
     return {*(held.name for held in said.constraints), *(held.name for held in said.softened)}

@@ -329,3 +329,36 @@ def test_shares_of_labels_and_distances_say_what_sets_of_documents_say():
     ):
         with pytest.raises(OptionError):
             wrong()
+
+
+NAMED = {
+    "share": Admissible(4).at_most(share=0.5, by="site", name="h"),
+    "share of labels": Admissible(4).at_least_share({"a": 0.5, "b": 0.3}, by="site", name="h"),
+    "share at some prefixes": Admissible(4).at_most_share(0.5, by="site", prefixes=[2, 4], name="h"),
+    "distance": Admissible(4).apart(2, by="site", name="h"),
+    "both": Admissible(4).at_most(share=0.5, by="site", name="h").apart(2, by="site", name="h"),
+}
+
+
+@pytest.mark.parametrize("case", NAMED)
+def test_the_name_of_a_share_or_a_distance_softens_all_that_it_brought(case):
+    others = Admissible(4).at_most(1, documents="new", name="h, first").at_least(1, by="site", positions=[0], name="k")
+    stated = Admissible(4, rules=(*NAMED[case].rules, *others.rules))
+    soft = stated.soft("h", price=0.1)
+    assert [rule.price for rule in soft.rules] == [0.1] * len(NAMED[case].rules) + [None, None]
+    one_by_one = stated
+    for rule in NAMED[case].rules:
+        one_by_one = one_by_one.soft(rule.title, price=0.1)
+    assert soft == one_by_one
+    site = {"site": np.array(["a", "a", "a", "a", "b"])}
+    held, free = NAMED[case].stated(site, 5), NAMED[case].soft("h", price=0.1).on(site, 5)
+    for order in permutations(range(5), 4):
+        assert free.admits(order)
+        assert free.charge(order) == pytest.approx(0.1 * sum(held.broken(order).values()))
+
+
+def test_a_rule_that_is_called_like_one_of_a_share_keeps_its_name():
+    alike = Admissible(4).at_most(2, by="site", positions=range(2), name="h, first 2")
+    with pytest.raises(OptionError, match="no rule is named 'h'"):
+        alike.soft("h", price=1.0)
+    assert alike.soft("h, first 2", price=1.0).rules[0].price == 1.0

@@ -5,6 +5,9 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
+from formulations.errors import Infeasible
+from formulations.problems.ranking_set import ranking_set
+from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
@@ -95,6 +98,111 @@ def test_what_cannot_be_swept_is_refused_by_name():
     for scores in (np.zeros(11), np.full(12, np.nan)):
         with pytest.raises(DataError, match="no finite numbers"):
             BY_SITE.price_of("site", [1], queries, scores)
+
+
+def restated(queries, scores, admissible):
+    """(m,) the best value of each query under rules that are stated anew, NaN where it has no ranking."""
+    found = []
+    for start, stop in pairwise(queries.offsets.tolist()):
+        own = {name: values[start:stop] for name, values in queries.attributes.items()}
+        try:
+            one = admissible.on(own, stop - start)
+        except Infeasible:
+            found.append(np.nan)
+            continue
+        weights = 1.0 / np.log2(np.arange(2.0, one.positions + 2.0))
+        found.append(solve(ranking_set(np.outer(weights, scores[start:stop]), one)).value)
+    return np.array(found)
+
+
+def of_sites(rows):
+    """How many stand there of each site that their query has."""
+    query = np.array(QID) == QID[rows[0]]
+    return np.array([(SITE[rows] == site).sum() for site in np.unique(SITE[query])])
+
+
+TWO_SIDED = {
+    "the upper rule of between": (
+        Admissible(3).between(1, 2, by="site", name="s"), "s", "at most", [0, 1, 2, 3],
+        lambda limit: Admissible(3).at_least(1, by="site").at_most(limit, by="site"),
+        lambda rows, limit: (of_sites(rows) >= 1).all() and (of_sites(rows) <= limit).all(),
+    ),
+    "the lower rule of between": (
+        Admissible(3).between(0, 2, by="site"), "site", "at least", [0, 1, 2],
+        lambda limit: Admissible(3).at_least(limit, by="site").at_most(2, by="site"),
+        lambda rows, limit: (of_sites(rows) >= min(limit, len(rows))).all() and (of_sites(rows) <= 2).all(),
+    ),
+    "the first of several positions": (
+        Admissible(3).at_least(0, by="site").at_most(2, by="site", positions=range(2)), "site", "at most", [0, 1, 2],
+        lambda limit: Admissible(3).at_most(limit, by="site", positions=range(2)),
+        lambda rows, limit: (of_sites(rows[:2]) <= limit).all(),
+    ),
+    "all positions beside a rule of the first": (
+        Admissible(3).at_most(2, by="site").at_most(1, by="site", positions=range(2), name="top"), "site", None,
+        [0, 1, 2, 3],
+        lambda limit: Admissible(3).at_most(limit, by="site").at_most(1, by="site", positions=range(2)),
+        lambda rows, limit: (of_sites(rows) <= limit).all() and (of_sites(rows[:2]) <= 1).all(),
+    ),
+    "one prefix of a named share": (
+        Admissible(3).at_most(share=0.5, by="site", name="half"), "half, first 3", None, [1, 2, 3],
+        lambda limit: Admissible(3).at_most(1, by="site", positions=range(2)).at_most(limit, by="site")
+        if limit < 3 else Admissible(3).at_most(1, by="site", positions=range(2)),
+        lambda rows, limit: (of_sites(rows[:2]) <= 1).all() and (len(rows) < 3 or (of_sites(rows) <= limit).all()),
+    ),
+    "a rule that is called as a row of sets is": (
+        Admissible(3).at_most(2, by="site", name="position").at_most(2, by="site"), "position", None, [1, 2],
+        lambda limit: Admissible(3).at_most(limit, by="site"),
+        lambda rows, limit: (of_sites(rows) <= limit).all(),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", TWO_SIDED)
+def test_a_rule_beside_others_of_its_name_is_swept_as_if_it_were_stated_anew(case):
+    admissible, name, side, limits, anew, admits = TWO_SIDED[case]
+    queries, scores = asked(), np.random.default_rng(5).normal(size=12)
+    found = admissible.price_of(name, limits, queries, scores, side=side)
+    assert found.name == f"{name} {side or 'at most'}"
+    for at, limit in enumerate(limits):
+        values = np.array([one.value[at] for one in found.curves])
+        best = enumerated(queries, scores, lambda rows, limit=limit: admits(rows, limit))
+        assert values == pytest.approx(best, nan_ok=True)
+        assert values == pytest.approx(restated(queries, scores, anew(limit)), nan_ok=True)
+
+
+def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
+    queries, scores = asked(), np.zeros(12)
+    by_site = {"by": "site"}
+    several = {
+        "2 rules are called 'site'.*name=": Admissible(3).at_most(2, by="site").at_most(1, by="site", positions=[0, 1]),
+        "2 rules are called 'site', each": Admissible(3).at_most(share=0.5, **by_site),
+        "2 rules are called 'site', each with": Admissible(3).apart(2, **by_site),
+        "both sides, each a rule of its own; say side='at most' or": Admissible(3).between(0, 2, **by_site),
+    }
+    for said, admissible in several.items():
+        with pytest.raises(OptionError, match=said):
+            admissible.price_of("site", [1, 2], queries, scores)
+    with pytest.raises(OptionError, match=r"2 rules are called 'h'.*sweep one of them: 'h, from 0', 'h, from 1'"):
+        Admissible(3).apart(2, by="site", name="h").price_of("h", [1, 2], queries, scores)
+    both = Admissible(3).at_most(2, by="site", name="h").apart(2, by="site", name="h")
+    assert both.price_of("h", [2], queries, scores).name == "h at most"
+    with pytest.raises(OptionError, match="side = 'exactly' is neither"):
+        Admissible(3).between(0, 2, by="site").price_of("site", [1], queries, scores, side="exactly")
+
+
+def test_limits_that_leave_no_query_a_curve_are_named_below_the_table():
+    queries, scores = asked(), np.arange(12.0)
+    blank = BY_SITE.price_of("site", range(4), queries, scores)
+    assert np.isnan(blank.mean).all()
+    assert str(blank).endswith("Drop limit 0, at which none has one: then 1 of 4 has one at every limit.")
+    assert blank.unshared in blank._repr_html_()
+    mended = BY_SITE.price_of("site", range(1, 4), queries, scores)
+    assert (mended.shared, mended.unshared, len(str(mended).splitlines())) == (1, "", 4)
+    nothing = BY_SITE.price_of("site", [0], queries, scores)
+    assert "no problem has a ranking at any limit" in str(nothing).lower()
+    new = Admissible(3).exactly(1, documents="new").price_of("new", range(3), queries, scores)
+    assert new.empty.tolist() == [1, 2, 3]  # two of four are new and three shown; of the others one is, or none
+    assert "Drop limit 0: then 1 of 4" in str(new)
 
 
 def test_curves_and_fronts_are_shown_as_frames_drawings_and_in_notebooks():
