@@ -94,6 +94,8 @@ def _tokens(text: str, place: str, line: int) -> list[tuple[str, str, int]]:
         word = match[kind]
         if kind == "name" and word.lower() in ("inf", "infinity"):
             kind = "number"
+        if kind == "name" and word.lower() == "nan":
+            raise InvalidProblem(f"{place}: {word!r} is no number, and no name; write the number that it stands for")
         found.append((kind, SIGNS.get(word, word) if kind == "sign" else word, line))
         at = match.end()
     return found
@@ -178,6 +180,7 @@ class _Lp:
         """What can be read as a sum; of the last side of a row on one line."""
         side, begun = _Side(), self.at
         while not (last and self.at > begun and self._line(self.at) > self._line(self.at - 1)):
+            self._joined(begun)
             told = self._peek()[0] == "number" or self._peek(1)[0] == "number"
             weight = self._signed()
             if weight is None:
@@ -197,13 +200,25 @@ class _Lp:
                 return side
         return side
 
+    def _joined(self, begun: int) -> None:
+        """Raise InvalidProblem for a term behind another with no + or - between them."""
+        kind, word = self._peek()
+        if self.at == begun or not (kind in ("name", "number") or word == "["):
+            return
+        raise InvalidProblem(
+            f"{self.name}, line {self._line(self.at)}: no + or - stands between {self.tokens[self.at - 1][1][:40]!r} "
+            f"and {word[:40]!r}; write one, or begin a row with its name and a colon"
+        )
+
     def _line(self, at: int) -> int:
         return self.tokens[min(at, len(self.tokens) - 1)][2]
 
     def _squares(self, side: _Side, sign: float) -> None:
         """`[ a x ^ 2 + b x * y ] / 2`: half of it counts, and the hessian holds 2 ∂."""
         self.at += 1
+        begun = self.at
         while self._peek()[1] != "]":
+            self._joined(begun)
             weight = self._signed()
             if weight is None:
                 raise self._wrong("stands between brackets")

@@ -22,7 +22,7 @@ __all__ = ["write"]
 RESERVED = {"st", "bounds", "bound", "free", "inf", "infinity", "max", "min", "maximize", "minimize", "end", "binary"}
 RESERVED |= {"general", "generals", "integer", "integers", "binaries", "subject", "objective", "range", "rhs"}
 RESERVED |= {"maximise", "maximum", "minimise", "minimum", "gen", "bin", "semi", "semis", "sos", "sos1", "sos2"}
-RESERVED |= {"pwlobj", "gencons", "scenario"}
+RESERVED |= {"pwlobj", "gencons", "scenario", "nan"}
 
 
 def write(problem: Program, path: Path) -> None:

@@ -215,6 +215,12 @@ def test_limits_of_lp_files_are_those_that_highs_reads(limit, tmp_path):
         ("c: x - y >= 0\nend\n", "line 5: a second row has the name 'c'"),
         ("c: x - y >= 0\n d: x >= 2\nend\n", "line 5: a second row has the name 'c'"),
         ("Semi-continuous\n y\nend\n", "line 5 begins a section 'Semi-continuous'"),
+        ("c2: x + nan y >= 1\nend\n", "line 5: 'nan' is no number"),
+        ("bounds\n x <= NaN\nend\n", "line 6: 'NaN' is no number"),
+        ("c2: x y >= 1\nend\n", "line 5: no [+] or - stands between 'x' and 'y'; write one"),
+        ("c2: 2 x 3 y >= 1\nend\n", "line 5: no [+] or - stands between 'x' and '3'"),
+        ("c2: x >= 1 2 y\nend\n", "line 5: no [+] or - stands between '1' and '2'"),
+        ("c2: x\n y >= 1\nend\n", "line 6: no [+] or - stands between 'x' and 'y'"),
         ("bounds\n y <= 3\nSOS2\n s1: x:1 y:2\nend\n", "line 7 begins a section 'SOS2'"),
     ],
 )
@@ -223,3 +229,17 @@ def test_what_an_lp_file_may_not_say_is_named_with_its_line(rest, said, tmp_path
     path.write_text("minimize\n x + y\nst\n c: x + y >= 1\n " + rest)
     with pytest.raises(InvalidProblem, match=said):
         read_program(path)
+
+
+@pytest.mark.parametrize("objective", ["x + nan y", "x y", "x + [ x ^ 2 y ^ 2 ] / 2", "x [ y ^ 2 ] / 2"])
+def test_an_objective_whose_terms_are_not_joined_is_refused_with_its_line(objective, tmp_path):
+    path = tmp_path / "a.lp"
+    path.write_text(f"minimize\n obj: {objective}\nst\n c: x + y >= 1\nend\n")
+    with pytest.raises(InvalidProblem, match=r"a.lp, line 2: ('nan' is no number|no . or - stands between)"):
+        read_program(path)
+
+
+def test_a_variable_called_nan_is_written_under_another_name(tmp_path):
+    (tmp_path / "a.mps").write_text("ROWS\n N cost\n G c\nCOLUMNS\n nan cost 2 c 1\nRHS\n RHS c 3\nENDATA\n")
+    write(read_program(tmp_path / "a.mps").program, tmp_path / "a.lp")
+    assert solve(read_program(tmp_path / "a.lp"), "highs").value == 6.0
