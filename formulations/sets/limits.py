@@ -11,6 +11,7 @@ import numpy as np
 
 from formulations.arrays import Bools, Floats
 from formulations.errors import InvalidProblem
+from formulations.sets.cells import MOST as COUNTED
 from formulations.sets.constraint import Constraint
 from formulations.sets.ranking_set import RankingSet
 
@@ -56,7 +57,13 @@ class Limit:
         )
 
     def check(self, limit: float) -> None:
-        """Raise InvalidProblem for a limit beyond the one on the other side, of a row that has one."""
+        """Raise InvalidProblem for a limit beyond the one on the other side, of a row that has one, and for one that
+        breaks a soft row by more than can be counted."""
+        if self._uncounted(limit):
+            raise InvalidProblem(
+                f"limit {limit:g} of {self.constraint.name!r} is beyond what doubles count, and as this is soft each "
+                "unit costs; give a limit that rankings come near to"
+            )
         other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
         crossed = other[other > limit if self.side == "at most" else other < limit]
         if crossed.size and self.side != "exactly":
@@ -65,8 +72,13 @@ class Limit:
                 "on that side only"
             )
 
-    def __str__(self) -> str:
-        return f"{self.constraint.name} {self.side}"
+    def _uncounted(self, limit: float) -> bool:
+        """Whether the constraint is soft, and the limit breaks its rows by more than doubles count, in their units."""
+        loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
+        if loose or not any(one.constraint is self.constraint for one in self.admissible.softened):
+            return False
+        largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
+        return abs(limit) > COUNTED * largest
 
 
 def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> Limit:

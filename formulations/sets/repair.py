@@ -69,7 +69,7 @@ def repaired(
             raise InvalidProblem(f"no constraint is named {unknown[0]!r}, so it has no price; there are {known}")
     asked = prices if isinstance(prices, Mapping) else {held.name: prices for held, _ in given}
     may = [
-        Soft(held, valid_price(asked[held.name]) if held.name in asked else float(price or 0.0))
+        Soft(held, valid_price(asked[held.name], held.name) if held.name in asked else float(price or 0.0))
         for held, price in given
         if held.name in asked or price is not None
     ]

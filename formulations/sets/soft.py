@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from formulations.arrays import Floats, Ints, frozen
+from formulations.arrays import LARGEST, Floats, Ints, frozen
 from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint, broken
 from formulations.sets.rows import SetRows
@@ -40,7 +40,7 @@ def soft(constraint: Any, *, price: float) -> Soft:
     """A cvxpy constraint that may be broken at a price a unit, for `RankingSet.from_cvxpy`.
 
     Sets say it by `RankingSet.soft(name, price=...)`, rules over attributes by `Admissible.soft(name, price=...)`,
-    statement files by a key `price`. Raises InvalidProblem for a price that is no finite number, 0 or more.
+    statement files by a key `price`. Raises InvalidProblem for a price that is no number from 0 to 1e150.
     """
     if isinstance(constraint, Soft | str) or not hasattr(constraint, "args"):
         raise InvalidProblem(
@@ -50,11 +50,12 @@ def soft(constraint: Any, *, price: float) -> Soft:
     return Soft(constraint, valid_price(price))
 
 
-def valid_price(price: Any) -> float:
-    """The price as a float, or InvalidProblem."""
+def valid_price(price: Any, of: Any = "") -> float:
+    """The price (of a constraint of this name) as a float, or InvalidProblem."""
     number = price.item() if isinstance(price, np.generic) else price
-    if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number < np.inf:
-        raise InvalidProblem(f"price = {price!r} is no price; give a finite number, 0 or more")
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0.0 <= number <= LARGEST:
+        whose = f" of {of!r}" if of else ""
+        raise InvalidProblem(f"price = {price!r} is no price{whose}; give a number from 0 to {LARGEST:g}")
     return float(number)
 
 

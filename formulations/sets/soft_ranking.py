@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, frozen
+from formulations.arrays import LARGEST, Floats, frozen
 from formulations.errors import InvalidProblem
 from formulations.forms.form import EPSILON
 from formulations.forms.linear_program import LinearProgram
@@ -47,6 +47,12 @@ class SoftRanking(ConstrainedRanking):
         object.__setattr__(self, "charge", valid_price(self.charge))
         if self.ranked is not None:
             raise InvalidProblem("a ranking of rank two has no set; leave `ranked` out")
+        for one in self.admissible.softened:
+            if not self.charge * one.price <= LARGEST:
+                raise InvalidProblem(
+                    f"breaking {one.name!r} costs charge {self.charge:g} × price {one.price:g} a unit, more than "
+                    f"{LARGEST:g}; lower one of them"
+                )
 
     @cached_property
     def stated(self) -> SetRows:

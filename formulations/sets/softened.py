@@ -46,9 +46,9 @@ class Softened:
         """The set with the constraint of this name no longer required: a ranking may break it, at `price` a unit, off
         the value of a problem over the set. A unit is one of what a row counts, or one forbidden cell that is held.
 
-        Raises InvalidProblem for a name that no constraint has, and a price that is no finite number, 0 or more.
+        Raises InvalidProblem for a name that no constraint has, and a price that is no number from 0 to 1e150.
         """
-        cost = valid_price(price)
+        cost = valid_price(price, constraint)
         every = {held.name: held for held in (*self.constraints, *(one.constraint for one in self.softened))}
         if not isinstance(constraint, str) or constraint not in every:
             known = ", ".join(map(repr, every)) or "none"

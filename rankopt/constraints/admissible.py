@@ -149,7 +149,7 @@ class Admissible(Spoken):
         """The rules of this name (name=, else the attribute's) no longer required: a ranking may break them, at
         `price` a unit, off Σ_i c_i s_π(i) where rankings are shown, and off the measure where training looks for the
         best one. The name of a share or a distance softens every rule that it brought. OptionError for a name that no
-        rule has, and for a price that is no finite number, 0 or more."""
+        rule has, and for a price that is no number from 0 to 1e150."""
         named = [constraint in (rule.title, rule.said_as) for rule in self.rules]
         if not any(named):
             known = ", ".join(dict.fromkeys(repr(rule.title) for rule in self.rules)) or "none"

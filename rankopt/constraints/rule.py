@@ -62,7 +62,7 @@ class Rule:
             object.__setattr__(self, what, _chosen(what, getattr(self, what)))
         if self.price is not None:
             try:
-                object.__setattr__(self, "price", valid_price(self.price))
+                object.__setattr__(self, "price", valid_price(self.price, self.title))
             except InvalidProblem as error:
                 raise OptionError(str(error)) from None
         if not isinstance(self.entire, bool):

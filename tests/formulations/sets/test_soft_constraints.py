@@ -201,6 +201,18 @@ def test_sets_with_soft_constraints_are_joined_named_and_refused():
         ConstrainedRanking(np.zeros((K, N)), left)
 
 
+def test_a_price_beyond_the_numbers_of_an_objective_is_named():
+    stated = START.at_least(1, by=SITE, name="site")
+    with pytest.raises(InvalidProblem, match=r"price = 1e\+308 is no price of 'site'; give a number from 0 to 1e\+150"):
+        stated.soft("site", price=1e308)
+    with pytest.raises(InvalidProblem, match=r"price = 1e[+]308 is no price of 'site'"):
+        stated.repaired({"site": 1e308})
+    dear = stated.soft("site", price=1e150)
+    assert solve(ranking_set(np.zeros((K, N)), dear)).value == 0.0
+    with pytest.raises(InvalidProblem, match=r"breaking 'site' costs charge 2 × price 1e[+]150"):
+        SoftRanking(np.zeros((K, N)), dear, charge=2.0)
+
+
 def test_an_empty_set_is_repaired_by_what_costs_least():
     empty = START.at_least(2, documents=[0, 1], name="old").at_least(2, documents=[2, 3], name="new")
     with pytest.raises(Infeasible):

@@ -308,3 +308,14 @@ def test_a_set_that_is_empty_as_it_stands_is_swept_to_where_it_holds_a_ranking()
     assert curve.value[1:].tolist() == [24.0 + 15.0 + 4.0 + 1.0, 24.0 + 15.0 + 8.0 + 2.0]
     with pytest.raises(Infeasible):
         price_of(site, "site", [1], profit=profit)
+
+
+@pytest.mark.parametrize(
+    ("side", "far", "loose"), [("at least", 1e300, -1e300), ("at least", 1e17, 0.0), ("at most", -1e300, 1e300)]
+)
+def test_a_limit_that_breaks_a_soft_constraint_beyond_counting_is_named(side, far, loose):
+    stated = getattr(RankingSet(N, K), side.replace(" ", "_"))(1, by=SITE, name="site").soft("site", price=2.0)
+    problem = ranking_set(np.eye(K, N), stated)
+    with pytest.raises(InvalidProblem, match=r"limit -?1e\+\d+ of 'site' is beyond what doubles count"):
+        price_of(problem, "site", [1, far])
+    assert price_of(problem, "site", [loose]).value.tolist() == [3.0]

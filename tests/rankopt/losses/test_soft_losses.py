@@ -205,7 +205,7 @@ def test_bounds_of_majorants_lie_below_them_whatever_was_paid_before(method, bou
 def test_names_and_prices_of_rules_are_checked_and_empty_sets_repaired():
     with pytest.raises(OptionError, match=r"no rule is named 'genre'.*'site'"):
         SETS["sites"].soft("genre", price=1.0)
-    with pytest.raises(OptionError, match="price = nan is no price"):
+    with pytest.raises(OptionError, match="price = nan is no price of 'site'"):
         SETS["sites"].soft("site", price=float("nan"))
     strict = Admissible(3).at_most(1, by="site")
     found = strict.repaired({"site": np.array(["a", "a", "b"])}, 3)
