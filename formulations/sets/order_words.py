@@ -122,7 +122,7 @@ def if_then(shape: Shape, pair: Any, *, positions: Any = None, name: str | None 
     k, n = shape
     if not (isinstance(pair, tuple | list) and len(pair) == 2):
         raise InvalidProblem(f"if_then = {pair!r} needs two sets of documents: if one of the first, one of the second")
-    given, wanted = (chosen("documents", part, n) for part in pair)
+    given, wanted = (chosen("if_then", part, n) for part in pair)
     rows = chosen("positions", positions, k)
     called = given[~np.isin(given, wanted)]
     own = rows * n + called[:, None]

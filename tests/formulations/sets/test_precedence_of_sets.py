@@ -137,6 +137,8 @@ def test_what_says_nothing_and_what_bans():
     ("say", "told"),
     [
         (lambda s: s.before([0, 7], 2), "before names 7, but they count from 0 to 4"),
+        (lambda s: s.if_then("a", 1), "if_then must be a mask"),
+        (lambda s: s.if_then(0, 7), "if_then names 7, but they count from 0 to 4"),
         (lambda s: s.before(True, False), "before names True, but must be one index"),
         (lambda s: s.chain([0, np.True_]), "chain names True, but must be one index"),
         (lambda s: s.before([0], [True, False]), "mask of shape .2,., but there are 5"),
