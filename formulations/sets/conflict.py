@@ -18,6 +18,7 @@ from formulations.sets.candidates import equal_rows
 from formulations.sets.constraint import Constraint
 from formulations.sets.greedy_point import greedy_point
 from formulations.sets.rows import SetRows
+from formulations.sets.whole_point import whole_point, within
 
 __all__ = ["conflict", "emptiness", "room"]
 
@@ -176,7 +177,7 @@ def _point(members: Sequence[Member], usable: Bools, objective: Floats | None = 
 
     usable: (k n,) the cells that no ranking needs others beside (see `few`).
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     cells = usable.size
     upper = np.ones(cells)
@@ -189,7 +190,7 @@ def _point(members: Sequence[Member], usable: Bools, objective: Floats | None = 
     if not asked.size:
         return None if any((m.lower > 0).any() or (m.upper < 0).any() for m in members) else np.zeros(cells, np.int64)
     matrix, low, high = _stacked(members, asked)
-    found = milp(
+    found = whole_point(
         np.zeros(asked.size) if objective is None else -objective[asked],
         constraints=[LinearConstraint(matrix, low, high)] if members else [],
         bounds=Bounds(np.zeros(asked.size), np.ones(asked.size)),
@@ -200,7 +201,7 @@ def _point(members: Sequence[Member], usable: Bools, objective: Floats | None = 
         return None
     if found.x is None:
         raise SolverFailed(
-            f"whether the set is empty could not be decided in {SECONDS:g} seconds ({found.message}); state fewer or "
+            f"whether the set is empty could not be decided{within(found, SECONDS)} ({found.message}); state fewer or "
             "simpler constraints"
         )
     point = np.zeros(cells, dtype=np.int64)

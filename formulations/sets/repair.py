@@ -21,6 +21,7 @@ from formulations.sets.constraint import Constraint, broken
 from formulations.sets.prices import proven_bound, recovered_prices
 from formulations.sets.rows import SetRows
 from formulations.sets.soft import Soft, cell_prices, charge_of, priced, valid_price
+from formulations.sets.whole_point import whole_point, within
 from formulations.sets.widened import widened
 
 __all__ = ["Repair", "repaired"]
@@ -99,12 +100,12 @@ def repaired(
 
 def _least(stated: SetRows, worth: Floats) -> Ints:
     """The document at each position of the best point of the widened program in whole numbers."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     program = widened(stated, worth, integer=True)
     costs = np.abs(program.objective[program.objective != 0.0])
     scale = float(costs.min(initial=np.inf)) if costs.size else 1.0
-    found = milp(
+    found = whole_point(
         -program.objective / scale,
         constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
         bounds=Bounds(program.lower, program.upper),
@@ -112,7 +113,7 @@ def _least(stated: SetRows, worth: Floats) -> Ints:
         options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
     )
     if found.x is None:
-        raise SolverFailed(f"no repair was found in {SECONDS:g} seconds ({found.message}); let fewer constraints give")
+        raise SolverFailed(f"no repair was found{within(found, SECONDS)} ({found.message}); let fewer constraints give")
     k, n = stated.shape
     cell = stated.cell[found.x[: stated.cell.size] > 0.5]
     order = np.empty(k, dtype=np.int64)

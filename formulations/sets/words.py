@@ -153,7 +153,8 @@ def between(
     if by is None:
         says: str | tuple[str, ...] = f"{least.says} and {most.says}"
     else:
-        says = tuple(f"from {low} to {high}: {said}" for said in most.says)
+        ends = f"from {whole_number('low', low)} to {whole_number('high', high)}"
+        says = tuple(f"{ends} of {said.partition(' of ')[2]}" for said in most.says)
     return Constraint(name or "between", says, most.matrix, least.lower, most.upper, most.labels)
 
 

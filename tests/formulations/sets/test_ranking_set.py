@@ -4,6 +4,7 @@ from collections import Counter
 from fractions import Fraction
 from inspect import signature
 from itertools import permutations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from formulations import (
     Infeasible,
     InvalidProblem,
     RankingSet,
+    SolverFailed,
     confirm,
     diverse_retrieval,
     ranking_set,
@@ -420,6 +422,27 @@ def test_emptiness_does_not_depend_on_the_unit_of_a_row(unit):
 def test_a_conflict_says_how_many_of_how_many():
     with pytest.raises(Infeasible, match=r"at_least\['a'\] \(at least 3 of 2 documents\)"):
         RankingSet(4, 3).at_least({"a": 3}, by=list("aabb")).check_nonempty()
+    with pytest.raises(Infeasible, match=r"between\['c'\] \(from 5 to 9 of 1 documents\)"):
+        RankingSet(6, 4).between(5, 9, by=list("aaabbc")).check_nonempty()
+    with pytest.raises(Infeasible, match=r"between\['a'\] \(from 1 to 2 of 1 documents at 2 of 3 positions\)"):
+        RankingSet(3, 3).between(1, 2, by=list("abc"), positions=[0, 1]).check_nonempty()
+
+
+CROSSED = RankingSet(4, 4).at_least(2, documents=[0, 1], positions=[0, 3])
+CROSSED = CROSSED.at_most(1, documents=[2, 3], positions=[0, 1, 2])
+
+
+def test_a_conflict_is_found_where_the_presolve_of_highs_fails():
+    with pytest.raises(Infeasible, match=r"Conflict: at_least .* at_most "):
+        CROSSED.check_nonempty()
+
+
+@pytest.mark.parametrize(("status", "said"), [(4, r"decided \(broken\)"), (1, r"decided in 30 seconds \(broken\)")])
+def test_a_search_that_fails_says_why(status, said, monkeypatch):
+    found = SimpleNamespace(status=status, x=None, message="broken")
+    monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: found)
+    with pytest.raises(SolverFailed, match=said):
+        CROSSED.check_nonempty()
 
 
 @pytest.mark.parametrize("blocks", [["a"] * 4, ["a", "a", "b", "b"], ["a", "b", "c", "a"]])
