@@ -94,7 +94,7 @@ class PrefixGroupRanking(Form):
         return int(self.worth.size)
 
     @cached_property
-    def _group(self) -> Ints:
+    def group(self) -> Ints:
         """(R,) the group of each column."""
         return np.repeat(np.arange(self.groups), self.sizes)
 
@@ -108,7 +108,7 @@ class PrefixGroupRanking(Form):
         return np.asarray(np.cumsum(np.asarray(x)[None, :] == np.arange(self.groups)[:, None], axis=1), dtype=np.int64)
 
     def _earned(self, x: NDArray[Any]) -> Floats:
-        return np.where(self._rank < self.counts(x)[self._group], self.worth.T, 0.0)
+        return np.where(self._rank < self.counts(x)[self.group], self.worth.T, 0.0)
 
     def value(self, x: NDArray[Any]) -> float:
         return float(self._earned(x).sum())
@@ -121,16 +121,18 @@ class PrefixGroupRanking(Form):
         if given.shape != (self.positions,) or given.dtype.kind not in "iuf" or (given != np.floor(given)).any():
             return float("inf")
         chosen = given.astype(np.int64)
-        if chosen.min() < 0 or chosen.max() >= self.groups or (self.counts(chosen)[:, -1] > self.sizes).any():
+        if chosen.min() < 0 or chosen.max() >= self.groups:
             return float("inf")
         held = self.counts(chosen)
+        if (held[:, -1] > self.sizes).any():
+            return float("inf")
         off = max(0, int((self.lower - held).max()), int((held - self.upper).max()))
         return float(max(off, int(self.banned[chosen, np.arange(self.positions)].any())))
 
     def bound(self, y: Floats) -> float:
         price, most, _, used = self._priced_out(y)
         k = self.positions
-        terms, digits = added(self.worth.T[used], -price[self._group][used])
+        terms, digits = added(self.worth.T[used], -price[self.group][used])
         lost = (k + 1.0) * EPSILON * float(np.abs(price).sum(axis=1).max())
         return above(most, np.full(k, lost), terms, digits)
 
@@ -146,8 +148,8 @@ class PrefixGroupRanking(Form):
             raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.groups} groups × {k} positions")
         price = np.asarray(y, dtype=np.float64).reshape(self.groups, k)
         most = np.where(self.banned, -np.inf, np.cumsum(price[:, ::-1], axis=1)[:, ::-1]).max(axis=0)
-        gain = self.worth.T - price[self._group]
-        low, high = self.lower[self._group], self.upper[self._group]
+        gain = self.worth.T - price[self.group]
+        low, high = self.lower[self.group], self.upper[self.group]
         return price, most, gain, (self._rank < low) | ((self._rank < high) & (gain > 0.0))
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:

@@ -82,7 +82,8 @@ class PrefixNetwork:
     def ranking(self, placed: Floats) -> PrefixGroupRanking:
         """The sequences of groups for the profits (k, chosen) of the chosen documents."""
         k, n = self.rows.shape
-        worth = placed - np.vstack([placed[1:], np.zeros(placed.shape[1])])
+        worth = placed.copy()
+        worth[:-1] -= placed[1:]
         if k == n:  # every document is placed: what it earns at the last position is no choice
             worth[-1] = 0.0
         bounds = np.cumsum(self.sizes)
@@ -133,7 +134,7 @@ class PrefixNetwork:
         below = (pressed < 0.0) & (rows.lower_row >= 0) & (held == rows.lower)
         limit = np.where(above | below, pressed, 0.0)
         threshold = passing + limit
-        of_group = np.repeat(np.arange(rows.groups), self.sizes)
+        of_group = problem.group
         worth = np.maximum(problem.worth.T - threshold[of_group], 0.0).sum(axis=1)
         y = np.zeros(rows.turned.size - k)
         row = np.where(above, rows.upper_row, rows.lower_row)

@@ -104,15 +104,19 @@ def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
     k = stated.shape[0]
     if stated.price is not None:
         y = np.clip(y, -stated.price[k:], stated.price[k:])
-    low, high = stated.lower[k:], stated.upper[k:]
-    price = np.where(np.where(y > 0, np.isfinite(high), np.isfinite(low)), y, 0.0)
-    return price, np.where(price > 0, high, np.where(price < 0, low, 0.0))
+    price, limit, used = np.zeros(y.size), np.zeros(y.size), np.flatnonzero(y)
+    pressed = np.where(y[used] > 0, stated.upper[k:][used], stated.lower[k:][used])
+    there = np.isfinite(pressed)
+    price[used[there]], limit[used[there]] = y[used[there]], pressed[there]
+    return price, limit
 
 
 def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floats:
     """(k,) the most that each position earns at these prices, in a case."""
-    left = np.full(profit.size, -np.inf)
-    left[stated.cell] = profit.ravel()[stated.cell] - stated.weights @ price
+    left = profit.ravel()[... if stated.whole_cells else stated.cell] - stated.weights @ price
+    if not stated.whole_cells:
+        allowed, left = left, np.full(profit.size, -np.inf)
+        left[stated.cell] = allowed
     if path.size:
         left += open_cells(path, *stated.shape)
     return np.asarray(left.reshape(profit.shape).max(axis=1))
