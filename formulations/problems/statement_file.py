@@ -46,7 +46,7 @@ from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.words import WORDS, taken
 
-__all__ = ["read_solver", "read_statement"]
+__all__ = ["read_set", "read_solver", "read_statement"]
 
 KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint", "solver"}
 
@@ -74,6 +74,21 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     if "matrix" in stated:
         _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
         return _numbers(file, "matrix", stated["matrix"], 2)
+    admissible, profit = _set_of(file, stated)
+    try:
+        return admissible if profit is None else ranking_set(profit, admissible)
+    except (InvalidProblem, Infeasible) as error:
+        raise type(error)(f"{file}: {error}") from None
+
+
+def read_set(path: str | PathLike[str]) -> tuple[RankingSet, Floats | None]:
+    """The set that a TOML file states, though no ranking be in it, and its profit where it has one. Errors as
+    `read_statement`, and InvalidProblem for a matrix."""
+    file = fspath(path)
+    return _set_of(file, _parsed(file))
+
+
+def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | None]:
     _only(file, stated, KEYS, f"known are {', '.join(sorted(KEYS))}")
     for name in ("documents", "positions"):
         if name not in stated:
@@ -94,11 +109,7 @@ def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet
     for number, constraint in enumerate(constraints, 1):
         reader.add(number, _table(file, f"constraint {number}", constraint))
     solver_of(file, stated)
-    profit = _profit(file, stated)
-    try:
-        return reader.admissible if profit is None else ranking_set(profit, reader.admissible)
-    except (InvalidProblem, Infeasible) as error:
-        raise type(error)(f"{file}: {error}") from None
+    return reader.admissible, _profit(file, stated)
 
 
 def read_solver(path: str | PathLike[str]) -> str | None:

@@ -42,23 +42,24 @@ class Sweep:
         return cls(text, found["name"], limits, side)
 
 
-def swept_by(problem: Any, sweeps: tuple[str, ...]) -> list[Any]:
-    """The curve of each constraint, and of two the front of both. Raises a usage error for what cannot be swept."""
+def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[Any]:
+    """The curve of each constraint, and of two the front of both, unless the problem is an empty set with its profit.
+    Raises a usage error for what cannot be swept, `Infeasible` for an empty set that is so at all limits."""
     from formulations.errors import InvalidProblem
     from formulations.sets.constrained_ranking import ConstrainedRanking
     from formulations.solving.pareto import pareto
     from formulations.solving.price_of import price_of
 
     read = [Sweep.read(text) for text in sweeps]
-    if read and not isinstance(problem, ConstrainedRanking):
+    if read and profit is None and not isinstance(problem, ConstrainedRanking):
         raise click.UsageError("--sweep asks what limits cost: FILE needs a profit, or weights and scores")
     swept: list[Any] = []
     for one in read:
         try:
-            swept.append(price_of(problem, one.name, one.limits, side=one.side))
+            swept.append(price_of(problem, one.name, one.limits, profit=profit, side=one.side))
         except InvalidProblem as error:
             raise click.UsageError(f"--sweep {one.text!r}: {_as_written(error)}") from None
-    if len(read) == 2:
+    if len(read) == 2 and profit is None:
         first, second = ((one.name, one.limits) for one in read)
         try:
             swept.append(pareto(problem, first, second, sides=(read[0].side, read[1].side)))

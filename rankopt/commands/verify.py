@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -38,8 +39,8 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     The answer is checked by a function that trusts nothing of the one that found it. Where FILE has a profit, this one
     optimum is asked about too: of the solver that FILE names, else of highs. Exit code 0: proved; 1: refuted or
-    undecided; 2: a sweep of no constraint, or of limits that it cannot have; 3: the set is empty, or a limit in FILE is
-    not whole.
+    undecided; 2: a sweep of no constraint, or of limits that it cannot have; 3: the set is empty (the least broken
+    ranking is told, and what other limits cost), or a limit in FILE is not whole.
 
     \b
     documents = 4
@@ -52,6 +53,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     """
     import numpy as np
 
+    from formulations.errors import Infeasible
     from formulations.integrality import confirm, verify_integrality
     from formulations.problems.statement_file import read_solver, read_statement
     from formulations.sets.constrained_ranking import ConstrainedRanking
@@ -60,10 +62,15 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     from formulations.solving.integrality_gap import integrality_gap
     from formulations.solving.solve import solve
 
-    problem = read_statement(file)
-    admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
+    try:
+        problem = read_statement(file)
+        admissible = problem.admissible if isinstance(problem, ConstrainedRanking) else problem
+        if isinstance(admissible, RankingSet):
+            admissible.check_nonempty()
+    except Infeasible:
+        _say_empty(file, sweeps, json_)
+        raise
     if isinstance(admissible, RankingSet):
-        admissible.check_nonempty()
         rows, columns = admissible.program.matrix.shape
         stated = f"{admissible}\n{rows} rows × {columns} variables"
     else:
@@ -118,6 +125,24 @@ def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
         click.echo(f"Checked again from {alone} alone: it holds.")
     if gap is not None:
         click.echo(str(gap))
+
+
+def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
+    """Of an empty set what other limits cost, where asked and where one of them holds, and the least broken ranking."""
+    from formulations.errors import Infeasible
+    from formulations.problems.statement_file import read_set
+
+    admissible, profit = read_set(file)
+    swept: list[Any] = []
+    with suppress(Infeasible):
+        swept = swept_by(admissible, sweeps, profit)
+    least = admissible.repaired()
+    if json_:
+        record: dict[str, Any] = {"file": file, "verdict": "empty", "sweep": [_columns(one) for one in swept]}
+        as_json({**record, "least_broken": {"order": least.order.tolist(), "broken": least.broken, "cost": least.cost}})
+        return
+    for line in [str(admissible), *swept, f"The least broken ranking: {least}"]:
+        click.echo(str(line))
 
 
 def _columns(swept: Any) -> dict[str, Any]:

@@ -98,12 +98,14 @@ class Admissible(Spoken):
         documents: str | Mapping[str, Any] | None = None,
         positions: Iterable[int] | int | None = None,
         name: str | None = None,
+        entire: bool = False,
     ) -> Admissible:
         """At most `count` of these documents at these positions; with `by`, of the documents of each label (count may
-        be a mapping from label to number; labels that it lacks are free)."""
+        be a mapping from label to number; labels that it lacks are free). entire: only of queries that have all these
+        positions."""
         if share is not None:
             return self._share("at most", count, share, by, documents, positions, name)
-        return self._with("at most", count, by, documents, positions, name)
+        return self._with("at most", count, by, documents, positions, name, entire=entire)
 
     def at_least(
         self,
@@ -199,7 +201,8 @@ class Admissible(Spoken):
     def repaired(self, attributes: Mapping[str, Any], n: int, prices: float | Mapping[str, float] = 1.0) -> Repair:
         """The ranking of one query that breaks the rules least, each at its price a unit, and the proof; see
         `RankingSet.repaired`. prices may map names of rules (name=, else the attribute's) to prices; what has none must
-        hold. Of several rules of one name all have its price, or one by itself: "stages_2" is the second."""
+        hold. Of several rules of one name all have its price, or one by itself: "stages_2" is the second; the name of
+        a share or a distance is that of all rules that it brought."""
         found, n = self._read(attributes, n)
         return repaired(self.rules, found, n, min(self.k, n), prices)
 

@@ -26,15 +26,23 @@ def stated(rules: Iterable[Rule], attributes: Attributes, n: int, k: int, filled
 def repaired(
     rules: Iterable[Rule], attributes: Attributes, n: int, k: int, prices: float | Mapping[str, float]
 ) -> Repair:
-    """The ranking that breaks the rules least. A constraint's own name in prices goes before its rule's title."""
+    """The ranking that breaks the rules least. A constraint's own name in prices goes before its rule's title, that
+    before the name of the share or the distance that brought it."""
     said = RankingSet(n, k)
-    by_title: dict[str, float] = {}
+    asked = prices if isinstance(prices, Mapping) else {}
+    priced: dict[str, float] = {}
+    spoken: set[str] = set()
     for rule in rules:
         before = names_of(said)
         said = rule.applied(said, attributes, k)
-        if isinstance(prices, Mapping) and rule.title is not None and rule.title in prices:
-            by_title |= dict.fromkeys(names_of(said) - before, prices[rule.title])
-    return said.repaired({**by_title, **prices} if isinstance(prices, Mapping) else prices)
+        for name in (rule.said_as, rule.title):
+            if name is not None and name in asked:
+                priced |= dict.fromkeys(names_of(said) - before, asked[name])
+                spoken.add(name)
+    if not isinstance(prices, Mapping):
+        return said.repaired(prices)
+    unsaid = spoken - names_of(said)  # names of several constraints, or of one that says nothing of this query
+    return said.repaired({**priced, **{name: price for name, price in asked.items() if name not in unsaid}})
 
 
 def names_of(said: RankingSet) -> set[str]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from formulations import Infeasible, InvalidProblem, RankingSet, read_statement, solve
+from formulations import Infeasible, InvalidProblem, RankingSet, price_of, read_statement, solve
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from rankopt.cli import main, rankopt
 
@@ -122,6 +122,35 @@ def test_an_empty_set_names_its_conflict(tmp_path):
     assert isinstance(done.exception, Infeasible)
     assert "Conflict: " in str(done.exception)
     assert "position" not in str(done.exception).partition("Conflict")[2].partition(";")[0]
+
+
+EMPTY = """documents = 4
+positions = 3
+weights = [1.0, 0.5, 0.25]
+scores = [4.0, 3.0, 2.0, 1.0]
+attributes = { site = ["a", "a", "b", "b"] }
+[[constraint]]
+at_most = 1
+by = "site"
+"""
+
+
+def test_an_empty_set_tells_what_breaks_least_and_what_other_limits_cost(tmp_path):
+    """Two sites in three positions: one has to have two documents."""
+    done = run(tmp_path, EMPTY, "--sweep", "site=1:3")
+    assert isinstance(done.exception, Infeasible)
+    assert "'] by 1, at a cost of 1; none costs less" in done.output
+    admissible = RankingSet(4, 3).at_most(1, by=[*"aabb"], name="site")
+    profit = np.outer([1.0, 0.5, 0.25], [4.0, 3.0, 2.0, 1.0])
+    assert str(price_of(admissible, "site", range(1, 4), profit=profit)) in done.output
+    told = json.loads(run(tmp_path, EMPTY, "--sweep", "site=1:3", "--json").output)
+    assert told["verdict"] == "empty"
+    assert told["least_broken"]["cost"] == 1.0
+    assert told["sweep"][0]["value"][1:] == [pytest.approx(4.0 + 1.5 + 0.5)] * 2
+    nowhere = run(tmp_path, EMPTY, "--sweep", "site=0:1")
+    assert isinstance(nowhere.exception, Infeasible)
+    assert "at a cost of 1; none costs less" in nowhere.output
+    assert run(tmp_path, EMPTY, "--sweep", "author=1:3").exit_code == 2
 
 
 TWO = (("at_most", 0), ("at_least", 1))

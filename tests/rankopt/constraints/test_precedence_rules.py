@@ -112,6 +112,27 @@ def test_a_price_of_a_name_reaches_what_its_rules_brought_and_no_rule_of_a_name_
     assert third.repaired(own, 3, {"site": 1.0, "site_2": 0.5}).cost == 2.0  # site_2_2 is of the title site_2
 
 
+def test_a_share_or_a_distance_is_priced_by_its_name():
+    """One document of four is new; of a.org are the first two. A share of half is owed 1 of the first two and of the
+    first three, 2 of four; a distance of 2 keeps a.org apart in three windows."""
+    own = {"new": np.array([True, False, False, False]), "site": np.array([*"aabc"])}
+    shares = Admissible(4).at_least(share=0.5, documents="new", name="new half")
+    for prices in ({"new half": 2.0}, {"new half": 7.0, "new half, first 4": 2.0}):
+        assert shares.repaired(own, 4, prices).broken == {"new half, first 4": 1.0}
+        assert shares.repaired(own, 4, prices).cost == 2.0
+    apart = Admissible(2).apart(2, by="site", name="apart").ban(documents={"site": "b"}, name="b")
+    pinned = apart.ban(documents={"site": "c"}, name="c")
+    assert pinned.repaired(own, 4, {"apart": 3.0, "b": 9.0, "c": 9.0}).broken == {"apart, from 0['a']": 1.0}
+    with pytest.raises(InvalidProblem, match="no constraint is named 'half'"):
+        shares.repaired(own, 4, {"half": 1.0})
+
+
+@pytest.mark.parametrize("word", ["at_most", "at_least"])
+def test_what_a_share_says_can_be_said_again(word):
+    said = getattr(Admissible(4), word)(share=0.4, by="site", name="share")
+    assert eval(repr(said)) == said
+
+
 def test_lists_are_cut_where_nothing_stands_first():
     """Of stages 2 and 3 none is shown in a query without stage 1."""
     own = {"stage": np.array([2, 3, 0, 0])}
