@@ -100,6 +100,11 @@ class Form(ABC):
         """The same in double precision, where that is cheaper: a rounding error to either side."""
         return self.bound(y)
 
+    def takes_dual(self, y: Any) -> bool:
+        """Whether y has the shape of this form's prices, in finite numbers; told by what it proves where no form says
+        it for less."""
+        return proven(self, y, outward=False) is not None
+
     def pressing(self, y: Floats) -> Floats:
         """The prices of y that press on limits which are there, 0 for the others: those that prove the bound of y."""
         return y

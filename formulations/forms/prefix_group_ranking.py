@@ -136,6 +136,10 @@ class PrefixGroupRanking(Form):
         lost = (k + 1.0) * EPSILON * float(np.abs(price).sum(axis=1).max())
         return above(most, np.full(k, lost), terms, digits)
 
+    def takes_dual(self, y: Any) -> bool:
+        fits = isinstance(y, np.ndarray) and y.dtype.kind in "iuf" and y.shape == (self.groups * self.positions,)
+        return fits and bool(np.isfinite(y).all())
+
     def near_bound(self, y: Floats) -> float:
         _, most, gain, used = self._priced_out(y)
         return float(most.sum() + gain[used].sum())

@@ -160,8 +160,9 @@ def falls_in_groups(profit: Floats, group: Ints) -> bool:
     if k < n and top[best] != 0.0:
         weight = profit[:, best] / top[best]
         if weight[-1] >= 0.0 and (np.diff(weight) <= 0.0).all():
-            near = np.abs(profit - weight[:, None] * top) <= NEAR * np.abs(profit)
-            if near.all():
+            off = np.outer(weight, top)
+            off -= profit
+            if (np.abs(off, out=off) <= NEAR * np.abs(profit)).all():
                 return True
     order = np.lexsort((profit[-1] - top if k == n else -top, group))
     placed = profit[:, order]

@@ -24,7 +24,7 @@ from formulations.errors import (
     Unsupported,
 )
 from formulations.forms.cvxpy_problem import as_form
-from formulations.forms.form import Form, Solution, Status, proven
+from formulations.forms.form import Form, Solution, Status
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.pattern_argmax.pattern_bound import with_searched_bound
@@ -212,7 +212,7 @@ def _answered(
             violation = restated.violation(x)
         if not np.isfinite(violation):
             raise NoAnswer(f"what {solver.spec!r} returned is no point of this {type(restated).__name__}: {x}")
-        y = y if proven(restated, y, outward=False) is not None else None
+        y = y if restated.takes_dual(y) else None
     for back in reversed(backs):
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)

@@ -22,6 +22,8 @@ from formulations import (
     solve,
     verify_integrality,
 )
+from formulations.bridges.prefixes import by_groups
+from formulations.forms.form import proven
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.integrality.evidence import PrefixGroups
 from formulations.integrality.prefix_groups import prefix_proof
@@ -86,6 +88,16 @@ def test_prices_prove_the_answer_of_whoever_found_it():
     for seed, _, problem in problems(range(2000, 2040)):
         order = solve(problem, "cp_sat").order
         assert problem.solution(order).status is Status.OPTIMAL, seed
+
+
+def test_a_dual_is_taken_where_it_proves_something():
+    problem = next(one for _, _, one in problems(range(2000, 2040)) if solve(one).solver == WAY)
+    sequences, _ = by_groups(problem)
+    y = np.zeros(sequences.groups * sequences.positions)
+    hole = np.where(np.arange(y.size) == 1, np.nan, y)
+    for dual in (y, y[:-1], y[None], hole, y.tolist(), None, y.astype(str), y.astype(np.int64)):
+        assert sequences.takes_dual(dual) is (proven(sequences, dual, outward=False) is not None), dual
+    assert sequences.takes_dual(y)
 
 
 FAILING = list(failing())
