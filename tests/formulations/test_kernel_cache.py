@@ -90,6 +90,7 @@ def numbers_of(folder):
     return {int(number) for file in folder.rglob("*.nbc") for number in VERSIONED.findall(file.read_bytes())}
 
 
+@pytest.mark.study
 def test_names_in_the_code_of_two_processes_are_never_the_same(tmp_path):
     """Where they were, one was taken for the other, and that was the end of the process."""
     caches = [tmp_path / "one", tmp_path / "other"]

@@ -144,6 +144,7 @@ def engines():
             pass
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("judged", [False, True])
 def test_a_limit_of_time_is_passed_by_one_step_at_most(engine, judged, engines):

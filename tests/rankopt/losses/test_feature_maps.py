@@ -113,6 +113,7 @@ def test_convex_bounds_of_pairs_are_above_the_others_with_either_reference(text,
             assert (MarginLoss.build(argmax, bound_named("tie-aware")).at(scores).value <= above + 1e-12).all()
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize(("text", "name"), SOME)
 def test_losses_of_every_map_are_losses(text, name, bound):
