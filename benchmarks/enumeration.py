@@ -69,8 +69,9 @@ def drawn(word: str, n: int, k: int, rng: np.random.Generator) -> tuple[tuple[An
         return ((line,), {}), lambda o: sum(late(o, {x}, {y}) for x, y in pairwise(line))
     if word == "apart":
         far = int(rng.integers(2, k + 1))
-        meets = lambda o: [p for p, document in enumerate(o) if document in some]  # noqa: E731
-        return ((far,), {"documents": sorted(some)}), lambda o: sum(b - a < far for a, b in pairwise(meets(o)))
+        return ((far,), {"documents": sorted(some)}), lambda o: sum(
+            b - a < far for a, b in pairwise(p for p, document in enumerate(o) if document in some)
+        )
     if word == "if_then":
         return ((sorted(some), sorted(other)), {}), lambda o: 0 if held(o, other) else held(o, some - other)
     if word in ("at_most_share", "at_least_share"):

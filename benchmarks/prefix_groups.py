@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from time import process_time
 from typing import Any
 
@@ -111,8 +112,8 @@ def time(rounds: int) -> None:
         gain = np.zeros(n)
         one = SetBatch([admissible], scores, gain, decay, decay, np.array([0, n]), np.array([0, k]))
         few = rounds if k < 50 else 2
-        flow, training = least(40, 5 * rounds, lambda: solve(problem, outward=False), lambda: solve_sets(one))  # noqa: B023
-        (program,) = least(1, few, lambda: solve(problem, "highs", outward=False))  # noqa: B023
+        flow, training = least(40, 5 * rounds, partial(solve, problem, outward=False), partial(solve_sets, one))
+        (program,) = least(1, few, partial(solve, problem, "highs", outward=False))
         assert solve(problem).solver == WAY
         where = "every prefix" if everywhere else "three prefixes"
         cells = [f"{1e3 * seconds:.3g}" for seconds in (flow, training, program)]

@@ -15,6 +15,7 @@ import gzip
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import NamedTuple
@@ -102,11 +103,10 @@ def least(drawn: Drawn, solver: Solver | str) -> tuple[float, float, str]:
 def argmax() -> None:
     """A row a set: by "auto", and by the solver that was asked before."""
     sets: dict[str, Callable[[], Drawn]] = {
-        name: lambda name=name: made(name)  # type: ignore[misc]
-        for name in ("Π(B, k)", "nested", "two groups", "genres")
+        name: partial(made, name) for name in ("Π(B, k)", "nested", "two groups", "genres")
     }
     if "RANKOPT_DATA" in os.environ:
-        sets |= {f"ml-100k, at most {most}": lambda most=most: rated(most) for most in (3, 4, 5)}  # type: ignore[misc]
+        sets |= {f"ml-100k, at most {most}": partial(rated, most) for most in (3, 4, 5)}
     print("| set | ms a query | before | factor | largest gap | ways |\n|---|---|---|---|---|---|")
     for name, of in sets.items():
         drawn = of()
