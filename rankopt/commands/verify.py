@@ -129,19 +129,25 @@ def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
 
 def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
     """Of an empty set what other limits cost, where asked and where one of them holds, and the least broken ranking."""
-    from formulations.errors import Infeasible
+    from formulations.errors import FormulationError, Infeasible
     from formulations.problems.statement_file import read_set
 
     admissible, profit = read_set(file)
     swept: list[Any] = []
     with suppress(Infeasible):
         swept = swept_by(admissible, sweeps, profit)
-    least = admissible.repaired()
+    least: Any = None
+    try:
+        least = admissible.repaired()
+        told = f"The least broken ranking: {least}"
+    except FormulationError as error:  # the conflict is told all the same
+        told = f"The least broken ranking is not known: {error}"
     if json_:
         record: dict[str, Any] = {"file": file, "verdict": "empty", "sweep": [_columns(one) for one in swept]}
-        as_json({**record, "least_broken": {"order": least.order.tolist(), "broken": least.broken, "cost": least.cost}})
+        broken = least and {"order": least.order.tolist(), "broken": least.broken, "cost": least.cost}
+        as_json({**record, "least_broken": broken})
         return
-    for line in [str(admissible), *swept, f"The least broken ranking: {least}"]:
+    for line in [str(admissible), *swept, told]:
         click.echo(str(line))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from formulations import Infeasible, InvalidProblem, RankingSet, price_of, read_statement, solve
+from formulations import Infeasible, InvalidProblem, RankingSet, SolverFailed, price_of, read_statement, solve
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from rankopt.cli import main, rankopt
 
@@ -151,6 +151,17 @@ def test_an_empty_set_tells_what_breaks_least_and_what_other_limits_cost(tmp_pat
     assert isinstance(nowhere.exception, Infeasible)
     assert "at a cost of 1; none costs less" in nowhere.output
     assert run(tmp_path, EMPTY, "--sweep", "author=1:3").exit_code == 2
+
+
+def test_a_repair_that_fails_does_not_hide_the_conflict(tmp_path, monkeypatch):
+    def failing(self):
+        raise SolverFailed("no repair was found in 30 seconds")
+
+    monkeypatch.setattr(RankingSet, "repaired", failing)
+    done = run(tmp_path, EMPTY)
+    assert isinstance(done.exception, Infeasible)
+    assert "The least broken ranking is not known: no repair was found in 30 seconds" in done.output
+    assert json.loads(run(tmp_path, EMPTY, "--json").output)["least_broken"] is None
 
 
 TWO = (("at_most", 0), ("at_least", 1))
