@@ -13,22 +13,35 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # a process a core: threads of OpenMP w
 
 
 STUDIES = "RANKOPT_STUDIES"
-"""The variable that has tests run which are marked `study`: they take long, and show on more cases what others show. It
-is a number of minutes: they come last, and after those minutes no more of them are begun."""
+"""The variable that has tests run which are marked `study`: they take long, start processes or browsers, or show on more
+cases what others show. It is a number of minutes: they come last, and after those minutes no more of them are begun."""
 
 BEGUN = time.monotonic()
 
 
-def pytest_collection_modifyitems(items):
-    counts = Counter()
+def minutes():
+    return float(os.environ.get(STUDIES) or 0)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Studies come last, cases that others stand for at their very end; without minutes for them they are left
+    out, unless they are asked for: then they are skipped with the reason."""
+    counts, left = Counter(), set()
     for item in items:
         every = item.get_closest_marker("every")
         if every:
             place = item.parent.nodeid, item.originalname
             if counts[place] % every.args[0]:
                 item.add_marker("study")
+                left.add(item)
             counts[place] += 1
-    items.sort(key=lambda item: item.get_closest_marker("study") is not None)  # stable: else the order stays
+    items.sort(key=lambda item: (item.get_closest_marker("study") is not None) + (item in left))  # stable
+    asked = config.getoption("markexpr") or any("::" in place for place in config.args)
+    if not asked and not minutes():
+        studies = [item for item in items if item.get_closest_marker("study")]
+        if studies:
+            config.hook.pytest_deselected(items=studies)
+            items[:] = items[: len(items) - len(studies)]
 
 
 WHOLE = 5000
@@ -56,11 +69,10 @@ def pytest_collection_finish(session):
 
 def pytest_runtest_setup(item):
     if item.get_closest_marker("study"):
-        minutes = float(os.environ.get(STUDIES) or 0)
-        if not minutes:
+        if not minutes():
             pytest.skip(f"a long study; {STUDIES}=60 runs it")
-        if time.monotonic() - BEGUN > 60 * minutes:
-            pytest.skip(f"a long study; the {minutes:g} minutes of {STUDIES} are over")
+        if time.monotonic() - BEGUN > 60 * minutes():
+            pytest.skip(f"a long study; the {minutes():g} minutes of {STUDIES} are over")
 
 
 @pytest.hookimpl(optionalhook=True)

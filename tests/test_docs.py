@@ -83,7 +83,7 @@ def printed_here(line):
     return done.stdout
 
 
-LONG = {"walks.md", "adding.md", "direct.md", "swap.md", "beyond-linear.md"}
+LONG = {"walks.md", "adding.md", "direct.md", "swap.md", "beyond-linear.md", "verify.md", "explain.md"}
 """Pages that run whole walks, or all checks, of which each is tested elsewhere too."""
 
 COMMANDS = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]

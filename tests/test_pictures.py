@@ -6,10 +6,13 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.study
 def test_every_picture_is_drawn_and_shown_with_its_finding(tmp_path):
     command = [sys.executable, "-W", "error", str(ROOT / "examples/pictures.py"), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)

@@ -117,6 +117,7 @@ def checked(command, tmp_path, text):
     return {int(line.partition("script.py:")[2].split(":")[0]) for line in told}, run.stdout + run.stderr
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_a_users_script(checker, tmp_path):
     if (checker == "mypy" and find_spec("mypy") is None) or (checker == "pyright" and shutil.which("pyright") is None):

@@ -130,6 +130,7 @@ def test_a_file_that_was_cut_or_changed_is_compiled_again(tmp_path):
         assert all(len(file.read_bytes()) > 1000 for file in files)
 
 
+@pytest.mark.study
 def test_kept_code_is_not_used_when_a_kernel_that_it_calls_has_changed(tmp_path):
     """Numba itself looks at the caller's file only; an upgrade that changes the callee alone would go unnoticed."""
     declare = "import numba as nb\nfrom formulations.compiled import compiled\n"
@@ -226,6 +227,7 @@ def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch
     assert "set NUMBA_CACHE_DIR" in caplog.text
 
 
+@pytest.mark.study
 def test_one_line_says_that_code_is_compiled_and_none_that_it_is_loaded(tmp_path):
     source = "import logging; logging.basicConfig(level=logging.INFO)\n" + FEW
     for said in (1, 0):

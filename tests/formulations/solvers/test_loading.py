@@ -52,6 +52,7 @@ def run(order):
     return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     "order", [order if order in FEW else pytest.param(order, marks=pytest.mark.study) for order in ORDERS], ids="-".join
 )

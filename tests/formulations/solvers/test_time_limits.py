@@ -22,6 +22,7 @@ PATIENT = "options={'qp_iteration_limit': 10**9}, time_limit=1.0"
 """Without our limit of iterations the limit of time is what ends it."""
 
 
+@pytest.mark.study
 def test_two_planes_do_not_hang_highs():
     """In a process of its own: inside HiGHS no signal is heard."""
     solvers = f"'cvxpy:HIGHS', 'qpsolvers:highs', Cvxpy('HIGHS', {PATIENT}), QpSolvers('highs', {PATIENT})"

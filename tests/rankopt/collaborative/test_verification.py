@@ -50,6 +50,7 @@ def test_what_training_says_holds_after_saving_too(loss, tmp_path):
     assert "all as claimed" in str(found)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("bound", ["tie-aware", "nonconvex"])
 def test_bounds_that_are_not_convex_are_valued(bound):
     ratings = drawn(1)

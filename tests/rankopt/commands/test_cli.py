@@ -76,6 +76,7 @@ def test_a_loss_is_trained_by_its_name(files):
     np.testing.assert_array_equal(trained.coef_, own.coef_)
 
 
+@pytest.mark.study
 def test_decays_are_tried_with_each_lam_and_features_are_left_out(files):
     model = files / "sparse.rankopt"
     trained = json.loads(
@@ -152,6 +153,7 @@ def test_errors_name_the_cure_and_have_codes(files, arguments, code, message):
     assert not (files / "out.rankopt").exists()
 
 
+@pytest.mark.study
 def test_exit_codes_and_words_leave_the_process(files):
     told = run_apart("train", files / "train.txt", "--model", files / "none.rankopt", "--lam", -1, code=5)
     assert "positive" in told
@@ -159,6 +161,7 @@ def test_exit_codes_and_words_leave_the_process(files):
     assert not (files / "none.rankopt").exists()
 
 
+@pytest.mark.study
 def test_scores_go_down_a_pipe_and_leave_it_a_pipe(files):
     model, pipe = files / "piped.rankopt", files / "pipe"
     LargeMarginRanker(bound="convex", lam=0.1).fit(read_svmlight(files / "train.txt")).save(model)

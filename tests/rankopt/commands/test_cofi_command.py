@@ -94,6 +94,7 @@ def test_attributes_of_items_that_are_in_the_test_alone_are_kept():
     assert split.protocol == "given files, 2 users with test ratings, 1 of them not known"
 
 
+@pytest.mark.study
 def test_masters_of_ratings_are_replayed_by_several_solvers():
     words = [
         "swap",

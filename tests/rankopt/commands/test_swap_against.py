@@ -33,6 +33,7 @@ def folder(tmp_path_factory):
     return here
 
 
+@pytest.mark.study
 def test_a_problem_in_a_file_is_swapped_without_learning(folder):
     assert [(row.problem, row.solver) for row in read_rows(folder / "rows.jsonl")] == [("set.mps", "highs")]
     both = run("swap", folder / "small.lp", "--argmax", "highs,highs(presolve='off', method='ipm')", "--json")
@@ -43,6 +44,7 @@ def test_a_problem_in_a_file_is_swapped_without_learning(folder):
     assert run("swap", folder / "small.lp", "--method", "bundle").exit_code == 2
 
 
+@pytest.mark.study
 def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
     """Of one name in two folders the second has its number; statements and tapes stand beside programs."""
     (tmp_path / "small.lp").write_bytes((folder / "small.lp").read_bytes())
@@ -60,6 +62,7 @@ def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
     assert {row.tape for row in found if row.problem == "set.mps"} == {Tape.load(tape).name}
 
 
+@pytest.mark.study
 def test_of_several_files_each_part_takes_its_own(folder):
     done = run("swap", folder / "small.lp", folder / "square.lp", "--argmax", "highs", "--master", "qpsolvers:piqp",
                "--repeats", 1, "--json")  # fmt: skip
@@ -100,6 +103,7 @@ def test_a_quadratic_program_in_a_file_is_swapped(folder, named):
     assert "qpsolvers:piqp" in [line["solver"] for line in json.loads(square.stdout)["summary"]]
 
 
+@pytest.mark.study
 def test_what_changed_is_printed_and_drawn(folder, tmp_path):
     report, output = tmp_path / "page.html", tmp_path / "now.jsonl"
     done = run("swap", "--against", folder / "rows.jsonl", "--argmax", "highs,highs(presolve='off')", "--repeats", 3,

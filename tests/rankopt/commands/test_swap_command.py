@@ -21,6 +21,7 @@ def run(*arguments):
     return CliRunner().invoke(rankopt, ["swap", *map(str, arguments)])
 
 
+@pytest.mark.study
 def test_it_prints_a_table_writes_rows_and_a_report_and_goes_on(data, tmp_path):
     rows, report = tmp_path / "rows.jsonl", tmp_path / "report.html"
     common = [data, "--argmax", "exact,planted.solvers:HONEST", "--master", "none", "--method", "none", "--lam", "1",

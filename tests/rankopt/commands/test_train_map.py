@@ -70,6 +70,7 @@ def test_what_does_not_go_together_is_a_usage_error_or_an_option_error(files, tm
     assert "'positional' or 'pairwise'" in told.output + str(told.exception)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("named", "solvers"),
     [

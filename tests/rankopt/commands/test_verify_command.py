@@ -253,6 +253,7 @@ name = "mid"
 """
 
 
+@pytest.mark.study
 def test_a_sweep_says_its_step_and_which_side_of_a_constraint_is_meant(tmp_path):
     file = write(tmp_path, TWO_SIDED)
 
@@ -297,6 +298,7 @@ def test_what_cannot_be_swept_is_wrong_usage(tmp_path, sweeps, said):
     assert said in " ".join(found.stderr.split())
 
 
+@pytest.mark.study
 def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_broke(tmp_path):
     file = tmp_path / "set.toml"
     pairs = "".join(

@@ -114,6 +114,7 @@ def test_a_rule_that_asks_for_more_than_its_positions_hold_is_refused(word):
     assert Admissible(5).at_most(6).rules  # allows more than there is room for, which holds
 
 
+@pytest.mark.study
 def test_a_query_without_room_is_an_error_or_a_shorter_list():
     rng = np.random.default_rng(0)
     shorter = 0

@@ -33,6 +33,7 @@ def carried(stage, wanted):
     return np.array([wanted in one if isinstance(one, tuple) else one == wanted for one in stage], dtype=bool)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("seed", range(40))
 def test_attributes_say_what_indices_say(seed):
     rng = np.random.default_rng(seed)

@@ -190,6 +190,7 @@ def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
         Admissible(3).between(0, 2, by="site").price_of("site", [1], queries, scores, side="exactly")
 
 
+@pytest.mark.study
 def test_limits_that_leave_no_query_a_curve_are_named_below_the_table():
     queries, scores = asked(), np.arange(12.0)
     blank = BY_SITE.price_of("site", range(4), queries, scores)

@@ -225,6 +225,7 @@ for folder in sys.argv[1:]:
 """
 
 
+@pytest.mark.study
 def test_what_used_to_kill_the_process_is_refused(sparse, folder, tmp_path):
     copies = []
     for case in KILLED:

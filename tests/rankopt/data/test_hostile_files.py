@@ -102,6 +102,7 @@ def test_a_byte_order_mark_is_no_text_at_the_beginning_and_text_elsewhere(read):
         read("1 qid:1 1:1\n\ufeff0 qid:1 1:1\n")
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     "line",
     ["\n", *(pytest.param(line, marks=pytest.mark.study) for line in ("# nothing at all\n", "# ::::::::::::::::\n"))],
@@ -241,6 +242,7 @@ def test_small_files_compile_nothing():
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("tries", [60, pytest.param(300, marks=pytest.mark.study)])
 def test_mutated_files_are_read_alike_or_refused_alike_by_every_reader(tries):
     attack = Path(__file__).parents[3] / "benchmarks" / "faults" / "files.py"

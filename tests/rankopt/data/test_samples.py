@@ -90,6 +90,7 @@ def test_samples_are_quick(sample):
     assert time.process_time() - begin < 3
 
 
+@pytest.mark.study
 def test_no_hash_of_a_string_changes_the_novel():
     runs = [
         subprocess.run(

@@ -307,6 +307,7 @@ WORDS = st.text(
 )
 
 
+@pytest.mark.study
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(st.data())
 def test_written_queries_read_back_to_the_bit(tmp_path_factory, data):
@@ -427,6 +428,7 @@ def test_parts_join_as_their_files_do(data_folder, tmp_path):
         concatenate([whole, read_svmlight(paths[0])])
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("packed", [pytest.param(True, marks=pytest.mark.study), False])
 def test_no_slower_than_scikit_learn_on_large_files_and_near_it_on_small_ones(data_folder, tmp_path, packed):
     parts = [gzip.decompress((data_folder / f"letor4-mq2008/S{part}.txt.gz").read_bytes()) for part in (1, 2, 3)]

@@ -65,6 +65,7 @@ def test_trees_learn_what_no_linear_ranker_can(trees):
     assert ranker.score(X[other], y[other], qid=qid[other]) > 0.9
 
 
+@pytest.mark.every(5)
 def test_rows_in_any_order_of_any_table_give_the_same_trees(trees):
     X, y, qid = data()
     rows = np.random.default_rng(1).permutation(y.size)
@@ -82,6 +83,7 @@ def test_rows_in_any_order_of_any_table_give_the_same_trees(trees):
     assert_array_equal(fitted(single, y, qid).predict(single), fitted(single.astype(float), y, qid).predict(single))
 
 
+@pytest.mark.every(5)
 def test_a_saved_ranker_gives_the_same_scores_and_the_same_bytes(trees, tmp_path):
     X, y, qid = data(7)
     options = {"normalize": "rank", "trees": trees, "strategy": "both", "interval": (0.1, 0.5)}

@@ -130,6 +130,7 @@ def test_leveraging_begins_at_the_trees_of_plain_boosting_and_only_rises():
     assert np.isnan(ranker.history_.predicted[stages]).all()
 
 
+@pytest.mark.study
 def test_a_tree_of_the_measure_takes_the_best_split_of_all():
     """The first split against every feature, threshold and step, enumerated."""
     X, y, qid = data(3)

@@ -86,7 +86,7 @@ def left_behind(before, folder):
     return {process.pid for process in children()} - before, list(folder.iterdir())
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(11)
 @pytest.mark.parametrize("kind", TABLES)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_all_engines_give_the_same_bits(bound, kind, engines, tmp_path):
@@ -143,7 +143,7 @@ def test_limits_return_the_best_so_far_and_say_so(engine, engines):
         assert words in ranker.certificate_.stop
 
 
-@pytest.mark.every(3)
+@pytest.mark.every(5)
 @pytest.mark.parametrize("engine", REMOTE)
 @pytest.mark.parametrize("bound", ["convex", "nonconvex"])
 def test_workers_killed_in_mid_step_change_nothing(engine, bound, engines, tmp_path):
@@ -166,6 +166,7 @@ def test_workers_killed_in_mid_step_change_nothing(engine, bound, engines, tmp_p
     assert_same(ranker, LargeMarginRanker("nDCG@5", bound=bound, lam=0.03).fit(X, y, qid=qid))
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("engine", ["processes", pytest.param("dask", marks=pytest.mark.study)])
 def test_workers_that_always_die_are_an_error(engine, engines):
     X, y, qid = made()
@@ -175,6 +176,7 @@ def test_workers_that_always_die_are_an_error(engine, engines):
     ranker.set_params(argmax="exact").fit(X, y, qid=qid)  # the engine lives on
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("engine", REMOTE)
 def test_errors_in_workers_arrive_as_they_are(engine, engines):
     X, y, _ = made()
@@ -222,6 +224,7 @@ def test_an_engine_by_name_leaves_nothing_behind(engine, end, scratch):
     assert left_behind(before, scratch) == (set(), [])
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     "engine", [Processes(2), pytest.param(Dask(2), marks=pytest.mark.study)], ids=["processes", "dask"]
 )
@@ -243,6 +246,7 @@ def test_an_engine_object_stays_open_until_it_is_closed_or_gone(end, engine, scr
     assert copy.deepcopy(engine) == engine
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("engine", ["processes", pytest.param(Processes(2), marks=pytest.mark.study)], ids=str)
 def test_a_path_leaves_nothing_behind(engine, scratch):
     X, y, qid = made()
@@ -255,6 +259,7 @@ def test_a_path_leaves_nothing_behind(engine, scratch):
         assert_same(one, other)
 
 
+@pytest.mark.study
 def test_no_more_workers_than_shards_and_files_stay_where_they_are(scratch, tmp_path, monkeypatch):
     monkeypatch.setattr(sharding, "SHARD_ROWS", 80)
     X, y, qid = made()
@@ -308,6 +313,7 @@ def test_a_missing_package_is_named(monkeypatch):
         LargeMarginRanker(engine="dask").fit(X, y, qid=qid)
 
 
+@pytest.mark.study
 def test_no_scheduler_at_the_address_is_an_error(monkeypatch):
     import dask
 
@@ -316,6 +322,7 @@ def test_no_scheduler_at_the_address_is_an_error(monkeypatch):
         LargeMarginRanker(engine=Dask(client="tcp://127.0.0.1:9")).fit(X, y, qid=qid)
 
 
+@pytest.mark.study
 def test_a_cluster_of_the_user_is_used_and_left_alone(engines, tmp_path):
     from distributed import Client
 

@@ -48,6 +48,7 @@ def opened():
             pass
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("engine", ["processes", pytest.param("dask", marks=pytest.mark.study)])
 def test_a_worker_that_is_stopped_is_replaced_and_changes_nothing(engine, opened, tmp_path):
     X, y, qid = made(queries=20)
@@ -144,7 +145,7 @@ def engines():
             pass
 
 
-@pytest.mark.every(3)
+@pytest.mark.study
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("judged", [False, True])
 def test_a_limit_of_time_is_passed_by_one_step_at_most(engine, judged, engines):
@@ -182,6 +183,7 @@ def test_the_time_of_the_judge_counts(monkeypatch):
     assert ranker.eval_score_ == -1
 
 
+@pytest.mark.study
 def test_a_process_gives_signs_by_its_word_or_its_clock():
     busy = "import sys\nprint(flush=True)\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as process:
@@ -229,6 +231,7 @@ def test_a_message_that_comes_in_parts_or_never_holds_nobody_up():
             post.pump()
 
 
+@pytest.mark.study
 def test_a_worker_beats_while_it_is_asked_and_only_then():
     ours, theirs = socket.socketpair()
     with ours, theirs:

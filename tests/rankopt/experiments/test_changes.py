@@ -140,6 +140,7 @@ def test_the_same_version_replays_the_same_answers(recorded, tmp_path):
     assert len(again.changes(both)) == 6
 
 
+@pytest.mark.study
 def test_what_is_not_there_is_said(recorded, tmp_path):
     (tmp_path / "rows.jsonl").write_bytes(recorded.read_bytes())
     with pytest.raises(DataError, match="put the tapes of"):
@@ -167,6 +168,7 @@ def test_what_no_replay_can_be_asked_is_refused_before_it_begins(wrong, said):
         Against(**{"path": "rows.jsonl", **wrong})
 
 
+@pytest.mark.study
 def test_a_solver_that_changed_its_mind_is_found(recorded):
     rows = [row for row in read_rows(recorded) if row.solver == "highs"]
     worse = [replace(row, value=row.value - 0.5, bound=row.bound - 0.5) for row in rows]
@@ -174,6 +176,7 @@ def test_a_solver_that_changed_its_mind_is_found(recorded):
     assert "denies" in changes(rows, worse)[0].why
 
 
+@pytest.mark.study
 def test_tapes_given_as_files_are_replayed_as_they_are(recorded, tmp_path):
     tape = next(recorded.with_suffix(".tapes").glob("*.npz"))
     rows = SolverSwap(problems=[tape], argmax=("scipy",), repeats=1).run()

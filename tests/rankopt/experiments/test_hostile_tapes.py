@@ -79,6 +79,7 @@ def spoilt_array(array, rng):
     return changed
 
 
+@pytest.mark.study
 @pytest.mark.filterwarnings("ignore")
 def test_whatever_is_changed_a_tape_is_read_or_refused_in_one_line(every, tmp_path):
     meta, parts = every
@@ -134,6 +135,7 @@ def test_objects_are_never_unpickled(tmp_path):
         Tape.load(tmp_path / "objects.npz")
 
 
+@pytest.mark.study
 def test_what_a_tape_claims_to_be_attained_makes_nobody_wrong(tmp_path):
     problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0])
     tape = Tape.of([problem])

@@ -19,6 +19,7 @@ def rows():
     return IntegralityStudy(documents=(7,), positions=(4,), blocks=(3, 4), objectives=4).run()
 
 
+@pytest.mark.study
 def test_each_statement_is_judged_and_the_evidence_confirmed(rows):
     assert {row.facts["statement"] for row in rows} == set(STATEMENTS)
     for row in rows:
@@ -33,6 +34,7 @@ def test_each_statement_is_judged_and_the_evidence_confirmed(rows):
         assert row.sizes["n"] == 7
 
 
+@pytest.mark.study
 def test_a_proof_means_that_nothing_is_fractional(rows):
     for row in rows:
         if row.facts["statement"] in NEVER_FRACTIONAL and row.status is not Outcome.FAILED:
@@ -55,6 +57,7 @@ def test_the_overestimate_is_the_share_of_the_whole_optimum():
     assert study._overestimate(triangle(6, 3, 3).program, profit) == pytest.approx(1.45 - 1.0)  # 4.35 against 3
 
 
+@pytest.mark.study
 def test_a_set_that_is_empty_and_one_that_takes_too_long_are_rows():
     (none,) = IntegralityStudy({"empty": empty}, (6,), (3,), (2,), 1, Limits(problem=120.0)).run()
     assert none.status is Outcome.FAILED
@@ -85,6 +88,7 @@ def test_statements_have_the_sizes_that_they_are_asked_for():
         assert tuple(shape) == (4, 8), name
 
 
+@pytest.mark.study
 def test_a_study_goes_on_where_it_was_cut_off(tmp_path):
     study = IntegralityStudy({"Π(B, k)": STATEMENTS["Π(B, k)"]}, (6, 7), (3,), (3, 4), 1)
     rows = study.rows(tmp_path / "rows.jsonl")

@@ -17,6 +17,7 @@ def train():
     return load_sample("les-miserables").train.select(range(6))
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("masters", "methods"),
     [((), ()), pytest.param(("block_ascent",), ("cutting_planes",), marks=pytest.mark.study)],

@@ -33,6 +33,7 @@ def test_what_a_training_asks_is_recorded_and_answered_as_usual():
     assert all(taped.known[1] - taped.known[0] < 1e-12 for taped in tape.problems)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("others", [(), pytest.param(("highs", "networkx"), marks=pytest.mark.study)])
 def test_a_tape_of_patterns_is_read_back_and_replayed(tmp_path, others):
     random = np.random.default_rng(4)

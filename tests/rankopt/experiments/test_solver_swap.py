@@ -17,6 +17,7 @@ FIRST = {outcome: function for function, outcome in reversed(planted.EXPECTED.it
 """One fault of each outcome."""
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("function", "outcome"),
     [
@@ -40,12 +41,14 @@ def test_every_planted_fault_becomes_its_row(function, outcome):
         assert row.message
 
 
+@pytest.mark.study
 def test_a_batch_is_checked_too_since_training_believes_it():
     (row,) = swapped(rankings((9,)), planted.LiarInBatches())
     assert row.status is Outcome.WRONG
     assert "asked for a batch" in row.message
 
 
+@pytest.mark.study
 def test_after_a_crash_the_other_problems_go_on_in_a_fresh_process():
     rows = swapped(rankings((9, 12, 15, 10, 11)), own(planted.once_in_a_while, accepts=RankTwoAssignment))
     found = [(row.sizes["documents"], row.status.name) for row in rows]
@@ -53,6 +56,7 @@ def test_after_a_crash_the_other_problems_go_on_in_a_fresh_process():
     assert "exit code 7" in rows[1].message
 
 
+@pytest.mark.study
 def test_a_solver_that_breaks_down_too_often_in_a_row_is_given_up():
     limits = replace(QUICK, breakdowns=2)
     rows = swapped(rankings((9, 10, 11, 12)), own(planted.segfaulting, accepts=RankTwoAssignment), limits=limits)
@@ -61,6 +65,7 @@ def test_a_solver_that_breaks_down_too_often_in_a_row_is_given_up():
     assert "2 times in a row" in rows[2].message
 
 
+@pytest.mark.study
 def test_a_solver_that_used_up_its_time_for_the_tape_is_given_up():
     limits = replace(QUICK, problem=1.0, tape=1.0)
     rows = swapped(rankings(), own(planted.sleeping, accepts=RankTwoAssignment), limits=limits)
@@ -104,6 +109,7 @@ def test_experiments_that_ask_nothing_are_slips():
             SolverSwap(rankings(), **wrong)
 
 
+@pytest.mark.study
 def test_missing_and_unsuited_solvers_are_rows_and_slips_are_errors():
     rows = swapped(rankings((9,)), "cvxpy:NEVERHEARDOF", "active_set")
     assert [row.status.name for row in rows] == ["MISSING", "UNSUPPORTED"]
@@ -113,6 +119,7 @@ def test_missing_and_unsuited_solvers_are_rows_and_slips_are_errors():
         swapped(rankings((9,)), "planted.solvers:NEVER")
 
 
+@pytest.mark.study
 def test_a_solver_is_given_by_place_or_as_an_object_that_can_be_shipped():
     by_place = swapped(rankings((9,)), "planted.solvers:HONEST")
     by_object = swapped(rankings((9,)), planted.HONEST)
@@ -128,6 +135,7 @@ def test_a_solver_is_given_by_place_or_as_an_object_that_can_be_shipped():
         swapped(rankings((9,)), own(local, accepts=RankTwoAssignment))
 
 
+@pytest.mark.study
 def test_options_are_part_of_a_name_and_nobody_takes_part_twice():
     rows = swapped(rankings((9,)), "highs", Highs(method="simplex"))
     assert [row.solver for row in rows] == ["highs", "highs(method='simplex')"]
@@ -141,6 +149,7 @@ def test_options_are_part_of_a_name_and_nobody_takes_part_twice():
         SolverSwap(rankings((9,)), argmax=(), masters=("active_set", "block_ascent"), limits=QUICK).run()
 
 
+@pytest.mark.study
 def test_masters_are_judged_alike():
     rng = np.random.default_rng(0)
     problem = margin_dual(rng.normal(size=(12, 4)), rng.random(12), lam=0.1)
@@ -159,6 +168,7 @@ def test_what_cannot_be_swapped_says_so():
         Limits(tape=0.0)
 
 
+@pytest.mark.study
 def test_rows_are_plain_json(tmp_path):
     rows = SolverSwap(rankings((9,)), argmax=("exact",), repeats=1).run(tmp_path / "rows.jsonl")
     line = json.loads((tmp_path / "rows.jsonl").read_text())

@@ -45,6 +45,7 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_rows(tmp_path):
         again.run(whole)
 
 
+@pytest.mark.study
 def test_a_worker_dies_with_its_parent(tmp_path):
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"

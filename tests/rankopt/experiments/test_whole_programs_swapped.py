@@ -14,6 +14,7 @@ EMPTY = "minimize\n x\nst\n a: x >= 1\n b: x <= 0\nend\n"
 ENDLESS = "maximize\n x + y\nst\n a: x - y <= 1\nend\n"
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("text", "outcome"),
     [

@@ -33,6 +33,7 @@ def counts(site, order):
     return {name: int((chosen == name).sum()) for name in SITES}
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("seed", range(6))
 def test_no_limit_gains_more_than_its_price_and_the_others_gain_nothing(seed):
     ranker, features, qid, attributes = drawn(seed)
@@ -67,6 +68,7 @@ def test_no_limit_gains_more_than_its_price_and_the_others_gain_nothing(seed):
         assert gained.get(key, gain) == pytest.approx(gain, abs=1e-9)
 
 
+@pytest.mark.study
 def test_solving_again_with_a_looser_limit_gains_no_more_than_the_price():
     """On lists longer than can be written out, through the rankers' own program."""
     rng = np.random.default_rng(1)

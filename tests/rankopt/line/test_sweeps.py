@@ -140,6 +140,7 @@ def test_a_measure_that_is_swept_as_another_is_found_out():
         check_line_search(NotPrecision())
 
 
+@pytest.mark.study
 def test_grades_and_long_lists_of_many_ties():
     rng = np.random.default_rng(3)
     compared = 0

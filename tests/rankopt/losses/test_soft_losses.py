@@ -102,6 +102,7 @@ def learnable(seed=0, queries=8, n=6):
     return features, grades, np.repeat(np.arange(queries), n), attributes
 
 
+@pytest.mark.every(2)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_training_closes_its_gap_and_ranking_is_the_best_of_all(bound, tmp_path):
     features, grades, qid, attributes = learnable()

@@ -33,6 +33,7 @@ def many_shards(monkeypatch):
     monkeypatch.setattr(sweep_module, "PAIRS", 0)
 
 
+@pytest.mark.every(3)
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.study) if name == "dask" else name for name in ENGINES if name != "serial"],

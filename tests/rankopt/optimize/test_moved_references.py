@@ -57,7 +57,7 @@ def test_weights_that_are_shrunk_are_the_best_of_their_direction(seed):
     np.testing.assert_allclose(dual.w, objective.w0 - dual.slopes.sum(axis=0) / objective.lam, atol=1e-9)
 
 
-@pytest.mark.every(7)
+@pytest.mark.study
 @pytest.mark.parametrize(("measure", "lam"), list(product(["nDCG@10", "P@5"], [1e-1, 1e-2, 1e-3, 1e-4])))
 def test_no_false_stop_on_real_queries(measure, lam):
     """It said so at a gap of 100%: the dual was below 0, where it climbs and the bound of 0 hides that."""

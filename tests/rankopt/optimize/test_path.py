@@ -149,6 +149,7 @@ def test_what_is_no_path_is_an_option_error(lams):
         LargeMarginRanker().path(sample, lams=lams)
 
 
+@pytest.mark.study
 def test_a_path_to_where_double_precision_ends_keeps_what_it_has():
     sample = load_sample("les-miserables").train
     with warnings.catch_warnings():

@@ -374,6 +374,7 @@ def test_a_lam_that_nearly_vanishes_is_solved(bound, lam):
         assert small.certificate_.bound <= tiny.certificate_.primal + more
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("lam", [1e-30, pytest.param(1e-300, marks=pytest.mark.study)])
 def test_a_lam_that_vanishes_is_minimised_and_no_more_is_claimed(lam):
     """No bound is proved where lam ‖w‖² is lost beside the risk; the weights are good, and a warning names the cure."""

@@ -209,6 +209,7 @@ def test_a_run_that_is_chosen_on_an_eval_set_is_another_run(tmp_path):
         LargeMarginRanker(checkpoint=str(tmp_path)).fit(sample.train, eval_set=sample.test)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("cuts", [(5,), pytest.param((7, 3, 1), marks=pytest.mark.study)])
 def test_a_run_that_stalls_ends_at_the_same_step_wherever_it_was_cut(cuts, tmp_path):
     sample = load_sample("les-miserables").train

@@ -125,6 +125,7 @@ def test_an_unfitted_ranker_is_not_saved(tmp_path):
         RegressionRanker().save(tmp_path / "model")
 
 
+@pytest.mark.study
 def test_a_full_disk_leaves_the_old_model_whole(queries, saved):
     before = saved.read_bytes()
     script = (

@@ -78,6 +78,7 @@ def test_of_strengths_that_are_as_good_the_usual_one_is_taken_and_else_the_best(
     assert choice._settled(own[None, :], tried, 0.65).strength == 1.0
 
 
+@pytest.mark.study
 def test_the_prior_is_chosen_for_convex_losses_of_orders():
     ratings = tastes(users=60, each=16)
     ranker = CofiRanker("ordinal", factors=2, tol=1e-2).fit(ratings)
@@ -91,6 +92,7 @@ def test_the_prior_is_chosen_for_convex_losses_of_orders():
         CofiRanker(prior="medians").fit(ratings)
 
 
+@pytest.mark.study
 @pytest.mark.filterwarnings("ignore:training stopped")
 def test_the_choice_of_a_strength_ends_in_half_of_the_time(monkeypatch):
     ratings = tastes(users=60, each=16)

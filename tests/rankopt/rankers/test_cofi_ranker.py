@@ -216,6 +216,7 @@ def test_saved_and_loaded(loss, tmp_path):
         loaded.save(tmp_path / "other")
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("deaths", [(3,), pytest.param((1, 3), marks=pytest.mark.study)])
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_a_run_that_died_goes_on_to_the_same_bits(loss, deaths, tmp_path):
@@ -471,6 +472,7 @@ def test_all_engines_agree_bit_for_bit(loss, workers, monkeypatch):
     assert found["serial"] == found["threads"] == found[str(workers)]
 
 
+@pytest.mark.study
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")  # three rounds are enough here
 def test_users_whose_fold_tells_nothing_are_left_out_of_it():
     """With three ratings a user, some part of four fifths of them is all equal."""

@@ -167,6 +167,7 @@ def test_all_ways_of_giving_attributes_are_the_same(data):
     assert ranker.score(queries) == ranker.score(features, grades, qid=qid, attributes=attributes)
 
 
+@pytest.mark.study
 def test_a_document_may_have_several_labels(data):
     features, grades, qid, _ = data
     rng = np.random.default_rng(1)

@@ -108,6 +108,7 @@ def test_predicted_is_measured_and_the_certificate_is_true(name, sweeps):
         assert proved.epsilon <= ranker.tol
 
 
+@pytest.mark.study
 def test_a_model_moved_to_a_lower_interval_fails_and_one_moved_inside_its_own_does_not():
     ranker = fitted(direct(point="middle"))
     proved, queries = ranker.certificate_, Queries.from_arrays(X, Y, qid=QID)

@@ -14,6 +14,7 @@ X, Y, QID = np.random.default_rng(0).normal(size=(12, 3)), [0, 1, 2] * 4, np.rep
 BEYOND = np.array([10**400] + [0] * 11, dtype=object)
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("tries", [60, pytest.param(300, marks=pytest.mark.study)])
 def test_arrays_by_the_hundred(tries):
     assert_survived("arrays", tries, 9)

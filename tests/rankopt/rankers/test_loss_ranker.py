@@ -56,6 +56,7 @@ def within(loss):
     return 0.03 if loss == "rescaled" else 1e-3
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("loss", [*PLANES, TopOne])
 def test_every_engine_gives_the_same_bits(loss, workers, monkeypatch):
     monkeypatch.setattr(sharding, "SHARD_ROWS", 20)

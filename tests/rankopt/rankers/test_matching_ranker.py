@@ -55,7 +55,7 @@ def made():
     return features[p], slot[p], np.repeat(np.arange(queries), n)[p]
 
 
-@pytest.mark.every(4)
+@pytest.mark.every(5)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_the_gap_closes(bound, method, made):

@@ -29,6 +29,7 @@ def shuffled(queries, seed):
     return Queries.from_arrays(queries.features[rows], queries.relevance[rows], qid=names)
 
 
+@pytest.mark.every(2)
 @pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # the convex bound is least at w = 0 on MQ2008
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_shuffling_relabelling_and_splitting_real_files_change_nothing(parts, bound):

@@ -166,6 +166,7 @@ def test_items_that_others_wait_for_are_candidates():
         assert found.tolist() == listed
 
 
+@pytest.mark.every(4)
 @pytest.mark.parametrize("seed", range(25))
 def test_lists_under_precedences_are_the_best_of_all_items(seed):
     """Beside quotas on genres that cross, hard and soft, items waiting for each other: against every list."""
@@ -185,6 +186,7 @@ def test_lists_under_precedences_are_the_best_of_all_items(seed):
     assert weights @ scores[found] - stated.charge(found) == pytest.approx(best, abs=1e-9)
 
 
+@pytest.mark.study
 def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):
     one = Admissible(12, short="cut").at_most(1, by="genre")
     assert 3 <= len(ranker.recommend([1], k=12, admissible=one)[1]) <= 7

@@ -95,6 +95,7 @@ def test_wide_sparse_data_is_solved_as_the_same_data_made_dense():
         )
 
 
+@pytest.mark.study
 def test_least_squares_that_did_not_settle_warns():
     nearly_dependent = diags_array([np.ones(599), -2 * np.ones(600), np.ones(599)], offsets=[-1, 0, 1]).tocsr()
     with pytest.warns(ConvergenceWarning, match="did not settle"):
@@ -108,6 +109,7 @@ def test_single_precision_features_give_double_precision_weights(rows):
     assert_array_equal(single.coef_, double.coef_)
 
 
+@pytest.mark.study
 def test_least_squares_on_ohsumed_scores_as_scikit_learn_by_the_rules_of_letor(data_folder):
     measures = ["nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10"]
     ours, theirs = [], []

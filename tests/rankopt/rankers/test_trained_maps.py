@@ -100,6 +100,7 @@ def test_a_model_keeps_its_mix(tmp_path):
     assert again.score(made()) == ranker.score(made())
 
 
+@pytest.mark.study
 @pytest.mark.parametrize("text", ["AP", MIX])
 def test_who_computes_does_not_matter(text, workers, monkeypatch):
     monkeypatch.setattr("rankopt.risk.sharding.SHARD_ROWS", 20)

@@ -236,6 +236,7 @@ def test_scores_of_each_step_are_logged():
     assert values[-1] == pytest.approx(ranker.score(QUERIES), abs=1e-12)
 
 
+@pytest.mark.study
 def test_without_callbacks_in_scikit_learn_nothing_changes():
     script = (
         "import sklearn.model_selection, sklearn.pipeline, sklearn\n"

@@ -32,6 +32,7 @@ def test_a_finding_stands_first_and_is_escaped():
     assert 'class="finding"' not in page("t", "lead")
 
 
+@pytest.mark.study
 def test_the_quickest_that_solved_all_is_to_be_used_and_the_refuted_is_not():
     told = swap_finding(ROWS)
     assert finding(page_of_swap(ROWS)) == told

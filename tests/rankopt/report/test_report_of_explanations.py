@@ -89,6 +89,7 @@ def test_many_queries_are_drawn_in_part(explained):
     assert len(page) < 1_500_000
 
 
+@pytest.mark.study
 @pytest.mark.skipif(installed() is None, reason=f"no browser is installed (none of {', '.join(NAMES)})")
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [400, 1400])

@@ -38,6 +38,7 @@ def cells(page, caption):
     return [[unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", row)] for row in rows]
 
 
+@pytest.mark.study
 def test_every_solver_tape_and_outcome_is_on_the_page():
     words = text(the_page())
     for row in ROWS:
@@ -48,6 +49,7 @@ def test_every_solver_tape_and_outcome_is_on_the_page():
     assert "rankopt swap data.txt" in words
 
 
+@pytest.mark.study
 def test_solved_problems_are_counted():
     solved = {row[0]: row[2] for row in cells(the_page(), "Tape argmax")}
     for solver in solved:
@@ -85,6 +87,7 @@ def test_a_long_table_says_what_it_leaves_out():
     assert len(cells(page, "Tried and not solved")) == MOST_LINES
 
 
+@pytest.mark.study
 def test_rows_of_one_kind_and_no_rows_make_pages():
     for kind in ("argmax", "master", "training", "integrality"):
         headings = re.findall("<h2>(.*?)</h2>", page_of_swap([row for row in ROWS if row.kind == kind]))
@@ -103,6 +106,7 @@ def test_rows_that_know_little_make_pages():
     assert "timed out" in text(page_of_swap(bare))
 
 
+@pytest.mark.study
 def test_hostile_rows_are_escaped():
     evil = "</script><script>alert(1)</script>"
     hostile = [
@@ -128,6 +132,7 @@ def test_verify_writes_its_evidence(tmp_path):
     assert "topic['<b>']" in text(written)
 
 
+@pytest.mark.study
 @pytest.mark.skipif(installed() is None, reason=f"no browser: none of {', '.join(NAMES)} is installed")
 @pytest.mark.parametrize("width", [400, 1400])
 def test_the_page_opens_and_sorts_in_a_browser(tmp_path, width):

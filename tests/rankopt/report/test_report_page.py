@@ -59,12 +59,14 @@ def the_page():
     return whole()
 
 
+@pytest.mark.study
 def test_text_from_data_is_escaped_wherever_it_enters():
     assert "<script>document" not in whole(HOSTILE)
     assert element("p", HOSTILE).count("<") == 2
     assert '"quoted"' not in element("p", title=HOSTILE)
 
 
+@pytest.mark.study
 def test_figures_are_xml_with_text_as_text_and_ids_of_their_own():
     drawn = re.findall(r"<svg.*?</svg>", the_page(), flags=re.DOTALL)
     assert len(drawn) == len(drawings())
@@ -159,6 +161,7 @@ def test_equal_rows_keep_their_order(browser):
     assert nines == [name for name in before if name.startswith("nine")]
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_a_page_fits_its_width_in_both_colours(browser, width, dark):
@@ -180,6 +183,7 @@ def rgb(colour):
     return f"rgb({', '.join(str(int(colour[i : i + 2], 16)) for i in (1, 3, 5))})"
 
 
+@pytest.mark.study
 def test_hostile_names_change_nothing(browser):
     title, console = browser.ask(whole(HOSTILE), "return document.title;")
     assert console == []
@@ -194,6 +198,7 @@ def test_what_would_be_fetched_or_fails_is_seen_on_the_console(browser):
     assert any("missing is not defined" in line for line in console)
 
 
+@pytest.mark.study
 def test_a_screenshot_shows_more_than_paper(browser, tmp_path):
     from matplotlib.image import imread
 

@@ -168,6 +168,7 @@ def test_a_folder_without_ratings_and_flags_without_names_are_refused(tmp_path):
         read_items(tmp_path / "u.item")
 
 
+@pytest.mark.study
 def test_time_is_linear_and_memory_that_of_the_ratings(tmp_path):
     """Bounds far above what is taken (0.2 s, 35 bytes a rating), far below what a quadratic way would take."""
     random = np.random.default_rng(0)
