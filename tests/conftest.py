@@ -13,8 +13,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:  # a process a core: threads of OpenMP w
 
 
 STUDIES = "RANKOPT_STUDIES"
-"""The variable that has tests run which are marked `study`: they take long, start processes or browsers, or show on more
-cases what others show. It is a number of minutes: they come last, and after those minutes no more of them are begun."""
+"""The variable that has tests run which are marked `study`: they take long, start processes or browsers, or show on
+more cases what others show. It is a number of minutes: they come last, and after those no more of them are begun."""
 
 BEGUN = time.monotonic()
 

@@ -17,6 +17,9 @@ NEEDS = {"mlflow_model": "mlflow", "train_a_network": "torch"}
 STARTS = ("swap_solvers", "swap_versions")
 """Examples that start processes, which know the script by its place."""
 
+LONG = (*STARTS, "price_of_a_quota", "grid_search")
+"""Examples that take more than a second."""
+
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 EXAMPLES = [path for path in EXAMPLES if path.stem != "pictures"]  # tests/test_pictures.py runs it
 EACH = pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
@@ -29,7 +32,7 @@ def skip_without_its_package(example):
 
 @pytest.mark.parametrize(
     "example",
-    [pytest.param(path, marks=pytest.mark.study if path.stem in STARTS else ()) for path in EXAMPLES],
+    [pytest.param(path, marks=pytest.mark.study if path.stem in LONG else ()) for path in EXAMPLES],
     ids=lambda path: path.stem,
 )
 def test_example_runs(example, tmp_path, monkeypatch):

@@ -147,6 +147,7 @@ def test_any_prices_whatever_bound_the_optimum(seed):
         assert best_order(rank_two(scores, gain, discount, decay)) <= Fraction(ranked.bound(prices))
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("seed", range(3))
 def test_sets_of_rankings(seed):
     random = np.random.default_rng([13, seed])

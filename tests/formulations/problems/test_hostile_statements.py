@@ -18,6 +18,7 @@ def write(tmp_path, text):
     return file
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("text", "says"),
     [

@@ -187,6 +187,7 @@ def test_a_solution_says_why_it_is_exact_or_why_it_is_not():
     assert "the decay being no multiple of the discount): the linear program is a bound" in bound.message
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("limit", ["none", "beyond the group", "beyond the prefix"])
 def test_limits_that_say_nothing_leave_the_best_to_the_last_digit(limit):
     """Scores apart by parts of 1e-6 of the largest: a linear program with tolerances stops beside the best."""

@@ -60,6 +60,7 @@ def test_our_master_solves_the_whole_corpus(kind, groups):
         assert solution.gap == pytest.approx(solution.details["gap"], abs=1e-9 * problem.scale + problem.rounding)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("spec", [spec for spec in accepting(GroupedSimplexQP) if spec != "active_set"])
 @pytest.mark.parametrize(
     "seeds", [range(0, 360, 45), pytest.param(range(0, 360, 11), marks=pytest.mark.study)], ids=["few", "all"]

@@ -478,6 +478,7 @@ def queries(data_folder):
 REAL = ["exact", "scipy", "ortools", "ortools:flow", "networkx", "highs", "cvxpy:CLARABEL", "cvxpy:HIGHS"]
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("spec", REAL)
 def test_real_queries_have_one_value(queries, spec):
     for features, grades in queries:

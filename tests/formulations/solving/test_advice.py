@@ -143,6 +143,7 @@ def test_a_moved_limit_makes_the_linear_program_whole_and_not_only_its_best_rank
         assert one.solution.bound == pytest.approx(one.problem.bound(one.solution.y))
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_smaller_change_of_the_objective_makes_the_best_ranking_an_optimum(seed):
     rng = np.random.default_rng(seed)

@@ -79,6 +79,7 @@ def solved(blocks, name, users=None, items=None):
     return cp.Problem(cp.Minimize(cost), fixed).solve(solver="CLARABEL")
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("by_counts", [False, True])
 @pytest.mark.parametrize("loss", ["regression", "nDCG@3", "ERU(d=2)"])
 def test_each_block_is_solved(loss, by_counts):

@@ -48,6 +48,7 @@ def test_solvers_agree_on_every_one(loss):
         assert values[0] == pytest.approx(values[1], abs=1e-6 * max(1.0, program.scale))
 
 
+@pytest.mark.study
 def test_a_swap_takes_them():
     ratings, factors, prior = made(1)
     programs = drawn_masters(ratings, loss_named("ordinal"), factors, prior, users=2, planes=3)

@@ -35,6 +35,7 @@ OPTIONS = {
 }
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", OPTIONS)
 def test_what_training_says_holds_after_saving_too(loss, tmp_path):
     ratings = drawn()
@@ -70,6 +71,7 @@ def test_weights_are_part_of_it():
         assert not ranker.verify(ratings)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "ordinal", "nDCG@3"])
 def test_what_was_tampered_with_is_named(loss):
     ratings = drawn(4, users=15, items=12)
@@ -123,6 +125,7 @@ def test_the_slow_way_is_the_loss_and_its_planes_lie_below_it(name):
             assert slow.highest(y, slope + 10.0, ones) == -np.inf
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "ordinal"])
 @pytest.mark.parametrize("certify", [True, False])
 def test_what_is_no_number_is_never_as_claimed(loss, certify):
@@ -143,6 +146,7 @@ def of_long_lists(users=4, each=70):
     return Ratings.of(user, item, rng.integers(1, 6, user.size).astype(float))
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["nDCG@5", "ordinal", "regression"])
 def test_planes_of_long_lists_are_checked_too(loss):
     ratings = of_long_lists()

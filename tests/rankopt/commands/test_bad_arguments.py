@@ -158,6 +158,7 @@ def test_every_command_is_walked():
     assert set(GOOD) == set(COMMANDS)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("command", [name for name in GOOD if options_of(name)])
 def test_every_bad_value_is_refused_in_one_line(command, folder, capfd):
     for option in options_of(command):

@@ -40,6 +40,7 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     assert told["users"] == same.train.n_users
 
 
+@pytest.mark.study
 def test_the_sample_and_its_page(tmp_path, monkeypatch):
     monkeypatch.setattr("rankopt.commands.cofi.USERS", 3)
     page = tmp_path / "page.html"

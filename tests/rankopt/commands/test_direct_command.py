@@ -42,6 +42,7 @@ def test_its_words_are_those_of_the_ranker():
     assert {name: defaults[name] for name in shared} == {name: own[name] for name in shared}
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("words", "own"),
     [

@@ -78,6 +78,7 @@ def test_a_foreign_folder_writes_beside_itself(begun, tmp_path):
     assert load_model(tmp_path / "mine").n_iter_ == 3
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("kind", ["file", "link", "link to nothing"])
 @pytest.mark.parametrize("where", ["beside", "--model"])
 def test_what_it_did_not_write_is_replaced_only_by_consent(kind, where, begun, tmp_path):
@@ -157,6 +158,7 @@ def test_a_training_that_we_would_not_write_is_refused(changes, words, begun):
     assert model.read_bytes() == before
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     "text", ["", "7", "[]", "{", "[" * 100_000, '{"lam":' + "9" * 5000 + "}", '{"lam": [1]}', " " * (2 << 20), "\xff"]
 )

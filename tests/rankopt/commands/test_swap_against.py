@@ -75,6 +75,7 @@ def test_of_several_files_each_part_takes_its_own(folder):
     assert "set.mps have no quadratic programs, which --master is for" in " ".join(fit.output.split())
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -94,6 +95,7 @@ def test_several_files_are_of_problems(folder, monkeypatch, words, said):
     assert said in " ".join(done.output.split())
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     "named", [("--master", "qpsolvers:piqp"), pytest.param((), marks=pytest.mark.study)], ids=["piqp", "usual"]
 )
@@ -119,6 +121,7 @@ def test_what_changed_is_printed_and_drawn(folder, tmp_path):
     assert json.loads(said.stdout)["problems"] == 2
 
 
+@pytest.mark.study
 def test_a_wrong_answer_is_named_on_page_and_terminal_and_is_exit_code_1(folder, tmp_path):
     rows = read_rows(folder / "rows.jsonl")
     higher = [row.__class__(**{**vars(row), "value": row.value + 1, "bound": row.bound + 1}) for row in rows]

@@ -44,6 +44,7 @@ def test_it_prints_a_table_writes_rows_and_a_report_and_goes_on(data, tmp_path):
     assert list(live[0]["measures"]) == [f"nDCG@{k}" for k in range(1, 11)]
 
 
+@pytest.mark.study
 def test_a_refuted_answer_is_exit_code_1(data):
     done = run(data, "--argmax", "planted.solvers:LiarInBatches", "--master", "none", "--no-live", "--problems", "1")
     assert done.exit_code == 1, done.output

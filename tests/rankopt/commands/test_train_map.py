@@ -34,6 +34,7 @@ def test_the_choices_are_those_of_the_table():
     assert [*option.type.choices] == [*MAPS]
 
 
+@pytest.mark.study
 @pytest.mark.parametrize(
     ("measure", "name"),
     [

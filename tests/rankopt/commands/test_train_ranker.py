@@ -47,6 +47,7 @@ def test_the_choices_are_the_table_and_the_options_those_of_the_rankers():
         assert set(kind.takes) <= known & set(options)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("words", "own"),
     [

@@ -225,6 +225,7 @@ name = "new"
 """
 
 
+@pytest.mark.study
 def test_sweep_prints_curves_and_fronts_and_draws_them(tmp_path):
     file, page = tmp_path / "set.toml", tmp_path / "page.html"
     file.write_text(SWEPT, encoding="utf-8")

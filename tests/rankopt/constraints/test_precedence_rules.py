@@ -185,6 +185,7 @@ def learnable(seed=0, queries=8, n=6):
     return features, grades, np.repeat(np.arange(queries), n), {"stage": stage}
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("soft", [None, 0.1])
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_training_closes_its_gap_and_shows_the_best_of_all(bound, soft, tmp_path):

@@ -157,6 +157,7 @@ TWO_SIDED = {
 }  # fmt: skip
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("case", TWO_SIDED)
 def test_a_rule_beside_others_of_its_name_is_swept_as_if_it_were_stated_anew(case):
     admissible, name, side, limits, anew, admits = TWO_SIDED[case]

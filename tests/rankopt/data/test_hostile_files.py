@@ -205,6 +205,7 @@ def test_blocks_of_dropped_documents_are_left_out_and_a_file_of_them_is_refused(
         read(text.replace("2 qid", "-2 qid").replace("1 qid:1", "-1 qid:1"), unjudged="drop")
 
 
+@pytest.mark.every(5)
 def test_lines_before_the_damage_are_believed_only_far_from_it(tmp_path, way):
     path = tmp_path / "x.txt"
     lines = [b"1 qid:1 1:%d\n" % i for i in range(MANY)]

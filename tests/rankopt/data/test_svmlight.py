@@ -400,6 +400,7 @@ REAL = [
 ]
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", REAL)
 def test_real_files_are_read_as_scikit_learn_reads_them(data_folder, tmp_path, name):
     queries = read_svmlight(data_folder / name)

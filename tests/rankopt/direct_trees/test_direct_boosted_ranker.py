@@ -55,6 +55,7 @@ def trees(request):
     return request.param
 
 
+@pytest.mark.every(5)
 def test_trees_learn_what_no_linear_ranker_can(trees):
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(600, 2)), np.repeat(np.arange(30), 20)

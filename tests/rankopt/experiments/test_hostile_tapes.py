@@ -148,6 +148,7 @@ def test_what_a_tape_claims_to_be_attained_makes_nobody_wrong(tmp_path):
     assert lie.judged_again().problems[0].known == (solve(problem).value, solve(problem).bound)
 
 
+@pytest.mark.study
 def test_a_tape_may_not_name_a_file_elsewhere(every, tmp_path):
     meta, parts = every
     written(tmp_path / "named.npz", {**meta, "label": "../../argmax"}, parts)

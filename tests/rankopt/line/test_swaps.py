@@ -21,6 +21,7 @@ def swept(measure, relevance, offsets, lines, monkeypatch, pairs):
     return events
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", UNCUT)
 @pytest.mark.parametrize("kind", LINES)
 def test_swaps_say_what_walks_say(name, kind, monkeypatch):

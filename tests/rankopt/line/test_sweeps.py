@@ -61,6 +61,7 @@ def test_cuts_are_walked_as_they_are_listed(name, monkeypatch):
     check_line_search(parse(name))
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("name", ["AP@10", "ERR@10"])
 def test_cuts_of_long_lists_with_ties_of_every_kind(name):
     rng, compared = np.random.default_rng(4), 0

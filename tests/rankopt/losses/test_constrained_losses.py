@@ -113,6 +113,7 @@ class InOrder:
         return InOrder(self.loss.only(first, last), self.rows[low:high] - low, self.offsets[first : last + 1] - low)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("bound", ["nonconvex", "tie-aware"])
 def test_the_loss_passes_the_checks_of_every_loss(bound):
     """Sites that follow the grades move with the documents when these are shuffled; documents stand in the order of

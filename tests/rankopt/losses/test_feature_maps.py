@@ -73,6 +73,7 @@ def test_the_argmax_is_that_of_all_orders_and_bounds_are_above_the_regret(text, 
                 assert values["nonconvex"][q] >= gains.max() - gains[falling].min() - 1e-12
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("text", "name"), PAIRS)
 def test_references_are_those_of_all_orders(text, name):
     for seed in range(4):
@@ -122,6 +123,7 @@ def test_losses_of_every_map_are_losses(text, name, bound):
     )
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("text", "name"), SOME)
 def test_slopes_are_gradients(text, name):
     """Finite differences, where no two orders are equally good."""

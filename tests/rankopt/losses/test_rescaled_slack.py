@@ -26,6 +26,7 @@ def every_order(loss, scores):
         yield earned.max() - earned, margin, np.array([(np.diff(s[order]) <= 0).all() for order in orders])
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("decay", ["power(0.5)", "linear", "discount"])
 def test_it_passes_what_losses_pass(decay):
     check_loss(partial(RescaledSlack, measure="nDCG@3", decay=decay))

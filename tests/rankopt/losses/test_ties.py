@@ -124,6 +124,7 @@ def test_planes_of_the_risk_are_blind_to_the_order_of_the_input(kind, bound):
             np.testing.assert_allclose(there.references, here.references, rtol=0, atol=1e-12)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("at", AT)
 @pytest.mark.parametrize("solver", ["exact", "scipy", "networkx"])
 def test_slopes_of_rankings_are_means_of_maximisers(solver, at):

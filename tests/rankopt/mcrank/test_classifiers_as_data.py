@@ -63,6 +63,7 @@ def test_weights_give_the_bits_of_scikit_learn(classes):
     assert_array_equal(GradeWeights.of(without).probabilities(csr_array(X)), without.predict_proba(csr_array(X)))
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     "classifier",
     [None, BOOSTED, LogisticRegression(C=0.5), HistGradientBoostingClassifier(learning_rate=0.3, max_iter=7)],

@@ -24,6 +24,7 @@ def ranker_of(bound, **options):
     return LargeMarginRanker("nDCG@5", bound=bound, **{"lam": 1e-3, **options})
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("method", METHODS_WITH_MASTERS)
 def test_the_best_weights_and_their_gap_are_kept(method, bound):

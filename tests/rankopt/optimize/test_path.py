@@ -24,6 +24,7 @@ def fitted(bound, **options):
     return LargeMarginRanker("nDCG@5", bound=bound, **options)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("bound", [*BOUNDS, "pairwise"])
 def test_each_point_is_proved(bound):
     X, y, qid = made()
@@ -45,6 +46,7 @@ def test_each_point_is_proved(bound):
             assert majorant.regulariser(w) + majorant.risk.at(w).value >= proved.bound
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_planes_are_kept(bound):
     """A path takes fewer passes than fits of their own; one point is a fit, to the last bit."""
@@ -159,6 +161,7 @@ def test_a_path_to_where_double_precision_ends_keeps_what_it_has():
     assert all(np.isfinite(model.coef_).all() and np.isfinite(model.certificate_.primal) for model in path)
 
 
+@pytest.mark.study
 def test_decays_and_bounds_are_gone_through_and_one_is_chosen():
     X, y, qid = made(queries=30, features=6)
     ranker = LargeMarginRanker("nDCG@5", lam=0.1, random_state=0)

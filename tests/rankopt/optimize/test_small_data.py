@@ -15,6 +15,7 @@ def drawn(features, scales):
     return X, y, [60] * 8
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("features", "scales", "compiled"), [(20, 0.0, False), (120, 4.0, True)])
 def test_masters_of_small_data_are_compiled_where_many_planes_may_carry_weight(monkeypatch, features, scales, compiled):
     taken = []

@@ -58,6 +58,7 @@ def tiny(seed=0):
     return Queries.from_arrays(X, y, qid=qid)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("lam", LAMS)
 @pytest.mark.parametrize("method", ["bundle", "cutting_planes"])
 def test_the_optimum_is_that_of_all_orders_and_the_gap_is_true(lam, method):

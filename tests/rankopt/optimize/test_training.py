@@ -45,6 +45,7 @@ def test_the_certificate_is_true(bound, lam):
             assert objective_at(ranker, X, y, qid, w) >= proved.bound - 1e-12
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     "method",
     [
@@ -343,6 +344,7 @@ def test_an_engine_that_loses_a_shard_is_found_out():
         LargeMarginRanker(engine=Lossy()).fit(X, y, qid=qid)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bound", ["convex", "nonconvex"])
 def test_where_double_precision_ends_the_best_so_far_is_the_result(method, bound):
@@ -385,6 +387,7 @@ def test_a_lam_that_vanishes_is_minimised_and_no_more_is_claimed(lam):
     assert tiny.primal <= small.primal * (1 + 1e-3)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("lam", [1e12, 1e19, 1e300])
 @pytest.mark.parametrize("bound", ["convex", "tie-aware", "pairwise"])
 def test_a_lam_beyond_all_risk_keeps_the_start(bound, lam):

@@ -55,6 +55,7 @@ def until_done(ranker, *data, kind=Killed, **options):
     raise AssertionError("it never ends")
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     "ranker",
     [
@@ -123,6 +124,7 @@ def test_limits_count_over_all_parts_and_may_be_raised(bound, tmp_path):
         assert_same(clone(ranker).set_params(max_iter=2000, time_limit=1e-9).fit(X, y, qid=qid), whole)  # it is over
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("damage", ["cut off", "changed", "empty", "gone"])
 @pytest.mark.parametrize("which", ["newest", "both"])
 def test_a_damaged_file_leaves_the_one_before(damage, which, tmp_path):

@@ -79,6 +79,7 @@ DAMAGE = {
 }
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("damage", DAMAGE)
 @pytest.mark.parametrize("which", ["newest", "both"])
 def test_what_no_run_holds_is_damage_whatever_its_digest(damage, which, tmp_path):
@@ -123,6 +124,7 @@ def test_what_it_says_of_its_own_w_is_recomputed(claim, bound, tmp_path):
         clone(ranker).fit(X, Y, qid=QID)
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_honest_standings_are_believed(method, bound, tmp_path):
@@ -132,6 +134,7 @@ def test_honest_standings_are_believed(method, bound, tmp_path):
     assert_same(resumed, alone)
 
 
+@pytest.mark.study
 def test_a_second_run_in_one_folder_is_told_so(tmp_path):
     seen = []
 

@@ -133,6 +133,7 @@ def nested(depth):
     return value
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("change", "says"),
     [

@@ -18,6 +18,7 @@ from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import CofiRanker
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["nDCG@5", "ordinal", "preferences"])
 def test_the_prior_counts_for_as_many_ratings_under_every_loss(loss):
     """μ is 10 Σψ²/(2Σl) at b⁰, which is 10 for a squared loss, whatever it is multiplied by."""
@@ -34,6 +35,7 @@ def test_the_prior_counts_for_as_many_ratings_under_every_loss(loss):
     assert CofiRanker(factors=2, strength=0.6).fit(ratings).offset_strength_ == 10.0
 
 
+@pytest.mark.study
 def test_items_may_be_pulled_to_their_own_means():
     ratings = tastes()
     ranker = CofiRanker("nDCG@5", factors=2, strength=0.6, prior="means", popularity=0.2).fit(ratings)
@@ -160,6 +162,7 @@ def test_an_interruption_of_a_fold_ends_the_choice_and_leaves_the_ranker_unfitte
     assert not hasattr(ranker, "user_factors_")
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal", "preferences"])
 def test_from_lam_max_on_no_factors_are_the_optimum_of_the_whole(loss):
     for strength in (1.0, 3.0):

@@ -23,6 +23,7 @@ def triplets(ratings):
     return ratings.users[ratings.user_of()], ratings.items[ratings.columns], ratings.values
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal"])
 def test_names_and_the_order_of_rows_play_no_part(loss):
     ratings = tastes()
@@ -41,6 +42,7 @@ def test_names_and_the_order_of_rows_play_no_part(loss):
     np.testing.assert_allclose(two.predict(pairs), one.predict(np.column_stack([user, item])), rtol=0, atol=1e-12)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     "options",
     [{"loss": "regression"}, {"loss": "nDCG@5"}, {"loss": "preferences"}, {"loss": "regression", "by_counts": True}],
@@ -71,6 +73,7 @@ def test_the_bound_of_the_whole_is_verified_by_other_code():
     assert found.value * (1 - 1e-12) <= ranker.certificate_.bound <= ranker.certificate_.primal
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_free_factors_close_the_whole(loss):
     ratings = tastes()
@@ -304,6 +307,7 @@ def test_rounds_of_all_widths_count():
             assert CofiRanker(**FREE, max_iter=most).fit(ratings).n_iter_ == most
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "preferences"])
 def test_a_run_with_free_factors_goes_on_to_the_same_bits(loss, tmp_path):
     from rankopt.persistence.checkpoint import Checkpoint
@@ -458,6 +462,7 @@ def test_data_that_cannot_be_used():
         ranker.score([(1, 2)], [3])
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_all_engines_agree_bit_for_bit(loss, workers, monkeypatch):
     from rankopt.collaborative.blocks import plane_blocks, regression

@@ -109,6 +109,7 @@ def test_the_gap_closes_under_constraints(bound, method, admissible, data):
         assert found.bound <= best.primal <= found.primal + best.gap
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_reaches_the_objective_of_soft_constraints_within_its_gap(method, data):
     features, grades, qid, attributes = data
@@ -133,6 +134,7 @@ def test_training_under_a_set_is_better_for_it_than_training_without(data):
     assert other > within.certificate_.primal + within.certificate_.gap
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("bound", BOUNDS)
 @pytest.mark.parametrize("admissible", [SITES, QUOTA], ids=["sites", "quota"])
 def test_shuffled_rows_and_renamed_queries_give_the_same_model(bound, admissible, data):
@@ -183,6 +185,7 @@ def test_a_document_may_have_several_labels(data):
             assert len(labels) == len(set(labels)) == 2 * rows.size
 
 
+@pytest.mark.study
 def test_attributes_survive_a_grid_search_over_a_pipeline(data):
     features, grades, qid, attributes = data
     frame = pd.DataFrame(attributes)

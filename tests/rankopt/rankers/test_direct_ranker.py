@@ -73,6 +73,7 @@ def sweeps(request, monkeypatch):
     monkeypatch.setattr(sweep_module, "PAIRS", 2**14 if request.param == "numpy" else 0)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("name", "sweeps"),
     [
@@ -153,6 +154,7 @@ def test_a_certificate_says_nothing_of_two_directions_at_once():
     assert "each alone" in str(ranker.certificate_)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("options", [{}, {"restarts": 3}, {"directions": ALL}, {"order": "greedy"}], ids=str)
 def test_shuffled_rows_and_other_tables_give_the_same_bits(options):
     ranker = fitted(direct(**options))
@@ -165,6 +167,7 @@ def test_shuffled_rows_and_other_tables_give_the_same_bits(options):
     assert sparse.certificate_.value == pytest.approx(ranker.certificate_.value, abs=0.05)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("engine", ["threads", "processes", pytest.param("dask", marks=pytest.mark.study)])
 def test_every_engine_gives_the_same_bits(engine, monkeypatch):
     if engine == "dask":
@@ -179,6 +182,7 @@ def test_every_engine_gives_the_same_bits(engine, monkeypatch):
     assert alone.certificate_.epsilon == other.certificate_.epsilon
 
 
+@pytest.mark.study
 def test_restarts_are_drawn_by_their_seed_and_the_first_is_the_start():
     one, same, other = (fitted(direct(restarts=3, combine="best", random_state=seed)) for seed in (1, 1, 2))
     assert np.array_equal(one.path_coefs_, same.path_coefs_)
@@ -276,6 +280,7 @@ class Same:
         return self
 
 
+@pytest.mark.every(7)
 @pytest.mark.parametrize("name", ["window", "directions", "best", "greedy", "pulled"])
 def test_a_run_that_dies_ends_at_the_same_bits(name, tmp_path):
     ranker = direct(**SETTINGS[name])

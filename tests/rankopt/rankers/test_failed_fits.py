@@ -159,6 +159,7 @@ FAULTS = {
 PLANTED = [(one, name) for one in OPTIMIZED for name in FAULTS if {*FAULTS[name][1]} <= {*one.get_params()}]
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("ranker", "fault"), PLANTED, ids=str)
 def test_a_fit_that_fails_leaves_the_ranker_as_it_was(ranker, fault):
     error, options, rows, more = FAULTS[fault]
@@ -215,6 +216,7 @@ def test_an_interruption_after_a_step_leaves_a_whole_ranker(ranker, tmp_path):
     assert load_model(tmp_path / "model").coef_.tobytes() == ranker.coef_.tobytes()
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(("first", "drawn", "last"), [(1, 3, 4), pytest.param(0, 12, 10, marks=pytest.mark.study)])
 @pytest.mark.parametrize("ranker", ALL, ids=str)
 def test_an_interruption_at_any_line_leaves_the_old_ranker_or_the_new_one(ranker, first, drawn, last):

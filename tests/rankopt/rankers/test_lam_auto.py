@@ -102,6 +102,7 @@ def test_ctrl_c_before_the_first_step_leaves_nothing_half(options, at, monkeypat
     assert not hasattr(ranker, "coef_")
 
 
+@pytest.mark.study
 def test_a_sparse_model_is_not_judged_by_a_start_that_leaves_nothing_out():
     """It chose 10 times the natural strength, which leaves one feature in, since the dense ridge ranks better."""
     sample = load_sample("les-miserables").train

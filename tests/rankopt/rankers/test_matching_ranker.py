@@ -22,6 +22,7 @@ from rankopt.rankers import LargeMarginRanker, MatchingRanker, load_model
 COLUMNS = "these checks want one column of predictions, and there is one a slot"
 
 
+@pytest.mark.every(5)
 @pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # some checks fit pure noise
 @parametrize_with_checks(
     [MatchingRanker()],
@@ -115,6 +116,7 @@ def test_rank_is_the_matching_by_score_and_score_what_it_earns(made):
     assert ranker.score(features, slot, qid=qid, sample_weight=weight) == pytest.approx(expected)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_shuffled_rows_and_renamed_queries_give_the_same_model(bound, made):
     features, slot, qid = made
@@ -127,6 +129,7 @@ def test_shuffled_rows_and_renamed_queries_give_the_same_model(bound, made):
         assert_array_equal(ranker.fit(features[p], slot[p], qid=(7 * qid[p]) % 41).coef_, expected)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("argmax", ["scipy", "ortools", "highs"])
 def test_other_solvers_learn_the_same(argmax, made):
     features, slot, qid = made

@@ -27,6 +27,7 @@ N, D, M = 60, 6, 7
 NAMES = ["année", "citas", "length", "pagerank", "bm25", "age"]
 
 
+@pytest.mark.every(5)
 @pytest.mark.filterwarnings("ignore::rankopt.errors.OptimumAtStart")  # some checks fit pure noise
 @parametrize_with_checks(
     [

@@ -89,6 +89,7 @@ RULES = {
 }
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("rules", RULES)
 def test_admissible_lists_are_the_best_of_all(rules):
     """Against every order of the unseen items."""
@@ -196,6 +197,7 @@ def test_short_lists_are_cut_where_the_rules_say_so(films, ranker):
         ranker.recommend([1], admissible=Admissible(10).at_most(1, by="site"))
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal"])
 def test_folded_users_are_the_best_for_the_items(films, loss):
     train, new = films.only_users(slice(0, 200)), films.only_users(slice(200, 240), drop=True)

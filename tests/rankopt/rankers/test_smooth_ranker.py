@@ -173,6 +173,7 @@ def test_the_parts_of_the_spread_add_up():
     assert extreme.units[0] == pytest.approx(deviations_of(X, qid)[0] * 1e-200, rel=1e-9)
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize(
     ("features", "engines"), [(np.asarray, ("serial", "threads", "processes")), (csr_array, ("serial", "threads"))]
 )

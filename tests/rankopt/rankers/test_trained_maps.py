@@ -52,6 +52,7 @@ def test_the_gap_closes(text, name, bound):
         assert min(objective.regulariser(w) + risk.at(w).value for w in nearby) >= proved.bound - 1e-12
 
 
+@pytest.mark.every(5)
 @pytest.mark.parametrize("queries", [1, 20])
 @pytest.mark.parametrize(
     ("text", "name"), [("nDCG@10", "pairwise"), ("ERR@10", "positional"), ("AP + nDCG@10 + RR", "pairwise")]

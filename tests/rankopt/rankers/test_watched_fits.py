@@ -92,6 +92,7 @@ def made(kind):
     return STEPPING[kind]()
 
 
+@pytest.mark.every(5)
 @needs_callbacks
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("kind", STEPPING)

@@ -23,6 +23,7 @@ def trained():
     return rankers, swapped, sample.test
 
 
+@pytest.mark.study
 def test_means_and_certificates_are_on_the_page(trained):
     rankers, swapped, test = trained
     page = page_of_demo(rankers, swapped, test, "rankopt demo")
@@ -34,6 +35,7 @@ def test_means_and_certificates_are_on_the_page(trained):
     assert "All agree" in page
 
 
+@pytest.mark.study
 def test_solvers_that_do_not_agree_are_not_said_to(trained):
     rankers, swapped, test = trained
     (pair, ranker), *_ = swapped.items()

@@ -83,6 +83,7 @@ def test_figures_are_xml_with_text_as_text_and_ids_of_their_own():
         assert re.search("[a-z]", words)
 
 
+@pytest.mark.study
 def test_nothing_is_fetched():
     addresses = set(re.findall(r"https?://[^\"'\s<)]+", the_page()))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
