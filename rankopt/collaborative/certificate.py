@@ -12,6 +12,7 @@ from rankopt.optimize.certificate import Stop
 __all__ = ["FactorCertificate"]
 
 KINDS = ("global", "blocks", "blocks of the majorant")
+PROOFS = ("", "cholesky", "norms")
 
 
 BOTH = "the gaps of both blocks are within the tolerance"
@@ -43,7 +44,7 @@ class FactorCertificate:
         numbers = (self.primal, self.users, self.items, self.bound, self.singular)
         if any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
             raise ValueError(f"a certificate of {numbers!r}")
-        if self.kind not in KINDS or not isinstance(self.proof, str) or not np.isfinite(self.primal):
+        if self.kind not in KINDS or self.proof not in PROOFS or not np.isfinite(self.primal):
             raise ValueError(f"a certificate of kind {self.kind!r}, J = {self.primal!r}, proof {self.proof!r}")
         if np.isnan([self.users, self.items, self.bound]).any() or (self.kind == "global") != np.isfinite(self.bound):
             raise ValueError(f"a certificate of kind {self.kind!r} with the bounds {numbers[1:4]!r}")

@@ -26,8 +26,8 @@ class Learned:
     duals: tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
 
 
-def to_caller(problem: Problem, now: Standing) -> Learned:
-    """Of a standing with its dual state."""
+def to_caller(problem: Problem, now: Standing, unknown: float) -> Learned:
+    """Of a standing with its dual state. unknown: b⁰ of items without ratings, which `Rated` may have left out."""
     rated = problem.rated
 
     def dual(slopes: Floats, heights: Floats) -> tuple[Floats, Floats]:
@@ -35,22 +35,22 @@ def to_caller(problem: Problem, now: Standing) -> Learned:
 
     users = dual(now.slopes, now.heights)
     items = users if now.of_items is None else dual(*now.of_items)
-    prior = _placed(problem.prior, rated.items, rated.n_items)
-    return Learned(factors_to_caller(problem, now.factors), prior, (users, items))
+    prior = _placed(problem.prior, rated.items, rated.all_items, unknown)
+    return Learned(factors_to_caller(problem, now.factors, unknown), prior, (users, items))
 
 
-def factors_to_caller(problem: Problem, factors: Factors) -> Factors:
-    """Users that the loss cannot see, and that `Rated` left out, have the factors 0."""
+def factors_to_caller(problem: Problem, factors: Factors, unknown: float) -> Factors:
+    """Users and items that `Rated` left out, for the loss cannot see them, have the factors 0, items b⁰."""
     rated = problem.rated
     return Factors(
         _placed(factors.users, rated.users, rated.all_users),
-        _placed(factors.items, rated.items, rated.n_items),
-        _placed(factors.offsets, rated.items, rated.n_items),
+        _placed(factors.items, rated.items, rated.all_items),
+        _placed(factors.offsets, rated.items, rated.all_items, unknown),
         _placed(factors.user_offsets, rated.users, rated.all_users),
     )
 
 
-def _placed(values: Floats, places: NDArray[Any], size: int) -> Floats:
-    found = np.zeros((size, *values.shape[1:]))
+def _placed(values: Floats, places: NDArray[Any], size: int, others: float = 0.0) -> Floats:
+    found = np.full((size, *values.shape[1:]), others)
     found[places] = values
     return found

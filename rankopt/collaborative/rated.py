@@ -31,7 +31,7 @@ class Rated:
     bounds (n + 1,), columns (ratings,) rising inside a user, values (ratings,); weights (ratings,), or empty: 1 each.
     item_bounds (m + 1,), item_order (ratings,) positions of the ratings of each item, item_users (ratings,) who gave
     them. users (n,), items (m,), given (ratings,): the places of all in the `Ratings` that they come from, which have
-    all_users and all_ratings.
+    all_users, all_items and all_ratings.
     """
 
     bounds: Ints
@@ -45,6 +45,7 @@ class Rated:
     items: Ints
     given: Shorts | Ints
     all_users: int
+    all_items: int
     all_ratings: int
 
     @classmethod
@@ -53,19 +54,19 @@ class Rated:
         weights = np.zeros(0) if weights is None else weights
         found = colours(ratings.bounds, ratings.columns, ratings.values, weights, ratings.n_items)
         users, items = (np.argsort(one, kind="stable") for one in found)
-        return cls._arranged(ratings.bounds, ratings.columns, ratings.values, weights, users, items)
+        return cls._arranged(ratings.bounds, ratings.columns, ratings.values, weights, users, items, ratings.n_items)
 
     @classmethod
     def _arranged(
-        cls, bounds: Ints, columns: Shorts, values: Floats, weights: Floats, users: Ints, items: Ints
+        cls, bounds: Ints, columns: Shorts, values: Floats, weights: Floats, users: Ints, items: Ints, all_items: int
     ) -> Rated:
-        """The users and items of these places, in this order."""
+        """The users and items of these places, in this order; items of others have no ratings."""
         from scipy.sparse import csr_array
 
         sizes = np.diff(bounds)[users]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         kind = np.int32 if values.size < np.iinfo(np.int32).max else np.int64
-        rank = np.empty(items.size, dtype=np.int32)
+        rank = np.empty(all_items, dtype=np.int32)
         rank[items] = np.arange(items.size, dtype=np.int32)
         shape = (users.size, items.size)
         rows = np.arange(starts[-1], dtype=kind)
@@ -92,6 +93,7 @@ class Rated:
             items=items,
             given=given,
             all_users=bounds.size - 1,
+            all_items=all_items,
             all_ratings=values.size,
         )
 
@@ -100,7 +102,8 @@ class Rated:
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights
         users, items = np.arange(self.n_users), np.arange(self.n_items)
-        kept = self._arranged(before[self.bounds], self.columns[mask], self.values[mask], weights, users, items)
+        cut = (before[self.bounds], self.columns[mask], self.values[mask], weights)
+        kept = self._arranged(*cut, users, items, self.n_items)
         return replace(kept, given=np.flatnonzero(mask)[kept.given])
 
     @property
@@ -139,9 +142,22 @@ class Rated:
         kept = self.keep(rows)
         weights = kept.weights
         some = self._arranged(
-            kept.bounds, kept.columns, kept.values, weights, np.flatnonzero(chosen), np.arange(self.n_items)
-        )
+            kept.bounds, kept.columns, kept.values, weights, np.flatnonzero(chosen), np.arange(self.n_items),
+            self.n_items,
+        )  # fmt: skip
         return replace(
             some, users=self.users[chosen], items=self.items, given=self.given[np.flatnonzero(rows)[some.given]],
-            all_users=self.all_users, all_ratings=self.all_ratings,
+            all_users=self.all_users, all_items=self.all_items, all_ratings=self.all_ratings,
+        )  # fmt: skip
+
+    def of_rated_items(self) -> Rated:
+        """The same over the items that have ratings: others tell nothing, and would move the last bits of sums."""
+        rated = np.diff(self.item_bounds) > 0
+        if rated.all():
+            return self
+        users, items = np.arange(self.n_users), np.flatnonzero(rated)
+        some = self._arranged(self.bounds, self.columns, self.values, self.weights, users, items, self.n_items)
+        return replace(
+            some, users=self.users, items=self.items[rated], given=self.given[some.given],
+            all_users=self.all_users, all_items=self.all_items, all_ratings=self.all_ratings,
         )  # fmt: skip

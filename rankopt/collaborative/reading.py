@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankopt.data.ratings.sources import ITEM, RATING, USER, plain_name
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
+from rankopt.data.values import check_unmasked
 from rankopt.errors import DataError
 
 __all__ = ["held_out", "pairs_of", "places_of_pairs", "read_ratings_and_weights"]
@@ -29,6 +30,7 @@ def pairs_of(X: Any) -> tuple[Any, Any]:
     if hasattr(X, "columns") and hasattr(X, "shape"):
         user, item = _named_pair(list(X.columns))
         return X[user], X[item]
+    check_unmasked(X, "pairs")
     table = X if isinstance(X, np.ndarray) else None
     if table is None:
         plain = hasattr(X, "__iter__") and not isinstance(X, str | bytes) and not hasattr(X, "tocsr")
@@ -131,9 +133,13 @@ def read_ratings_and_weights(
 def held_out(given: Any, train: Ratings) -> Ratings:
     """The ratings of an eval_set: `Ratings`, a data frame, or a pair (X, y). DataError for anything else, for ids of
     another type than those of training, and where no item is one of training."""
+    if isinstance(given, list) and len(given) == 1:  # as LightGBM has them
+        (given,) = given
     if isinstance(given, tuple | list):
         if len(given) != 2:
-            raise DataError(f"eval_set has {len(given)} parts; pass Ratings, a data frame with ratings, or (X, y)")
+            raise DataError(
+                f"eval_set has {len(given)} parts; pass Ratings, a data frame with ratings, (X, y) or [(X, y)]"
+            )
         found = read_ratings_and_weights(*given)[0]
     else:
         found = read_ratings_and_weights(given, None)[0]
@@ -163,6 +169,7 @@ def _of_users(ratings: Ratings, weight: Any) -> Floats:
 
 
 def _checked(values: Any, size: int, name: str, what: str) -> Floats:
+    check_unmasked(values, name)
     try:
         found = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

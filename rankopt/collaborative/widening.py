@@ -29,6 +29,9 @@ FIRST = 8
 FINER = 100.0
 """How much finer than the gap of the whole both blocks are solved."""
 
+GONE = 1e-4
+"""A factor of a smaller part of the largest one makes room for another."""
+
 GAIN = 0.05
 """The part of the open gap that a widening must close for another to follow."""
 
@@ -51,7 +54,7 @@ def widened(
     most = min(blocks.problem.rated.n_users, blocks.problem.rated.n_items)
     try:
         gap = _gap(blocks, done, judged)
-        while resumed is not None or _may_widen(done, gap, most, settings, judged):
+        while resumed is not None or _may_widen(done, gap, settings, judged):
             at, resumed = resumed, None
             wider = _with_pairs(blocks, _stands(done, judged), most) if at is None else None
             if at is None and wider is None:
@@ -67,9 +70,9 @@ def widened(
     return done
 
 
-def _may_widen(done: Alternated, gap: float, most: int, settings: Alternation, judged: bool) -> bool:
+def _may_widen(done: Alternated, gap: float, settings: Alternation, judged: bool) -> bool:
     closed = done.stop in (Stop.GAP, Stop.CHOSEN) and not (judged and idle(done) >= settings.patience)
-    return gap > settings.tol and closed and _stands(done, judged).factors.dimensions < most
+    return gap > settings.tol and closed
 
 
 def _begin(blocks: Any, done: Alternated, at: Alternated | None, wider: Factors | None, judged: bool) -> Alternated:
@@ -100,17 +103,20 @@ def _gap(blocks: Any, done: Alternated, judged: bool) -> float:
 
 
 def _with_pairs(blocks: Any, now: Standing, most: int) -> Factors | None:
-    """The factors and as many more, along the singular pairs of -Ψ above 1, of the size of
-    those there are: smaller ones would not have grown before the blocks count as closed."""
+    """The factors that have not gone to 0, and as many more, along the singular pairs of -Ψ above 1, of the size of
+    those there are: smaller ones would not have grown before the blocks count as closed. None where there are none."""
     problem, factors = blocks.problem, balanced(blocks.problem, now.factors)
-    d = factors.dimensions
+    held = problem.of_users @ factors.users**2  # λ‖column‖², twice what each factor costs; the largest first
+    alive = held > GONE * held.max(initial=0.0)
+    alive[most - 1 :] = False  # as many as the table has rows or columns are all there can be: the least makes room
+    factors = replace(factors, users=factors.users[:, alive], items=factors.items[:, alive])
+    held, d = held[alive], factors.dimensions
     table = scaled(problem.rated.table(blocks.whole(now).slopes), problem.of_users, problem.of_items)
-    left, size, right = top_pairs(table, min(d, most - d))
+    left, size, right = top_pairs(table, min(max(d, 1), most - d))
     fresh = size > 1.0
     if not fresh.any():
         return None
-    held = problem.of_users @ factors.users**2  # λ‖column‖², twice what each factor costs
-    root = np.sqrt(np.median(held[held > 0]) if (held > 0).any() else size[fresh])
+    root = np.sqrt(np.median(held) if d else size[fresh])
     users = -left[:, fresh] * root / np.sqrt(problem.of_users)[:, None]
     items = right[:, fresh] * root / np.sqrt(problem.of_items)[:, None]
     return replace(

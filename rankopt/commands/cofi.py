@@ -41,7 +41,7 @@ USERS = 25
     "--bound", type=click.Choice([*BOUNDS]), default="convex", show_default=True, help="Of a measure's regret."
 )
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure by which it is judged.")
-@click.option("--tol", type=float, help="The gap of both blocks at which training ends [1e-4 or 1e-3].")
+@click.option("--tol", type=float, help="The gap of both blocks at which training ends [1e-4].")
 @click.option("--max-iter", default=100, show_default=True, help="Rounds after which it ends anyway.")
 @click.option("--time-limit", type=float, help="Seconds after which it ends anyway.")
 @click.option("--quota", "by", help="The attribute of items whose quota is priced [genre].")

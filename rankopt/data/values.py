@@ -35,10 +35,19 @@ def sealed(array: NDArray[Scalar]) -> NDArray[Scalar]:
     return array
 
 
+def check_unmasked(values: Any, name: str) -> None:
+    """Raise DataError for a masked array in which something is masked: the number below a mask is none."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        row = int(np.argwhere(np.ma.getmaskarray(values))[0][0])
+        raise DataError(f"{name} of row {row} is masked, so nothing is known of it; fill it in, or drop the row.")
+
+
 def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None) -> NDArray[Any]:
-    """One value a document, (n,). Raises DataError for another shape, and for words where numbers are wanted."""
+    """One value a document, (n,). Raises DataError for another shape, for words where numbers are wanted, and for what
+    is masked."""
     if hasattr(values, "to_numpy"):
         values = values.to_numpy()
+    check_unmasked(values, name)
     try:
         array = np.asarray(values, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
@@ -68,6 +77,7 @@ def as_features(features: Any) -> Features:
         return _canonical(as_csr(features))
     if hasattr(features, "to_numpy"):
         features = features.to_numpy()
+    check_unmasked(features, "features")
     table = np.asarray(features)
     if table.ndim != 2:
         raise DataError(f"features have shape {table.shape} but are a table of documents × features; reshape them.")

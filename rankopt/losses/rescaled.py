@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,7 @@ class RescaledSlack:
     decay: Any = "power(0.5)"
     argmax: Solver | str = "exact"
     convex = True
+    exact: ClassVar[bool] = False
 
     @classmethod
     def of_measure(cls, measure: Any) -> Callable[..., RescaledSlack]:

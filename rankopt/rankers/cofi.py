@@ -38,16 +38,18 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
 
         J = Σ_u v_u l_u(F_u) + (λ/2)(‖U‖² + ‖M‖²) + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²),   b⁰_j = mean + c log(1 + count_j)
 
-    l_u a loss of the scores of what user u rated, c the popularity. For fixed M, b each user is a small convex problem,
-    for fixed U the items are one: the two blocks are solved in turn, each to a gap that is proved.
+    l_u a loss of the scores of what user u rated, c the popularity, count_j the ratings of an item by users who tell
+    the loss an order, mean the constant that leaves r_uj - b⁰_j a mean of 0 over all these ratings. For fixed M, b each
+    user is a small convex problem, for fixed U the items are one: the two blocks are solved in turn, each to a gap that
+    is proved.
 
     Everywhere X is `rankopt.data.Ratings`, a data frame with columns of user, item and rating, or (n, 2) rows of user
     and item with y (n,) ratings; ids are any hashables. Relabelled users or items and shuffled rows give the same
     model, bit for bit.
 
     Args:
-        loss: "regression", Σ_j (F_uj - y_uj)²/2; a measure whose regret is bounded, "nDCG@10", "ERU(d=3)", ...; or any
-            loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ...
+        loss: "regression", Σ_j (F_uj - y_uj)²/2; a measure whose regret is bounded, "nDCG@10", "ERU(d=3)", ...; or a
+            loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ... that says planes and is exact.
         factors: d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
             gap of the whole is within `tol`, or closes no more.
         strength: ρ = λ/λ_max, λ_max the λ from which on all factors are 0; "auto" chooses it by cross-fitting inside

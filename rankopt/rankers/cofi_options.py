@@ -19,12 +19,14 @@ from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.measures.notation import parse
 from rankopt.rankers.options import check_options, number
 
-__all__ = ["check_cofi", "check_learned", "workers_of"]
+__all__ = ["LEAST", "RANGE", "check_cofi", "check_learned", "workers_of"]
 
 STARTS = ("residual", "random")
 
 LEAST = 1e-100
 """Of what is squared or divided by: its products are neither 0 nor infinite."""
+
+RANGE = f"{LEAST:g} to {1 / LEAST:g}"
 
 
 def check_cofi(**given: Any) -> None:
@@ -35,9 +37,9 @@ def check_cofi(**given: Any) -> None:
     if isinstance(strength, str) and strength != "auto":
         raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
     if not isinstance(strength, str) and not LEAST <= number(strength) <= 1 / LEAST:
-        raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
+        raise OptionError(f"strength = {strength!r} is no part of λ_max; give a number of {RANGE}, or 'auto'")
     if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
-        raise OptionError(f"lam = {lam!r} is no strength; give a positive number, or None and a strength")
+        raise OptionError(f"lam = {lam!r} is no λ; give a number of {RANGE}, or None and a strength")
     if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
         raise OptionError(f"factors = {factors!r} is no number of factors; give 1 or more, or 'free'")
     if given["offset_strength"] is not None and not LEAST <= number(given["offset_strength"]) <= 1 / LEAST:
@@ -94,8 +96,8 @@ def check_learned(ranker: Any) -> None:
     for name in ("unknown_", "lam_", "lam_max_", "strength_", "offset_strength_"):
         if not np.isfinite(number(getattr(ranker, name, None))):
             raise ModelError(f"{name} is missing or no number.")
-    if min(ranker.lam_, ranker.lam_max_, ranker.strength_, ranker.offset_strength_) < 0:
-        raise ModelError("lam_, lam_max_, strength_ and offset_strength_ cannot be negative.")
+    if min(ranker.lam_max_, ranker.offset_strength_) < 0 or min(ranker.lam_, ranker.strength_) <= 0:
+        raise ModelError("lam_max_ and offset_strength_ cannot be negative, lam_ and strength_ are above 0.")
     if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
         raise ModelError("certificate_ is missing or is no certificate of factors.")
     if not isinstance(getattr(ranker, "history_", None), AlternationHistory):

@@ -47,7 +47,8 @@ class Kept:
         for name in ("users_", "items_"):
             ids = getattr(self, name)
             if ids.dtype == object and not all(isinstance(one, str) for one in ids.tolist()):
-                raise ModelError(f"{name} cannot be saved because ids are neither whole numbers nor strings; map them")
+                what = "neither whole numbers of 64 bits nor strings"
+                raise ModelError(f"{name} cannot be saved because ids are {what}; map them")
 
     def __getstate__(self) -> Any:
         above: Any = super()

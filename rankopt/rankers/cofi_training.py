@@ -75,7 +75,7 @@ class Alternating(Choosing):
             nullcontext() if kept is None else kept.claimed(),
         ):
             counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
-            rated = loss.seen(Rated.of(ratings, weights))
+            rated = loss.seen(Rated.of(ratings, weights)).of_rated_items()
             loss.check_parts(rated)
             params = {k: v for k, v in self.get_params(deep=False).items() if k not in self._of_the_run}
             of_run = identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
@@ -138,7 +138,7 @@ class Alternating(Choosing):
         unknown = self._unknown(rated)
 
         def judge(now: Standing) -> float:
-            factors = factors_to_caller(blocks.problem, now.factors)
+            factors = factors_to_caller(blocks.problem, now.factors, unknown)
             scores = scores_of_pairs(factors, users, items, unknown)
             values = rated_only(evaluation.bounds, evaluation.values, scores, self.measure)
             if np.isnan(values).all():
@@ -154,7 +154,7 @@ class Alternating(Choosing):
     def _keep(self, ratings: Ratings, counts: Ints, blocks: Any, done: Alternated, judged: bool) -> None:
         self.unknown_ = self._unknown(blocks.problem.rated)  # now: it takes 8 bytes a rating, and the duals come on top
         best, problem = blocks.whole(done.best), blocks.problem
-        told = to_caller(problem, best)
+        told = to_caller(problem, best, self.unknown_)
         self.users_, self.items_ = ratings.users, ratings.items
         self.user_factors_, self.item_factors_ = told.factors.users, told.factors.items
         self.item_offsets_, self.user_offsets_ = told.factors.offsets, told.factors.user_offsets

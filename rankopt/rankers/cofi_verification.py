@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -84,11 +85,23 @@ class VerifiedMixin:
             scale = 1.0 if weights is None else weights[learnt] / weights[learnt].mean()
             left = (ratings.values[learnt] - popular[ratings.columns[learnt]] - mean) * scale
             popular = popular + np.bincount(ratings.columns[learnt], left, ratings.n_items) / (counts + SHRUNK)
-        away = float(np.abs(held["item_prior_"] - popular - mean).max(initial=0.0))
-        if away <= ALLOWED * (1.0 + abs(float(mean))):
-            return found
-        told = f"items are pulled to other offsets than the mean and popularity of these ratings, by up to {away:.3g}"
-        return replace(found, wrong=(*found.wrong, told))
+        return replace(found, wrong=(*found.wrong, *_unlike(held, ratings, popular + mean, float(mean), claim)))
+
+
+def _unlike(held: Any, ratings: Any, prior: Any, mean: float, claim: Claim) -> Iterator[str]:
+    """What else the ranker tells of these ratings and is not so."""
+    away = float(np.abs(held["item_prior_"] - prior).max(initial=0.0))
+    if not away <= ALLOWED * (1.0 + abs(mean)):
+        yield f"items are pulled to other offsets than the mean and popularity of these ratings, by up to {away:.3g}"
+    if not abs(held["unknown_"] - mean) <= ALLOWED * (1.0 + abs(mean)):
+        yield f"the prior of an item without ratings is {mean:.8g}, not {held['unknown_']:.8g}"
+    if not np.array_equal(held["item_counts_"], ratings.counts):
+        yield "item_counts_ are not those of these ratings"
+    if claim.of_user_offsets is None and held["user_offsets_"].any():
+        yield "users have offsets, which this loss cannot see"
+    lam, part = held["lam_"], held["strength_"] * (held["lam_max_"] or held["lam_"])
+    if not abs(lam - part) <= ALLOWED * lam:
+        yield f"strength_ = {held['strength_']:g} of lam_max_ = {held['lam_max_']:g} is not lam_ = {lam:g}"
 
 
 def _some(weights: Any, chosen: Any) -> Any:

@@ -20,7 +20,7 @@ from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.rankers.cofi_options import workers_of
+from rankopt.rankers.cofi_options import LEAST, RANGE, workers_of
 from rankopt.rankers.options import number
 
 __all__ = ["Recommending"]
@@ -107,8 +107,8 @@ class Recommending:
         is pulled to 0 half as much.
         """
         check_is_fitted(self)
-        if strength is not None and not 0 < number(strength) < np.inf:
-            raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or None")
+        if strength is not None and not LEAST <= number(strength) <= 1 / LEAST:
+            raise OptionError(f"strength = {strength!r} is no part of λ_max; give a number of {RANGE}, or None")
         lam = self.lam_ if strength is None else float(strength) * (self.lam_max_ or 1.0)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         loss = UserLoss.named(self.loss, self.bound, self.decay)

@@ -22,6 +22,7 @@ from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.rated_lists import measured
 from rankopt.losses import LOSSES, bound_named, loss_named
 from rankopt.losses.argmax_positional import orderable
+from rankopt.losses.decay import parse_decay
 from rankopt.losses.loss import says
 from rankopt.losses.regret import Regret
 from rankopt.measures.binary import Binary
@@ -51,9 +52,12 @@ class UserLoss:
             factory = loss_named(spec)
             if says(factory) != "plane":
                 raise OptionError(f"loss = {spec!r} says no planes, which both blocks need; take another")
+            if not getattr(factory, "exact", True):
+                raise OptionError(f"loss = {spec!r} is known within bounds only, and so would be J; take another")
             return cls(factory=factory, ours=isinstance(spec, str))
+        kind, weights = bound_named(bound), parse_decay(decay)
         try:
-            return cls(regret=Regret.named(spec, "positional", bound_named(bound), decay))
+            return cls(regret=Regret.named(spec, "positional", kind, weights))
         except ValueError as error:
             known = ", ".join(map(repr, ("regression", *LOSSES)))
             raise OptionError(f"loss = {spec!r} is neither one of {known} nor a measure: {error}") from error

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from rankopt.collaborative.bounds.bound_verification import proven_bound
+from rankopt.collaborative.bounds.bound_verification import VerifiedBound, proven_bound
 from rankopt.collaborative.bounds.loss_verification import SlowLoss
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.factors import Factors
@@ -92,13 +92,17 @@ def verify_factors(
     lists = [slice(*ratings.bounds[u : u + 2].tolist()) for u in range(ratings.n_users)]
     seen = np.array([rows.stop > rows.start and loss.told(ratings.values[rows]) for rows in lists], dtype=bool)
     factors, said, wrong = claim.factors, claim.certificate, []
-    scores = _scores(factors, ratings)
-    learnt = [rows for rows, one in zip(lists, seen, strict=True) if one]
-    risk = sum(loss.value(ratings.values[rows], scores[rows], weight[rows]) for rows in learnt)
-    of_u, of_m = _penalties(claim)
-    primal = float(risk + of_u + of_m)
+    with np.errstate(over="ignore", invalid="ignore"):
+        scores, primal = _scores(factors, ratings), float(sum(_penalties(claim)))
+        if np.isfinite(primal) and np.isfinite(scores).all():
+            learnt = [rows for rows, one in zip(lists, seen, strict=True) if one]
+            primal += float(sum(loss.value(ratings.values[rows], scores[rows], weight[rows]) for rows in learnt))
+        else:
+            primal = np.inf
+    if not np.isfinite(primal):  # beyond what numbers hold, where no comparison finds anything
+        return VerifiedFactors(np.inf, -np.inf, -np.inf, np.nan, 0, np.nan, (f"J is inf, not {said.primal:.8g}",))
     scale = max(abs(primal), 1e-300)
-    if abs(primal - said.primal) > ALLOWED * scale:
+    if not abs(primal - said.primal) <= ALLOWED * scale:
         wrong.append(f"J is {primal:.8g}, not {said.primal:.8g}")
     able, too_long = _drawn(ratings, lists, loss, seen, planes, seed)
     checked, worst = 0, 0.0
@@ -120,12 +124,15 @@ def verify_factors(
     bounds = [_blocks(claim, ratings, *dual) for dual in claim.duals]
     users, items = bounds[0][0], max(both[1] for both in bounds)
     for name, found, told in (("users'", users, said.users), ("items'", items, said.items)):
-        if told > found + ALLOWED * scale:
+        if not told <= found + ALLOWED * scale:
             wrong.append(f"the {name} block is bounded by {found:.8g}, not {told:.8g}")
     whole = np.nan
     if said.kind == "global":
-        whole = max(_whole(claim, ratings, loss, weight, *dual) for dual in claim.duals)
-        if said.bound > whole + ALLOWED * scale:
+        proven = max((_whole(claim, ratings, loss, weight, *dual) for dual in claim.duals), key=lambda one: one.value)
+        whole = proven.value
+        if said.proof == "cholesky" and not said.singular >= (1.0 - ALLOWED) * proven.norm:
+            wrong.append(f"the largest singular value is {proven.norm:.8g}, not at most {said.singular:.8g}")
+        if not said.bound <= whole + ALLOWED * scale:
             wrong.append(f"the whole is bounded by {whole:.8g}, not {said.bound:.8g}")
     return VerifiedFactors(primal, users, items, whole, checked, worst, tuple(wrong), int(seen.sum()), too_long)
 
@@ -187,11 +194,13 @@ def _blocks(claim: Claim, ratings: Ratings, slopes: Floats, heights: Floats) -> 
     return float(users), float(items - (by_item**2 / claim.of_offsets).sum() / 2.0)
 
 
-def _whole(claim: Claim, ratings: Ratings, loss: SlowLoss, weight: Floats, slopes: Floats, heights: Floats) -> float:
+def _whole(
+    claim: Claim, ratings: Ratings, loss: SlowLoss, weight: Floats, slopes: Floats, heights: Floats
+) -> VerifiedBound:
     curvature = float((slopes * slopes / weight).sum()) if loss.squared else 0.0
     height = float(heights.sum()) + curvature / 2.0
     penalties = (claim.of_users, claim.of_items, claim.of_offsets, claim.of_user_offsets)
-    return proven_bound(_table(ratings, slopes), height, claim.prior, *penalties, curvature=curvature).value
+    return proven_bound(_table(ratings, slopes), height, claim.prior, *penalties, curvature=curvature)
 
 
 def _table(ratings: Ratings, slopes: Floats) -> Any:

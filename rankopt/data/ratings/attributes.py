@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.universe import placed, plain_ids
 from rankopt.data.values import column, sealed
 from rankopt.errors import DataError
@@ -16,11 +17,17 @@ def attributes_of_items(
 ) -> dict[str, NDArray[Any]]:
     """name -> (n_items,) values in the order of `items`. given: the items as the caller listed them, for attributes
     that are no mapping from item to value. Raises DataError where those do not fit."""
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise DataError(
+            f"attributes cannot be a {type(attributes).__name__} because each has a name; pass name -> {{item: value}}, "
+            "of a frame {'genre': dict(zip(frame['item'], frame['genre']))}"
+        )
     found = {}
     for name, values in (attributes or {}).items():
         if isinstance(values, Mapping):
             ids = list(values)
             where = placed(items, ids)
+            check_spelling(items, ids, where, f"item of attribute {name!r},")
             aligned = np.full(items.size, None, dtype=object)
             for place, one in zip(where.tolist(), values.values(), strict=True):
                 if place >= 0:

@@ -62,13 +62,21 @@ def read_ratings(
 
 def _in_folder(folder: Path) -> tuple[str, Path | None]:
     """The files of ratings and of items of a folder of MovieLens."""
+    there = []
     for names in FOLDERS:
-        found = [next((folder / f"{name}{end}" for end in ("", ".gz") if (folder / f"{name}{end}").is_file()), None)
-                 for name in names]  # fmt: skip
-        if found[0] is not None:
-            return fspath(found[0]), found[1]
-    known = ", ".join(ratings for ratings, _ in FOLDERS)
-    raise DataError(f"{folder} has no file of ratings ({known}, or these with .gz); name the file.")
+        ratings, items = (
+            next((folder / f"{name}{end}" for end in ("", ".gz") if (folder / f"{name}{end}").is_file()), None)
+            for name in names
+        )
+        if ratings is not None:
+            there.append((ratings, items))
+    if len(there) > 1:
+        both = " and ".join(ratings.name for ratings, _ in there[:2])
+        raise DataError(f"{folder} has {both}, two files of ratings; name the file.")
+    if not there:
+        known = ", ".join(ratings for ratings, _ in FOLDERS)
+        raise DataError(f"{folder} has no file of ratings ({known}, or these with .gz); name the file.")
+    return fspath(there[0][0]), there[0][1]
 
 
 class _Ids:
