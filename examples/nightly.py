@@ -4,7 +4,8 @@
 
 TRAIN and JUDGED are LETOR / SVMlight files, or folders that `rankopt store` made; without them a sample is used. FOLDER
 keeps `model.rankopt` (what is served), `tonight.rankopt` and the checkpoint: killed and started again, it goes on to
-the same bits. Exit codes: 0 promoted, 3 yesterday's model stays, anything else is an error.
+the same bits, or begins anew if the data are others by then. Exit codes: 0 promoted, 3 yesterday's model stays,
+anything else is an error.
 """
 
 import os
@@ -14,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from rankopt.data import load_sample, open_stored, read_svmlight
+from rankopt.errors import OptionError
 from rankopt.measures import compare, evaluate
 from rankopt.rankers import Checkpoint, LargeMarginRanker, load_model, save_model
 
@@ -36,9 +38,16 @@ def judged_better(judged, tonight, yesterday):
 def main(train, judged, folder):
     served, made, kept = folder / "model.rankopt", folder / "tonight.rankopt", folder / "checkpoint"
     ranker = LargeMarginRanker(MEASURE, normalize="zscore", checkpoint=Checkpoint(kept))
-    ranker.fit(train)
+    try:
+        ranker.fit(train)
+    except OptionError as error:
+        if not kept.exists():
+            raise
+        print(f"beginning anew: {error}")  # a night that was killed left its checkpoint, of other data
+        shutil.rmtree(kept)
+        ranker.fit(train)
     save_model(ranker, made)
-    shutil.rmtree(kept)  # it is of this night's data; one of other data would be refused
+    shutil.rmtree(kept)
     print(f"trained on {len(train)} queries: {ranker.certificate_}")
     if served.exists() and not judged_better(judged, ranker, load_model(served)):
         print("yesterday's model stays")
@@ -51,6 +60,8 @@ def main(train, judged, folder):
 if __name__ == "__main__":
     if len(sys.argv) == 4:
         sys.exit(main(read(sys.argv[1]), read(sys.argv[2]), Path(sys.argv[3])))
+    if len(sys.argv) > 1:
+        sys.exit(f"usage: {sys.argv[0]} TRAIN JUDGED FOLDER, or nothing for the sample")
     sample = load_sample("les-miserables")
     with tempfile.TemporaryDirectory() as folder:
         for night, train in enumerate((sample.train.select(range(10)), sample.train), 1):

@@ -13,6 +13,7 @@ from formulations.bridges.integer_costs import rounded_costs
 from formulations.errors import Infeasible, SolverFailed, UnknownSolver
 from formulations.forms.form import Form, Solution
 from formulations.forms.linear_program import LinearProgram
+from formulations.solvers.limits import check_limits
 from formulations.solvers.solver import Answer
 
 __all__ = ["CpSat"]
@@ -42,8 +43,7 @@ class CpSat:
     spec = "cp_sat"
 
     def __post_init__(self) -> None:
-        if self.threads < 1:
-            raise UnknownSolver(f"'cp_sat' needs 1 thread or more, and was given {self.threads}")
+        check_limits(self.time_limit, self.threads, self.log, self.options)
 
     def declines(self, problem: Form) -> str | None:
         if not isinstance(problem, LinearProgram):

@@ -20,6 +20,7 @@ from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.scaling import row_units, unit
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
 from formulations.solvers.highs_presolve import presolve
+from formulations.solvers.limits import check_limits
 from formulations.solvers.solver import Answer
 
 __all__ = ["Cvxpy"]
@@ -76,6 +77,9 @@ class Cvxpy:
     package: ClassVar[str] = "cvxpy"
 
     def __post_init__(self) -> None:
+        check_limits(self.time_limit, self.threads, self.log, self.options)
+        if self.backend and self.backend not in CVXPY and self.backend not in _known_to_cvxpy():
+            raise UnknownSolver(missing("cvxpy", CVXPY, self.backend))
         if self.time_limit is not None and not self.takes_time_limit:
             raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
         if self.threads is not None and not self.takes_threads:
@@ -150,6 +154,10 @@ class Cvxpy:
             options[TIME_LIMIT[self.backend]] = self.time_limit
         if self.threads is not None:
             options[THREADS[self.backend]] = self.threads
+            if self.backend == "HIGHS":  # its pool of threads is shared by the process, and of fixed size
+                import highspy
+
+                highspy.Highs.resetGlobalScheduler(True)
         options.update(self.options)
         try:
             with warnings.catch_warnings():  # what cvxpy warns of stands in the status

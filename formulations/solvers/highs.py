@@ -14,6 +14,7 @@ from formulations.forms.form import Form, Solution
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.scaling import row_units, unit
 from formulations.solvers.highs_presolve import presolve
+from formulations.solvers.limits import check_limits
 from formulations.solvers.solver import Answer
 
 __all__ = ["Highs"]
@@ -55,7 +56,7 @@ class Highs:
             raise UnknownSolver(f"'highs' has no method {self.method!r}; it has choose, simplex, ipm and pdlp")
         if self.presolve not in ("choose", "on", "off"):
             raise UnknownSolver(f"'highs' has no presolve {self.presolve!r}; it has choose, on and off")
-
+        check_limits(self.time_limit, self.threads, self.log, self.options)
         if self.options:
             import highspy
 

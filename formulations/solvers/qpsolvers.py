@@ -17,6 +17,7 @@ from formulations.forms.linear_program import row_sides
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.scaling import unit
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
+from formulations.solvers.limits import check_limits
 from formulations.solvers.solver import Answer
 
 __all__ = ["QpSolvers"]
@@ -59,6 +60,7 @@ class QpSolvers:
     package: ClassVar[str] = "qpsolvers"
 
     def __post_init__(self) -> None:
+        check_limits(self.time_limit, log=self.log, options=self.options)
         if self.time_limit is not None and not self.takes_time_limit:
             raise UnknownSolver(f"{self.spec!r} has no time limit; {', '.join(TIME_LIMIT)} have one")
         asked = set(self.options)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
-from numbers import Integral, Real
 from typing import Any, cast
 
 import numpy as np
 
 from formulations.errors import UnknownSolver
 from formulations.solvers import named
+from formulations.solvers.limits import check_limits
 from formulations.solvers.solver import Solver
 
 __all__ = ["Asked", "takes"]
@@ -40,15 +40,7 @@ class Asked:
     options: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        time, threads, log, options = (getattr(self, name) for name in WORDS)
-        if time is not None and not (_plain(time, Real) and time > 0):
-            raise UnknownSolver(f"time_limit = {time!r} is no positive number of seconds; leave it out for no limit")
-        if threads is not None and not (_plain(threads, Integral) and threads >= 1):
-            raise UnknownSolver(f"threads = {threads!r} is no whole number from 1 on; leave it out for the usual ones")
-        if log is not None and not isinstance(log, bool | np.bool_):
-            raise UnknownSolver(f"log = {log!r} says neither yes nor no; write log=True")
-        if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
-            raise UnknownSolver(f"options = {options!r} is no mapping of names; write options={{'name': value}}")
+        check_limits(self.time_limit, self.threads, self.log, self.options)
 
     def of(self, solver: Solver, strict: bool) -> Solver:
         """The solver with all this. A tolerance is a wish; of the rest UnknownSolver is raised for what the solver does
@@ -67,10 +59,6 @@ class Asked:
                     f"{solver.spec!r} has no {word}; leave out {name} = {value!r}, or choose another solver"
                 )
         return cast("Solver", aimed)
-
-
-def _plain(value: Any, kind: type) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
 
 
 def _joined(name: str, value: Any, own: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.values import as_array
 from rankopt.errors import DataError
 
 Ints = NDArray[np.int64]
@@ -17,7 +18,7 @@ def codes_of_ids(qid: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     qid: n hashables. Ids of numpy arrays come back as Python's own numbers and strings. Raises DataError for a wrong
     number of ids, and for an id that is not hashable, None or NaN.
     """
-    values = qid.to_numpy() if hasattr(qid, "to_numpy") else qid
+    values = as_array(qid)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype != object):
         if values.ndim != 1:
             raise DataError(f"qid has shape {values.shape} but names one query a row; pass a vector of {n} ids.")
@@ -65,7 +66,7 @@ def _items(values: Any) -> Iterable[Hashable]:
 
 def codes_of_sizes(group: Any, n: int) -> tuple[Ints, tuple[Hashable, ...]]:
     """Codes (n,) and ids 0, 1, ... of consecutive queries of the given sizes. Raises DataError for a misfit."""
-    sizes = np.asarray(group.to_numpy() if hasattr(group, "to_numpy") else group)
+    sizes = np.asarray(as_array(group))
     if sizes.ndim != 1 or sizes.size == 0 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any():
         raise DataError(
             "group cannot be read because it lists the sizes of the queries; pass a vector of whole numbers."

@@ -42,11 +42,20 @@ def check_unmasked(values: Any, name: str) -> None:
         raise DataError(f"{name} of row {row} is masked, so nothing is known of it; fill it in, or drop the row.")
 
 
+def as_array(values: Any) -> Any:
+    """What a column of a table knows to be as NumPy's array; anything else as it is."""
+    if not hasattr(values, "to_numpy"):
+        return values
+    try:
+        return values.to_numpy()
+    except ValueError:  # pyarrow copies words only if it may
+        return values.to_numpy(zero_copy_only=False)
+
+
 def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None) -> NDArray[Any]:
     """One value a document, (n,). Raises DataError for another shape, for words where numbers are wanted, and for what
     is masked."""
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+    values = as_array(values)
     check_unmasked(values, name)
     try:
         array = np.asarray(values, dtype=dtype)

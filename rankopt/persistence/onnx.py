@@ -63,8 +63,9 @@ def to_onnx(ranker: Any) -> Any:
     Of a ranker with `normalize` one call takes the documents of one query, all of them: they are normalised in the
     graph, among themselves, by "zscore", "minmax" or "sum".
 
-    Raises OptionError for a ranker that is neither linear nor of boosted trees, for "rank" and for trees with
-    `normalize` (a rounding could take another branch), and where the package onnx is missing; NotFittedError.
+    Raises OptionError for a ranker that is neither linear nor of boosted trees, for one of slots, for "rank" and for
+    trees with `normalize` (a rounding could take another branch), and where the package onnx is missing;
+    NotFittedError.
     """
     from sklearn.utils.validation import check_is_fitted
 
@@ -76,6 +77,11 @@ def to_onnx(ranker: Any) -> Any:
             "trees; serve it by load_model(FILE).predict"
         )
     scored, normalize = describe(), getattr(ranker, "normalize", None)
+    if isinstance(scored, Linear) and scored.coef.ndim != 1:
+        raise OptionError(
+            f"{type(ranker).__name__} cannot be written as ONNX because it has weights for each slot and not one score "
+            "a document; serve it by load_model(FILE).predict"
+        )
     if normalize is not None and (normalize not in WITHIN or isinstance(scored, Nodes)):
         raise OptionError(
             f"normalize = {normalize!r} of {type(ranker).__name__} cannot be written as ONNX; train on features that "

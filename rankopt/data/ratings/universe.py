@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.values import check_unmasked, sealed
+from rankopt.data.values import as_array, check_unmasked, sealed
 from rankopt.errors import DataError
 
 __all__ = ["coded", "distinct_ids", "ordered", "placed", "places", "plain_ids", "recode"]
@@ -126,7 +126,7 @@ def _whole(one: Any) -> int | None:
 
 def plain_ids(values: Any, what: str) -> Any:
     """Ids as an array of int64 or of strings, which numpy sorts, else as a list of hashables."""
-    values = values.to_numpy() if hasattr(values, "to_numpy") else values
+    values = as_array(values)
     check_unmasked(values, what)
     if not isinstance(values, np.ndarray):
         if isinstance(values, str | bytes) or not isinstance(values, Iterable):

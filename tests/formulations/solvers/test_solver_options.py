@@ -1,10 +1,14 @@
 """Options of solvers are part of their names, swept, and refused where a solver has none of them."""
 
+from functools import partial
+
 import pytest
 
 import formulations
-from formulations import LinearProgram, UnknownSolver, named, solve, swept
+from formulations import LinearProgram, UnknownSolver, matching, named, solve, swept
 from formulations.solvers import SOLVERS
+from formulations.solvers.cp_sat import CpSat
+from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
 from formulations.solvers.options import listed
 from rankopt.experiments.isolation.shipping import resolved, spec_of
@@ -59,3 +63,27 @@ def test_the_classes_of_solvers_are_words_of_the_package(name):
     kind = getattr(formulations, name)
     assert name in formulations.__all__
     assert f"{kind.__module__}:{name}" in SOLVERS.values()
+
+
+@pytest.mark.parametrize("kind", [Highs, CpSat, partial(Cvxpy, "HIGHS")])
+def test_solvers_refuse_what_no_solver_could_be_asked_when_they_are_made(kind):
+    for wrong in (
+        {"time_limit": "a"},
+        {"time_limit": -1},
+        {"time_limit": 0},
+        {"threads": 0},
+        {"log": 3},
+        {"options": 3},
+    ):
+        with pytest.raises(UnknownSolver, match=next(iter(wrong))):
+            kind(**wrong)
+
+
+def test_an_unknown_back_end_is_refused_when_it_is_named():
+    with pytest.raises(UnknownSolver, match="no installed solver 'NOPE'"):
+        Cvxpy("NOPE")
+
+
+def test_the_threads_of_highs_through_cvxpy_may_change_from_call_to_call():
+    problem = matching([[3.0, 1.0], [2.0, 2.0]])
+    assert [solve(problem, "cvxpy:HIGHS", threads=threads).value for threads in (1, 2, 1)] == [5.0] * 3

@@ -88,6 +88,7 @@ def test_every_file_of_solvers_is_in_the_table():
         "solver",
         "own",
         "batch_solution",
+        "limits",
         "options",
         "pattern_solution",
         "sweep",
@@ -433,7 +434,7 @@ def test_a_time_limit_returns_the_point_found_or_raises():
     whole = np.arange(38) < 30
     hard = program(-(~whole).astype(float), slack, half, half, np.zeros(38), np.where(whole, 1.0, INF), integer=whole)
     with pytest.raises(SolverFailed, match="Time limit"):
-        solve(hard, Highs(time_limit=0.0))
+        solve(hard, Highs(time_limit=1e-9))
     start = hard.solution(np.concatenate([np.zeros(30), half, np.zeros(4)]))
     stopped = solve(hard, Highs(time_limit=0.3), start=start)
     assert "limit" in stopped.message

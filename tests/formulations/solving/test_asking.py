@@ -77,7 +77,7 @@ def test_auto_takes_what_each_has_and_refuses_options():
 def test_threads_that_a_back_end_does_not_have():
     with pytest.raises(UnknownSolver, match="'cvxpy:OSQP' has no choice of threads"):
         Cvxpy("OSQP", threads=2)
-    with pytest.raises(UnknownSolver, match="1 thread or more"):
+    with pytest.raises(UnknownSolver, match="threads = 0 is no whole number from 1 on"):
         CpSat(threads=0)
 
 

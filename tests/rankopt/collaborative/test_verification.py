@@ -211,3 +211,34 @@ def test_a_user_is_named_as_given():
     ranker = CofiRanker("ordinal", factors=1, strength=0.3).fit(ratings)
     ranker.dual_heights_ = ranker.dual_heights_ + np.eye(2)[1]
     assert "plane of user 8 stands" in str(ranker.verify(ratings))
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal", "nDCG@3"])
+def test_what_numbers_cannot_hold_is_not_as_claimed(loss):
+    ratings = drawn(2)
+    ranker = CofiRanker(loss, factors=2, strength=0.4).fit(ratings)
+    for name, times in (("user_factors_", 1e200), ("item_factors_", 1e160), ("item_offsets_", 1e160)):
+        forged = deepcopy(ranker)
+        setattr(forged, name, times * (getattr(ranker, name) + 1.0))
+        assert [one.split(",")[0] for one in forged.verify(ratings).wrong] == ["J is inf"]
+
+
+def test_whatever_the_user_is_told_is_checked():
+    ratings = drawn(3)
+    ranker = CofiRanker("ordinal", factors=2, strength=0.4).fit(ratings)
+    assert ranker.verify(ratings).holds
+    certificate = ranker.certificate_
+    forged = {
+        "unknown_": 1e9,
+        "item_counts_": np.roll(ranker.item_counts_, 1) + 1,
+        "user_offsets_": ranker.user_offsets_ + 5.0,
+        "lam_max_": 2.0 * ranker.lam_max_,
+        "strength_": 99.0,
+        "certificate_": replace(certificate, singular=0.5 * certificate.singular),
+    }
+    for name, value in forged.items():
+        other = deepcopy(ranker)
+        setattr(other, name, value)
+        assert len(other.verify(ratings).wrong) == 1, name
+    with pytest.raises(ValueError, match="proof"):
+        replace(certificate, proof="trust me")

@@ -13,6 +13,7 @@ from rankopt.rankers import (
     DirectBoostedRanker,
     DirectRanker,
     LargeMarginRanker,
+    MatchingRanker,
     McRanker,
     PairwiseRanker,
     RegressionRanker,
@@ -99,3 +100,8 @@ def test_what_cannot_be_written_says_why():
         to_onnx(LargeMarginRanker())
     assert not hasattr(CofiRanker, "_as_graph")
     assert hasattr(DirectRanker, "_as_graph")
+
+
+def test_slots_have_no_graph():
+    with pytest.raises(OptionError, match="weights for each slot"):
+        to_onnx(MatchingRanker().fit(SAMPLE.train))

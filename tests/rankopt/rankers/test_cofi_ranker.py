@@ -499,3 +499,55 @@ def test_the_certificate_speaks_of_the_blocks_where_their_gaps_are_closed():
     proved = CofiRanker(**QUICK).fit(few()).certificate_
     assert proved.stop is Stop.GAP
     assert str(proved).endswith("the gaps of both blocks are within the tolerance")
+
+
+@pytest.mark.parametrize("loss", ["preferences", "regression"])
+def test_items_without_ratings_change_nothing(loss):
+    ratings = tastes()
+    user, item, value = triplets(ratings)
+    more = Ratings.of(user, item, value, items=[*ratings.items.tolist(), *range(-40, 0)])
+    one, two = (CofiRanker(loss, **QUICK).fit(some) for some in (ratings, more))
+    pairs = np.column_stack([user, item])
+    np.testing.assert_array_equal(one.predict(pairs), two.predict(pairs))
+    assert one.certificate_ == two.certificate_
+    np.testing.assert_array_equal(two.predict([[user[0], -1], [user[0], 999]]), two.unknown_ + two.user_offsets_[0])
+    assert two.verify(more).holds
+
+
+def test_a_loss_that_is_known_within_bounds_only_is_refused():
+    with pytest.raises(OptionError, match="'rescaled' is known within bounds only"):
+        CofiRanker("rescaled").fit(tastes())
+
+
+def test_free_factors_make_room_where_a_table_has_no_more():
+    open_, narrow = [], []
+    for seed in range(6):
+        draws = np.random.default_rng(seed)
+        user, item = np.nonzero(draws.random((5, 8)) < 0.8)
+        ratings = Ratings.of(user, item, draws.integers(1, 6, user.size))
+        options = {"strength": 0.3, "tol": 1e-5, "max_iter": 1000}
+        for factors, found in ((8, narrow), ("free", open_)):
+            found.append(CofiRanker("preferences", factors=factors, **options).fit(ratings).certificate_.relative_gap)
+    assert all(free <= fixed + 1e-6 for free, fixed in zip(open_, narrow, strict=True))
+    assert np.mean(open_) < 0.5 * np.mean(narrow)
+
+
+def test_what_does_not_go_together_is_blamed_on_what_is_wrong():
+    with pytest.raises(OptionError, match="^bound 'convexx' is unknown"):
+        CofiRanker("nDCG@5", bound="convexx").fit(tastes())
+    with pytest.raises(OptionError, match="^decay 'foo' is none of"):
+        CofiRanker("nDCG@5", decay="foo").fit(tastes())
+    with pytest.raises(OptionError, match="lam = 1e\\+300 is no λ; give a number of 1e-100 to 1e\\+100"):
+        CofiRanker(lam=1e300).fit(tastes())
+    ranker = CofiRanker("nDCG@5", **QUICK).fit(tastes())
+    for strength in (1e-300, 1e300, 0.0):
+        with pytest.raises(OptionError, match="is no part of λ_max"):
+            ranker.fold_in(tastes(seed=1), strength=strength)
+
+
+def test_an_eval_set_may_stand_in_a_list_as_lightgbm_has_it():
+    ratings = tastes()
+    user, item, value = triplets(ratings)
+    held = (np.column_stack([user, item]), value)
+    one, two = (CofiRanker(**QUICK).fit(ratings, eval_set=given) for given in (held, [held]))
+    assert one.eval_score_ == two.eval_score_

@@ -197,3 +197,23 @@ def test_the_summary_fits_ten_lines_whatever_the_table():
     assert len(said) < 10 * 80
     assert "30 users" in said
     assert "and 44 more" in said
+
+
+def test_what_is_masked_is_no_number_and_no_id():
+    masked = np.ma.array([1, 2], mask=[False, True])
+    for given in ((masked, [1, 2], [1.0, 2.0]), ([1, 2], masked, [1.0, 2.0]), ([1, 2], [1, 2], masked)):
+        with pytest.raises(DataError, match="of row 1 is masked"):
+            Ratings.of(*given)
+    assert Ratings.of(np.ma.array([1, 2]), [1, 2], np.ma.array([1.0, 2.0])).n_ratings == 2
+
+
+def test_attributes_of_ids_of_another_type_are_refused():
+    ratings = Ratings.of([1, 2], [1, 2], [1.0, 2.0])
+    with pytest.raises(
+        DataError, match="item of attribute 'genre', '1' is text, but the one that is known is a number"
+    ):
+        ratings.with_attributes({"genre": {"1": "x"}})
+    assert ratings.with_attributes({"genre": {1: "x", 77: "y"}}).attributes["genre"].tolist() == ["x", None]
+    for wrong in ("genre", ["genre"]):
+        with pytest.raises(DataError, match="because each has a name"):
+            ratings.with_attributes(wrong)
