@@ -24,7 +24,6 @@ from formulations.sets.limits import Side
 from formulations.sets.ranking_set import RankingSet
 from formulations.sets.repair import Repair
 from formulations.sets.words import COUNTING
-from formulations.solvers.solver import Solver
 from rankopt.constraints.rule import PAIRED, Attributes, Rule
 from rankopt.constraints.rule_by_rule import repaired, stated
 from rankopt.constraints.spoken import Spoken
@@ -32,6 +31,7 @@ from rankopt.data.given import Frame, Values
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    from formulations.solvers.solver import Solver
     from formulations.solving.price_curve import PriceCurves
     from rankopt.data.arrangement import Arrangement
     from rankopt.data.queries import Queries
