@@ -203,9 +203,11 @@ WORDS = {
 __all__ = [*GALLERY, *WORDS]
 
 
-def __getattr__(name: str) -> Any:
-    """What a table names, loaded on first use."""
-    return member(__name__, name, GALLERY, WORDS)
+if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
+
+    def __getattr__(name: str) -> Any:
+        """What a table names, loaded on first use."""
+        return member(__name__, name, GALLERY, WORDS)
 
 
 def __dir__() -> list[str]:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from rankopt.rankers.pairwise import PairwiseRanker as PairwiseRanker
     from rankopt.rankers.regression import RegressionRanker as RegressionRanker
 
+    __version__: str
+
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "constraints", "line", "risk", "engines", "optimize",
     "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "mcrank", "direct_trees", "torch",
@@ -63,12 +65,14 @@ FRONT = {
 __all__ = [*FRONT]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
-        from importlib.metadata import version
+if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
 
-        return version("rankopt")
-    return member(__name__, name, FRONT)
+    def __getattr__(name: str) -> Any:
+        if name == "__version__":
+            from importlib.metadata import version
+
+            return version("rankopt")
+        return member(__name__, name, FRONT)
 
 
 def __dir__() -> list[str]:

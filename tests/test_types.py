@@ -4,29 +4,44 @@ import os
 import shutil
 import subprocess
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import get_args
 
 import pytest
 
+from formulations.sets import given, share_words
+from rankopt.data import samples
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES, MAPS
+from rankopt.measures import MEASURES
 from rankopt.optimize import METHODS, PENALTIES
-from rankopt.rankers import RANKERS, STARTS, STRENGTHS, choices
+from rankopt.rankers import RANKERS, SLOT_STARTS, SMOOTH_STARTS, STARTS, STRENGTHS, choices, direct_starts
 
 ROOT = Path(__file__).parent.parent
 
 RIGHT = """
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
 import formulations
+import numpy as np
+import pandas as pd  # type: ignore
+import scipy.sparse as sp  # type: ignore
+from numpy.typing import NDArray
 from formulations import Proof, RankingSet, Solution, Undecided, Witness
 from formulations import price_of, ranking_set, solve, verify_integrality
 from formulations.solving.price_of import PriceCurve, PriceCurves
 from formulations.solvers.highs import Highs
 from rankopt.data import Ratings, load_sample
 from rankopt.constraints import Admissible
+from rankopt.data import Queries, read_svmlight, read_table
+from rankopt.measures import AP, ERR, P, RBP, alpha_nDCG
 from rankopt.measures import compare, compare_runs, evaluate, judge, nDCG, parse, read_qrels, read_run, write_run
+from rankopt.rankers import MatchingRanker, SmoothRanker
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
 
 sample = load_sample("les-miserables")
@@ -56,6 +71,35 @@ latex: str = compare_runs(found, wanted, test="wilcoxon", interval="bootstrap").
 low, high = found["a"].interval("Bpref", by="bootstrap")
 write_run("a.run", sample.test, fitted.predict(sample.test), tag="a", column="model")
 rest = [PairwiseRanker(lam=0.1), RegressionRanker(0.0, target="gain", intercept="all"), LossRanker("pairwise")]
+own = [nDCG(gain="linear") @ 10, nDCG(gain=[0.0, 1.0, 3.0], discount=lambda n: np.ones(n)), P(rel=2) @ 5, AP, ERR]
+more = [RBP(p=0.9, rel=1) @ np.int64(10), alpha_nDCG(by="site", alpha=0.3) @ 5]
+x, y = np.eye(4), np.array([0.0, 1.0, 0.0, 2.0])
+qid = np.array(["a", "a", "b", "b"])
+fitted.fit(x, y, qid=qid, query_weight={"a": 1.0, "b": 2.0}, eval_set=(x, y), eval_qid=qid)
+fitted.fit(x, y, group=[2, 2], eval_set=[(x, y)], eval_group=[[2, 2]], attributes={"site": ["a", "b", None, "c"]})
+fitted.fit([[1.0, 2.0], [0.0, 1.0]], [1, 0], eval_X=sample.test)
+scores_of: NDArray[np.float64] = fitted.predict(x, qid=["a", "a", "b", "b"])
+alone: NDArray[Any] = fitted.rank(x, k=3)
+ranked: NDArray[Any] | dict[Hashable, NDArray[Any]] = fitted.rank(sample.test)
+score: float = fitted.score(sample.test)
+term: str = str(fitted.explain(x[0], x[1], among=x).swap())
+starts = [LargeMarginRanker(w0=np.zeros(4), decay="power(0.5)@10"), LargeMarginRanker(decay=[3.0, 2.0], w0=[0.0, 1.0])]
+others = [MatchingRanker(3, w0="regression"), SmoothRanker(w0="ridge"), DirectRanker(start=LargeMarginRanker())]
+kept = LargeMarginRanker(checkpoint=Path("run"), random_state=3)
+table: Queries = read_table(Path("data.csv"), qid="query", unjudged="drop")
+file: Queries = read_svmlight("train.txt", unjudged=0.0)
+made: Queries = Queries.from_arrays([[0.5, 1], [2, 0]], [0, 2], qid=["b", "a"])
+places: RankingSet = RankingSet(4, 3).at_most(np.int64(1), documents=np.array([0, 1]), positions=range(2)).pin(3, 0)
+labels: RankingSet = RankingSet(3, 2).exactly(1, by=np.array(["a", "a", "b"])).apart(2, by=[("a", "b"), None, "c"])
+shares: RankingSet = RankingSet(3, 2).at_least({"a": 1}, by=["a", "b", {"a"}]).at_most(share=1 / 3, documents={0, 1})
+masked: RankingSet = RankingSet(3, 2).ban([True, False, False], 0).rows(np.ones((1, 6)), upper=[2.0])
+frame, column = pd.DataFrame({"qid": [1, 1, 2], "x": [0.5, 1, 2]}), pd.Series([1, 0, 2])
+fitted.fit(frame, column, query_weight=column, attributes=frame, eval_set=(frame, column)).predict(frame)
+fitted.fit(sp.csr_matrix(np.eye(3)), column, group=column).explain(frame.iloc[0], frame.iloc[1], among=frame)
+framed: Queries = Queries.from_arrays(frame[["x"]], column, qid=frame["qid"])
+pairs: CofiRanker = CofiRanker().fit(Ratings.from_frame(frame)).fit([("a", 1), ("b", 2)], [3, 4])
+by: RankingSet = RankingSet(3, 2).at_most(1, by=frame["qid"], documents=frame["x"] > 1)
+of_frame: RankingSet = rules.on(frame, 3)
 """
 
 WRONG = """
@@ -63,9 +107,12 @@ import formulations
 from formulations import RankingSet, price_of, ranking_set, solve
 from formulations.solving.price_of import PriceCurve
 from rankopt.constraints import Admissible
-from rankopt.measures import compare_runs, evaluate, judge, read_qrels, read_run, write_run
+from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
+from rankopt.measures import MRR  # wrong
+from rankopt.measures import ERR, P, RBP, compare_runs, evaluate, judge, nDCG, read_qrels, read_run, write_run
+from rankopt.rankers import LargeRanker  # wrong
 from rankopt.rankers import BoostedRanker, CofiRanker, DirectBoostedRanker, DirectRanker, LargeMarginRanker, LossRanker
-from rankopt.rankers import McRanker, PairwiseRanker, RegressionRanker, SmoothRanker
+from rankopt.rankers import MatchingRanker, McRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 
 LargeMarginRanker(bound="convexx")  # wrong
 LargeMarginRanker(map="pair")  # wrong
@@ -103,7 +150,68 @@ read_qrels("test.qrels", negative="unjuged")  # wrong
 judge(read_qrels("test.qrels"), read_run("a.run"), missing="drop")  # wrong
 compare_runs({}, test="sign")  # wrong
 compare_runs({}, interval="normal")  # wrong
-write_run("a.run", None, [0.5], column="ranks")  # wrong
+write_run("a.run", None, [0.5])  # wrong
+s = load_sample("les-miserables")
+load_sample("les-mis")  # wrong
+write_run("a.run", s.test, [0.5], column="ranks")  # wrong
+write_run("a.run", s.test, "scores")  # wrong
+evaluate(s.test, "scores", "AP")  # wrong
+evaluate("grades", [0.5], "AP")  # wrong
+read_table(3)  # wrong
+read_table("data.csv", unjudged="zero")  # wrong
+Queries.from_arrays("x", qid=[0])  # wrong
+Queries.from_arrays([[1.0]], qid="a")  # wrong
+nDCG(gain="line")  # wrong
+nDCG(discount="ln")  # wrong
+nDCG(gains="linear")  # wrong
+nDCG @ "x"  # wrong
+nDCG @ 2.5  # wrong
+P(rel="2")  # wrong
+RBP(q=0.8)  # wrong
+ERR(max_grade="four")  # wrong
+solve("x", "highs")  # wrong
+solve([[1.0, 2.0]], "highs")  # wrong
+LargeMarginRanker(w0="zero")  # wrong
+LargeMarginRanker(decay=3)  # wrong
+LargeMarginRanker(checkpoint=3)  # wrong
+LargeMarginRanker(random_state="zero")  # wrong
+MatchingRanker(w0="ridge")  # wrong
+SmoothRanker(w0="zeros")  # wrong
+DirectRanker(start="regression")  # wrong
+ranker = LargeMarginRanker()
+ranker.fit("x")  # wrong
+ranker.fit([[1.0]], "x")  # wrong
+ranker.fit([[1.0]], [1.0], qid="a")  # wrong
+ranker.fit([[1.0]], [1.0], group=1)  # wrong
+ranker.fit(s.train, eval_set=3)  # wrong
+ranker.fit(s.train, eval_set="test")  # wrong
+ranker.fit(s.train, eval_set=(1, 2))  # wrong
+ranker.fit(s.train, query_weight="all")  # wrong
+ranker.fit(s.train, attributes="site")  # wrong
+ranker.predict("abc")  # wrong
+ranker.predict(3)  # wrong
+ranker.score("abc")  # wrong
+ranker.rank("abc")  # wrong
+ranker.rank(s.test, constraints="none")  # wrong
+ranker.explain("a", "b")  # wrong
+ranker.tightness(s.test, map="pair")  # wrong
+ranker.path(s.train, bounds=["convexx"])  # wrong
+CofiRanker().fit("x")  # wrong
+CofiRanker().recommend(["a"], seen="leave")  # wrong
+RankingSet(3, 2).at_most("two")  # wrong
+RankingSet(3, 2).at_most("2", by=["a"])  # wrong
+RankingSet(3, 2).at_most(1, documents="abc")  # wrong
+RankingSet(3, 2).at_most(1, positions=3.5)  # wrong
+RankingSet(3, 2).at_least(1, by="abc")  # wrong
+RankingSet(3, 2).between("1", 2)  # wrong
+RankingSet(3, 2).ban("a")  # wrong
+RankingSet(3, 2).pin("a", 0)  # wrong
+RankingSet(3, 2).before("a", 1)  # wrong
+RankingSet(3, 2).at_most_share("half")  # wrong
+RankingSet(3, 2).at_most_share(0.5, rounding="upward")  # wrong
+Admissible(3, short="cutt")  # wrong
+Admissible(3).at_most("two", by="site")  # wrong
+Admissible(3).at_most_share(0.5, by="site", rounding="upward")  # wrong
 """
 
 
@@ -120,9 +228,15 @@ def checked(command, tmp_path, text):
 @pytest.mark.study
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_a_users_script(checker, tmp_path):
-    if (checker == "mypy" and find_spec("mypy") is None) or (checker == "pyright" and shutil.which("pyright") is None):
-        pytest.skip(f"{checker} is not installed")
-    command = [sys.executable, "-m", "mypy", "--strict"] if checker == "mypy" else ["pyright"]
+    command = [sys.executable, "-m", checker]
+    if find_spec(checker) is None:
+        if shutil.which(checker) is None:
+            pytest.skip(f"{checker} is not installed")
+        command = [checker]
+    run = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=300)
+    if run.returncode:  # pyright's package fetches node where there is none
+        pytest.skip(f"{checker} cannot be started: {(run.stderr or run.stdout).strip().splitlines()[-1:]}")
+    command += ["--strict"] if checker == "mypy" else ["--pythonpath", sys.executable]
     found, said = checked(command, tmp_path, RIGHT)
     assert not found, said
     found, said = checked(command, tmp_path, WRONG)
@@ -139,15 +253,26 @@ def test_a_users_script(checker, tmp_path):
         (choices.PenaltyName, PENALTIES),
         (choices.EngineName, ENGINES),
         (choices.StartName, STARTS),
+        (choices.SlotStartName, SLOT_STARTS),
+        (choices.SmoothStartName, SMOOTH_STARTS),
+        (choices.DirectStartName, direct_starts.NAMED),
         (choices.StrengthName, STRENGTHS),
         (choices.NormalizeName, NORMALISATIONS),
+        (samples.SampleName, samples.SAMPLES),
+        (samples.RatedName, samples.RATED),
+        (given.Rounding, share_words.ROUNDINGS),
     ],
 )
 def test_every_name_of_a_table_is_known_to_type_checkers(named, table):
     assert set(get_args(named)) == set(table)
 
 
-def test_the_doors_tell_what_their_tables_hold():
-    said = (ROOT / "rankopt/rankers/__init__.py").read_text(encoding="utf-8")
-    for name, place in RANKERS.items():
+@pytest.mark.parametrize("door", ["formulations", "rankopt", "rankopt.data", "rankopt.measures", "rankopt.rankers"])
+def test_the_doors_tell_what_their_tables_hold(door):
+    """Else a name would be unknown to a type checker, which sees no `__getattr__` there."""
+    module, tables = import_module(door), {"rankopt.measures": MEASURES, "rankopt.rankers": RANKERS}
+    said = Path(module.__file__).read_text(encoding="utf-8")
+    for name in module.__all__:
+        assert f" import {name} as {name}\n" in said
+    for name, place in tables.get(door, {}).items():
         assert f"from {place.partition(':')[0]} import {name} as {name}" in said

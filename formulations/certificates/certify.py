@@ -15,7 +15,7 @@ from formulations.certificates import rational_groups, rational_orders, rational
 from formulations.certificates.rational_programs import Evidence
 from formulations.errors import Refuted, Unsupported
 from formulations.forms.assignment import Assignment
-from formulations.forms.cvxpy_problem import as_form
+from formulations.forms.cvxpy_problem import AnyProblem, as_form
 from formulations.forms.form import Form, Solution, Status, proven
 from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.lattice_path import LatticePath
@@ -89,7 +89,7 @@ def _decimal(number: Fraction | float) -> str:
         return "beyond double precision"
 
 
-def certify(problem: Form | Any, solution: Solution, *, exact: bool = False) -> Certificate:
+def certify(problem: AnyProblem, solution: Solution, *, exact: bool = False) -> Certificate:
     """Recompute violation, value and bound of `solution` for `problem`; believe nothing that it says.
 
     Claims are made in double precision, so they are compared up to its rounding error (`problem.rounding`). The bound

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,23 @@ from formulations.arrays import Floats
 from formulations.errors import Unsupported
 from formulations.forms.form import EPSILON, Form
 
-__all__ = ["CvxpyProblem", "as_form"]
+__all__ = ["AnyProblem", "CvxpyProblem", "as_form"]
+
+
+class CvxpyStatement(Protocol):
+    """A `cvxpy.Problem`, which is not loaded for the question."""
+
+    @property
+    def objective(self) -> Any: ...
+
+    @property
+    def constraints(self) -> Any: ...
+
+    def variables(self) -> Any: ...
+
+
+AnyProblem: TypeAlias = Form | CvxpyStatement
+"""What can be solved: a form, or a user's own `cvxpy.Problem`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ True
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count as counting
@@ -25,11 +25,13 @@ from formulations.arrays import Bools, Ints, frozen
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import is_order
 from formulations.forms.linear_program import LinearProgram
+from formulations.given import Arrayed, Listed, Sparse, Whole
 from formulations.notebook_view import table, view
 from formulations.sets.cells import whole_number
 from formulations.sets.conflict import emptiness, room
 from formulations.sets.constraint import Constraint, broken
 from formulations.sets.from_cvxpy import read_constraints, shape_of
+from formulations.sets.given import Count, Labels, Shares, Some
 from formulations.sets.rows import SetRows
 from formulations.sets.said_in_order import SaidInOrder
 from formulations.sets.soft import Soft
@@ -100,12 +102,12 @@ class RankingSet(SaidInOrder, Softened):
 
     def at_most(
         self,
-        count: Any = None,
+        count: Count | None = None,
         *,
-        share: Any = None,
-        documents: Any = None,
-        positions: Any = None,
-        by: Any = None,
+        share: Shares | None = None,
+        documents: Some | None = None,
+        positions: Some | None = None,
+        by: Labels | None = None,
         name: str | None = None,
     ) -> RankingSet:
         """At most `count` of these documents at these positions; with `by`, of the documents of each label.
@@ -120,12 +122,12 @@ class RankingSet(SaidInOrder, Softened):
 
     def at_least(
         self,
-        count: Any = None,
+        count: Count | None = None,
         *,
-        share: Any = None,
-        documents: Any = None,
-        positions: Any = None,
-        by: Any = None,
+        share: Shares | None = None,
+        documents: Some | None = None,
+        positions: Some | None = None,
+        by: Labels | None = None,
         name: str | None = None,
     ) -> RankingSet:
         """At least `count` of these documents at these positions; with `by`, of the documents of each label.
@@ -138,7 +140,13 @@ class RankingSet(SaidInOrder, Softened):
         return self.say("at_least", count, documents=documents, positions=positions, by=by, name=name)
 
     def exactly(
-        self, count: Any, *, documents: Any = None, positions: Any = None, by: Any = None, name: str | None = None
+        self,
+        count: Count,
+        *,
+        documents: Some | None = None,
+        positions: Some | None = None,
+        by: Labels | None = None,
+        name: str | None = None,
     ) -> RankingSet:
         """Exactly `count` of these documents at these positions; with `by`, of the documents of each label."""
         return self.say("exactly", count, documents=documents, positions=positions, by=by, name=name)
@@ -155,33 +163,35 @@ class RankingSet(SaidInOrder, Softened):
 
     def between(
         self,
-        low: Any,
-        high: Any,
+        low: Whole,
+        high: Whole,
         *,
-        documents: Any = None,
-        positions: Any = None,
-        by: Any = None,
+        documents: Some | None = None,
+        positions: Some | None = None,
+        by: Labels | None = None,
         name: str | None = None,
     ) -> RankingSet:
         """From `low` to `high` of these documents at these positions; with `by`, of the documents of each label."""
         return self.say("between", low, high=high, documents=documents, positions=positions, by=by, name=name)
 
-    def pin(self, document: int, position: int, *, name: str | None = None) -> RankingSet:
+    def pin(self, document: Whole, position: Whole, *, name: str | None = None) -> RankingSet:
         """This document stands at this position."""
         return self.say("pin", document, position=position, name=name)
 
-    def ban(self, documents: Any = None, positions: Any = None, *, name: str | None = None) -> RankingSet:
+    def ban(
+        self, documents: Some | None = None, positions: Some | None = None, *, name: str | None = None
+    ) -> RankingSet:
         """None of these documents stands at any of these positions."""
         return self.say("ban", documents, positions=positions, name=name)
 
     def rows(
         self,
-        matrix: Any,
+        matrix: Arrayed | Sparse | Sequence[float] | Sequence[Sequence[float]],
         lower: ArrayLike = -np.inf,
         upper: ArrayLike = np.inf,
         *,
         name: str | None = None,
-        labels: Iterable[Hashable] | None = None,
+        labels: Listed[Hashable] | Iterator[Hashable] | None = None,
     ) -> RankingSet:
         """lower <= matrix π <= upper, the columns of `matrix` (r, k n) being the cells in C order."""
         return self.say("rows", matrix, lower=lower, upper=upper, labels=labels, name=name)

@@ -8,16 +8,17 @@ be real it says what their wholeness would cost.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from formulations.errors import Unsupported
-from formulations.forms.form import Form, Solution
+from formulations.forms.cvxpy_problem import AnyProblem
+from formulations.forms.form import Solution
 from formulations.forms.linear_program import LinearProgram
 from formulations.integrality.statement import stated
 from formulations.notebook_view import lines
 from formulations.sets.soft_ranking import SoftRanking
+from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
 __all__ = ["IntegralityGap", "integrality_gap"]
@@ -55,7 +56,7 @@ class IntegralityGap:
         )
 
 
-def integrality_gap(problem: Form | Any, solver: Any = "highs") -> IntegralityGap:
+def integrality_gap(problem: AnyProblem, solver: Solver | str = "highs") -> IntegralityGap:
     """Solve a problem with real and with whole variables, and compare.
 
     problem  a form, or anything that has a linear `program`; its objective is asked about

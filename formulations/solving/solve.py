@@ -23,7 +23,7 @@ from formulations.errors import (
     UnknownSolver,
     Unsupported,
 )
-from formulations.forms.cvxpy_problem import as_form
+from formulations.forms.cvxpy_problem import AnyProblem, as_form
 from formulations.forms.form import Form, Solution, Status
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.forms.rescaled_ranking import RescaledRanking
@@ -42,7 +42,7 @@ LOOSE = 1e-6
 
 
 def solve(
-    problem: Form | Any,
+    problem: AnyProblem,
     solver: Solver | str = "auto",
     start: Solution | None = None,
     *,

@@ -21,7 +21,7 @@ from rankopt.errors import DataError
 from rankopt.losses.argmax_positional import told_apart
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.choices import AnyBound, AnyMap, AnyMeasure, Normalize
+from rankopt.rankers.choices import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -81,7 +81,7 @@ class BoostedRanker(Ranker):
         *,
         map: AnyMap = "positional",
         bound: AnyBound = "nonconvex",
-        decay: Any = "power(0.5)",
+        decay: AnyDecay = "power(0.5)",
         n_estimators: int | None = None,
         learning_rate: float = 0.1,
         num_leaves: int = 8,
@@ -92,7 +92,7 @@ class BoostedRanker(Ranker):
         early_stopping: int = 50,
         engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -57,7 +57,7 @@ def rank(
     at_most: tuple[str, ...],
     at_least: tuple[str, ...],
     exactly: tuple[str, ...],
-    short: str,
+    short: Literal["error", "cut"],
     format_: str,
     tag: str | None,
     scores: str | None,
@@ -142,7 +142,7 @@ def _document(queries: Queries, row: int) -> Any:
     return row if queries.document_ids is None else queries.document_ids[int((queries.row_order == row).argmax())]
 
 
-def _stated(queries: Queries, k: int, quotas: dict[str, tuple[str, ...]], short: str) -> Admissible:
+def _stated(queries: Queries, k: int, quotas: dict[str, tuple[str, ...]], short: Literal["error", "cut"]) -> Admissible:
     """The set that the options state."""
     from rankopt.constraints import Admissible
 

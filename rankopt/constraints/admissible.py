@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.sets.cells import whole_number
@@ -27,9 +27,11 @@ from formulations.sets.words import COUNTING
 from rankopt.constraints.rule import PAIRED, Attributes, Rule
 from rankopt.constraints.rule_by_rule import repaired, stated
 from rankopt.constraints.spoken import Spoken
+from rankopt.data.given import Frame, Values
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
+    from formulations.solvers.solver import Solver
     from formulations.solving.price_curve import PriceCurves
     from rankopt.data.arrangement import Arrangement
     from rankopt.data.queries import Queries
@@ -54,7 +56,7 @@ class Admissible(Spoken):
 
     k: int
     rules: tuple[Rule, ...] = ()
-    short: str = "error"
+    short: Literal["error", "cut"] = "error"
 
     def __post_init__(self) -> None:
         k = self.k.item() if isinstance(self.k, np.generic) else self.k
@@ -164,7 +166,7 @@ class Admissible(Spoken):
         """The attributes that the rules speak of, in their order."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.attributes))
 
-    def check(self, attributes: Mapping[str, Any]) -> None:
+    def check(self, attributes: Mapping[str, Any] | Frame) -> None:
         """Raise DataError for an attribute that is missing, and for what has no attributes at all."""
         given: Any = attributes
         if self.attributes and not (isinstance(given, Mapping) or hasattr(given, "columns")):
@@ -173,15 +175,15 @@ class Admissible(Spoken):
                 f"mapping with one value a document, {{{self.attributes[0]!r}: [...]}}, or a data frame"
             )
         for name in self.attributes:
-            if name not in attributes:
-                has = ", ".join(map(repr, attributes)) or "none"
+            if name not in given:
+                has = ", ".join(map(repr, given)) or "none"
                 raise DataError(
                     f"the constraints speak of the attribute {name!r}, which is missing (there is {has}); pass "
                     "attributes=, a data frame with such a column (cross-validation cuts it by rows) or a mapping, or "
                     "Queries that carry it"
                 )
 
-    def on(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
+    def on(self, attributes: Mapping[str, Any] | Frame, n: int) -> RankingSet:
         """The set of one query: n documents with these attributes, (n,) each.
 
         Raises DataError for an attribute that is missing or of another length, OptionError for an n that is no whole
@@ -198,7 +200,9 @@ class Admissible(Spoken):
         admissible.check_nonempty()
         return admissible
 
-    def repaired(self, attributes: Mapping[str, Any], n: int, prices: float | Mapping[str, float] = 1.0) -> Repair:
+    def repaired(
+        self, attributes: Mapping[str, Any] | Frame, n: int, prices: float | Mapping[str, float] = 1.0
+    ) -> Repair:
         """The ranking of one query that breaks the rules least, each at its price a unit, and the proof; see
         `RankingSet.repaired`. prices may map names of rules (name=, else the attribute's) to prices; what has none must
         hold. Of several rules of one name all have its price, or one by itself: "stages_2" is the second; the name of
@@ -206,7 +210,7 @@ class Admissible(Spoken):
         found, n = self._read(attributes, n)
         return repaired(self.rules, found, n, min(self.k, n), prices)
 
-    def stated(self, attributes: Mapping[str, Any], n: int) -> RankingSet:
+    def stated(self, attributes: Mapping[str, Any] | Frame, n: int) -> RankingSet:
         """The set of one query, as `on` makes it, of min(k, n) positions and perhaps empty."""
         found, n = self._read(attributes, n)
         filled = min(self.k, n)
@@ -217,11 +221,11 @@ class Admissible(Spoken):
         constraint: str,
         limits: Iterable[float],
         queries: Queries,
-        scores: ArrayLike,
+        scores: Values,
         *,
         weights: Callable[[int, int], NDArray[np.float64]] | None = None,
         side: Side | None = None,
-        solver: Any = "auto",
+        solver: Solver | str = "auto",
     ) -> PriceCurves:
         """What the limit of a rule costs: the best Σ_i c_i s_π(i) of each query at each limit, with proven prices, and
         its mean and spread over the queries.
@@ -272,16 +276,17 @@ class Admissible(Spoken):
             return range(admissible.positions - 1, 0, -1)
         return [admissible.room] if admissible.room else []
 
-    def _read(self, attributes: Mapping[str, Any], n: int) -> tuple[Attributes, int]:
+    def _read(self, attributes: Mapping[str, Any] | Frame, n: int) -> tuple[Attributes, int]:
         """The attributes that the rules speak of as arrays, and n as a whole number."""
         self.check(attributes)
+        given: Any = attributes
         try:
             n = whole_number("n", n)
         except InvalidProblem as error:
             raise OptionError(str(error)) from None
         found: dict[str, NDArray[Any]] = {}
         for name in self.attributes:
-            values = np.asarray(attributes[name])
+            values = np.asarray(given[name])
             if values.shape != (n,):
                 raise DataError(f"attribute {name!r} has shape {values.shape} but there are {n} documents; one each")
             found[name] = values

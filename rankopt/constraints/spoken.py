@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations.errors import InvalidProblem
+from formulations.sets.given import Rounding
 from formulations.sets.share_words import rounded_share
 from rankopt.errors import OptionError
 
@@ -56,7 +57,7 @@ class Spoken:
         by: str | None = None,
         documents: str | Mapping[str, Any] | None = None,
         prefixes: Iterable[int] | int | None = None,
-        rounding: str = "up",
+        rounding: Rounding = "up",
         name: str | None = None,
     ) -> Self:
         """Of the first p positions, for each p of `prefixes` (all by default), at most this share, rounded, is of these
@@ -70,7 +71,7 @@ class Spoken:
         by: str | None = None,
         documents: str | Mapping[str, Any] | None = None,
         prefixes: Iterable[int] | int | None = None,
-        rounding: str = "down",
+        rounding: Rounding = "down",
         name: str | None = None,
     ) -> Self:
         """Of the first p positions, for each p of `prefixes` (all by default) that the query has, at least this share,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.query_normalizer import QueryNormalizer as QueryNormalizer
     from rankopt.data.ratings.reading import read_ratings as read_ratings
     from rankopt.data.ratings.table import Ratings as Ratings
+    from rankopt.data.samples import SAMPLES as SAMPLES
     from rankopt.data.samples import Sample as Sample
     from rankopt.data.samples import load_ratings_sample as load_ratings_sample
     from rankopt.data.samples import load_sample as load_sample
@@ -55,8 +56,10 @@ PARTS = {
 __all__ = [*PARTS]
 
 
-def __getattr__(name: str) -> object:
-    return member(__name__, name, PARTS)
+if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
+
+    def __getattr__(name: str) -> object:
+        return member(__name__, name, PARTS)
 
 
 def __dir__() -> list[str]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from formulations.notebook_view import view
 from rankopt.data.checks import first_wrong_value
 from rankopt.data.contradictions import WithoutContradictions, contradicting, nothing_left
+from rankopt.data.given import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
 from rankopt.data.summary import seen, summary
 from rankopt.data.values import Features, as_features, column, frozen, frozen_features, judged, picked, taken
@@ -58,15 +59,15 @@ class Queries:
     @classmethod
     def from_arrays(
         cls,
-        features: Any,
-        relevance: Any = None,
+        features: Rows,
+        relevance: Values | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
         documents: Sequence[Hashable] | None = None,
         attributes: Mapping[str, Any] | None = None,
         feature_names: Sequence[str] | None = None,
-        unjudged: float | str | None = None,
+        unjudged: Unjudged = None,
     ) -> "Queries":
         """Group N rows by query. All arguments are in the caller's order of rows.
 
@@ -79,8 +80,8 @@ class Queries:
             raise DataError("Queries are given by qid= (an id a row) or group= (sizes): pass exactly one of them.")
         if feature_names is None and hasattr(features, "columns"):
             feature_names = [str(column) for column in features.columns]
-        features = as_features(features)
-        n = features.shape[0]
+        table = as_features(features)
+        n = table.shape[0]
         codes, ids = codes_of_ids(qid, n) if qid is not None else codes_of_sizes(group, n)
         kept: NDArray[Any] = np.arange(n, dtype=np.int64)
         if relevance is not None:
@@ -92,7 +93,7 @@ class Queries:
             raise DataError(f"documents has {len(documents)} entries but there are {n} rows; pass one id a row.")
         moved = rows.size != n or (rows[1:] < rows[:-1]).any()
         return cls(
-            features=taken(features, rows) if moved else features,
+            features=taken(table, rows) if moved else table,
             offsets=offsets,
             relevance=None if relevance is None else relevance[rows],
             query_ids=tuple(ids[code] for code in present),

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.given import Frame, Unjudged
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 
@@ -45,14 +46,14 @@ def is_table(path: str | PathLike[str]) -> bool:
 
 
 def read_table(
-    source: str | PathLike[str] | Any,
+    source: str | PathLike[str] | Frame,
     *,
     qid: str | None = None,
     relevance: str | None = None,
     document: str | None = None,
     features: Sequence[str] | None = None,
     attributes: Iterable[str] | None = None,
-    unjudged: float | str | None = None,
+    unjudged: Unjudged = None,
 ) -> Queries:
     """The queries of a file (parquet, CSV, Feather; extra `tables`) or of a data frame.
 

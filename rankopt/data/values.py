@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.entries import check_entries
+from rankopt.data.given import Unjudged
 from rankopt.errors import DataError
 
 Floats = NDArray[np.float64]
@@ -160,7 +161,7 @@ def taken(features: Features, rows: NDArray[np.int64]) -> Features:
     return table
 
 
-def judged(relevance: Floats, unjudged: float | str | None) -> tuple[Floats, NDArray[np.bool_] | None]:
+def judged(relevance: Floats, unjudged: Unjudged) -> tuple[Floats, NDArray[np.bool_] | None]:
     """Grades (N,) with negative ones given the meaning `unjudged`, and which rows to keep (None: all).
 
     unjudged: None refuses negative grades, a grade >= 0 replaces them, "drop" leaves the rows out. Raises DataError.

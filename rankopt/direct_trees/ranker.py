@@ -33,7 +33,7 @@ from rankopt.mcrank.trees import GradeTrees
 from rankopt.measures.notation import parse
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.choices import AnyMeasure, Normalize
+from rankopt.rankers.choices import AnyMeasure, Normalize, Seed
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -117,7 +117,7 @@ class DirectBoostedRanker(Ranker):
         time_limit: float | None = None,
         engine: Literal["threads", "serial"] = "threads",
         n_jobs: int | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         callbacks: Sequence[TreeCallback] = (),
         verbose: int = 0,
         constraints: Admissible | None = None,

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.notebook_view import table, view
+from rankopt.data.given import Values
 from rankopt.errors import DataError, MeasureError
 from rankopt.evaluation.drawn import dots_of_means
 from rankopt.evaluation.frames import frame, latex_table
+from rankopt.evaluation.grouped import Grouped
 from rankopt.evaluation.intervals import IntervalBy, check_interval, interval_of
 from rankopt.evaluation.judged import Judged
 from rankopt.measures.convention import Convention, convention_named
@@ -159,12 +161,12 @@ class Evaluation:
 
 
 def evaluate(
-    judged: Any,
-    scores: ArrayLike,
+    judged: Grouped | Values,
+    scores: Values,
     measures: str | Measure | Iterable[str | Measure],
     *,
     convention: str | Convention = "default",
-    offsets: ArrayLike | None = None,
+    offsets: Values | None = None,
     query_ids: Sequence[Hashable] | None = None,
     document_ids: Sequence[Hashable] | None = None,
 ) -> Evaluation:

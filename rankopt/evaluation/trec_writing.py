@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from rankopt.data.given import Values
 from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.grouped import Grouped, Named
 from rankopt.evaluation.judged import descending_text, vector
 from rankopt.measures.segments import Floats, Ints, query_of_row
 
@@ -32,8 +34,8 @@ Orders = Mapping[Hashable, Sequence[Hashable]] | Sequence[Hashable] | NDArray[An
 
 def write_run(
     path: str | PathLike[str],
-    queries: Any,
-    scores: ArrayLike,
+    queries: Named,
+    scores: Values,
     *,
     tag: str = "rankopt",
     depth: int | None = None,
@@ -53,8 +55,8 @@ def write_run(
 
 
 def run_text(
-    queries: Any,
-    scores: ArrayLike,
+    queries: Named,
+    scores: Values,
     *,
     tag: str = "rankopt",
     depth: int | None = None,
@@ -105,7 +107,7 @@ def _rows(queries: Any, documents: list[str], offsets: Ints, values: Floats, ord
     return found
 
 
-def write_qrels(path: str | PathLike[str], queries: Any) -> None:
+def write_qrels(path: str | PathLike[str], queries: Grouped) -> None:
     """Write the grades of a `Queries`. Raises DataError for grades that are not whole, which the format cannot hold."""
     names, documents, offsets = _ids(queries)
     if queries.relevance is None:

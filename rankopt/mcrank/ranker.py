@@ -21,7 +21,7 @@ from rankopt.mcrank.forms import as_data, check_form, refusal
 from rankopt.mcrank.rounds import Part, Rows, chosen_rounds, folds_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.choices import AnyMeasure, Normalize
+from rankopt.rankers.choices import AnyMeasure, Normalize, Seed
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -90,7 +90,7 @@ class McRanker(Ranker):
         expected: Literal["grade", "gain"] = "grade",
         *,
         measure: AnyMeasure = "nDCG@10",
-        random_state: Any = None,
+        random_state: Seed = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = None,

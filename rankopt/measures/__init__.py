@@ -32,12 +32,33 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.evaluation.trec import read_run as read_run
     from rankopt.evaluation.trec_writing import write_qrels as write_qrels
     from rankopt.evaluation.trec_writing import write_run as write_run
+    from rankopt.measures.auc import AUC as AUC
+    from rankopt.measures.average_precision import AP as AP
+    from rankopt.measures.binary_preference import Bpref as Bpref
     from rankopt.measures.convention import Convention as Convention
     from rankopt.measures.convention import conventions as conventions
+    from rankopt.measures.custom import Custom as Custom
+    from rankopt.measures.dcg import DCG as DCG
+    from rankopt.measures.dcg import nDCG as nDCG
+    from rankopt.measures.expected_reciprocal_rank import ERR as ERR
+    from rankopt.measures.expected_utility import ERU as ERU
+    from rankopt.measures.expected_utility import NERU as NERU
+    from rankopt.measures.inferred_average_precision import infAP as infAP
+    from rankopt.measures.judged import Judged as Judged
+    from rankopt.measures.mean_ndcg import MeanNDCG as MeanNDCG
     from rankopt.measures.measure import Measure as Measure
     from rankopt.measures.measure_mix import MeasureMix as MeasureMix
     from rankopt.measures.notation import parse as parse
+    from rankopt.measures.novelty import StRecall as StRecall
+    from rankopt.measures.novelty import alpha_nDCG as alpha_nDCG
     from rankopt.measures.positional import Positional as Positional
+    from rankopt.measures.precision import P as P
+    from rankopt.measures.r_precision import Rprec as Rprec
+    from rankopt.measures.rank_biased_precision import RBP as RBP
+    from rankopt.measures.recall import R as R
+    from rankopt.measures.reciprocal_rank import RR as RR
+    from rankopt.measures.success import Success as Success
+    from rankopt.measures.winner_takes_all import WTA as WTA
 
 MEASURES = {
     "nDCG": "rankopt.measures.dcg:nDCG",
@@ -89,8 +110,10 @@ PARTS = {
 __all__ = [*MEASURES, *PARTS]
 
 
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, MEASURES, PARTS)
+if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
+
+    def __getattr__(name: str) -> Any:
+        return member(__name__, name, MEASURES, PARTS)
 
 
 def __dir__() -> list[str]:

@@ -4,6 +4,7 @@ Option `rel`: the least grade that counts as relevant. Left out, every grade abo
 """
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,10 @@ class Binary(Measure):
     """A measure of relevant and other documents."""
 
     rel: float | None = field(default=None, metadata={"option": "rel"})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, rel: float | None = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
         if self.rel is None:

@@ -10,13 +10,13 @@ Source: Järvelin and Kekäläinen 2002; exponential gain of Burges et al. 2005;
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.measures.convention import Convention
-from rankopt.measures.gain_and_discount import discount_form, discount_of, gain_form, gain_of
+from rankopt.measures.gain_and_discount import Discount, Gain, discount_form, discount_of, gain_form, gain_of
 from rankopt.measures.positional import Positional, best_sum, per_best
 from rankopt.measures.segments import Floats, Ints
 
@@ -28,6 +28,10 @@ class DiscountedGain(Positional):
     name: ClassVar[str] = "DCG"
     stated_discount: Any = field(default=None, metadata={"option": "discount"})
     stated_gain: Any = field(default=None, metadata={"option": "gain"})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, discount: Discount | None = ..., gain: Gain | None = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stated_discount", discount_form(self.stated_discount))

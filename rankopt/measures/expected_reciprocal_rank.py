@@ -13,7 +13,7 @@ Source: Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for grad
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,10 @@ class ExpectedReciprocalRank(Measure):
     name: ClassVar[str] = "ERR"
     along_line: ClassVar[str] = "cascade"
     max_grade: float = field(default=4.0, metadata={"option": "max_grade"})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, max_grade: float = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
         try:

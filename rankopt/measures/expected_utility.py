@@ -7,7 +7,7 @@ Source: Breese, Heckerman and Kadie 1998; [ORM, section 2.3].
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,10 @@ class ExpectedUtility(Positional):
     name: ClassVar[str] = "ERU"
     alpha: float = field(default=5.0, metadata={"option": "alpha", "shown": True})
     d: float = field(default=3.0, metadata={"option": "d", "shown": True})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, alpha: float = ..., d: float = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
         try:

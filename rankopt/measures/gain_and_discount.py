@@ -7,23 +7,30 @@
 An array of discounts is continued by 0. An array of gains is indexed by whole grades.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from rankopt.errors import MeasureError
 from rankopt.measures.segments import Floats
 
+DiscountName = Literal["log2", "letor"]
+GainName = Literal["exp2", "linear", "binary"]
+Discount: TypeAlias = DiscountName | Sequence[float] | NDArray[Any] | Callable[[int], ArrayLike]
+Gain: TypeAlias = GainName | Sequence[float] | NDArray[Any] | Callable[[NDArray[Any]], ArrayLike]
+"""What a user may give as one."""
+
 
 def discount_form(form: Any) -> Any:
     """The form as a measure keeps it: None, name, tuple of floats or function."""
-    return _form("discount", form, ("log2", "letor"), falling=True)
+    return _form("discount", form, get_args(DiscountName), falling=True)
 
 
 def gain_form(form: Any) -> Any:
     """The form as a measure keeps it: None, name, tuple of floats or function."""
-    return _form("gain", form, ("exp2", "linear", "binary"), falling=False)
+    return _form("gain", form, get_args(GainName), falling=False)
 
 
 def _form(what: str, form: Any, names: tuple[str, ...], *, falling: bool) -> Any:

@@ -6,14 +6,14 @@ The position weights A depend on the grades of the query, so it is for evaluatio
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.measures.convention import Convention
 from rankopt.measures.dcg import DiscountedGain
-from rankopt.measures.gain_and_discount import discount_form, gain_form
+from rankopt.measures.gain_and_discount import Discount, Gain, discount_form, gain_form
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import Floats, Ints, descending, query_of_row, running, totals
 from rankopt.measures.tied_ranking import Ranking
@@ -27,6 +27,10 @@ class MeanNormalizedDiscountedGain(Measure):
     takes_cutoff: ClassVar[bool] = False
     stated_discount: Any = field(default=None, metadata={"option": "discount"})
     stated_gain: Any = field(default=None, metadata={"option": "gain"})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, discount: Discount | None = ..., gain: Gain | None = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "stated_discount", discount_form(self.stated_discount))

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.given import Whole
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.segments import Floats, Ints
@@ -46,7 +47,7 @@ class Measure:
                 raise MeasureError(f"{self.name} has no option {given!r}; {known}.")
         return replace(self, **{names[given]: value for given, value in options.items()})
 
-    def __matmul__(self, cutoff: int) -> Self:
+    def __matmul__(self, cutoff: Whole) -> Self:
         """The measure on the first `cutoff` positions."""
         if not self.takes_cutoff:
             raise MeasureError(f"{self.name} takes no cutoff because it speaks of all positions; write {self.name}.")

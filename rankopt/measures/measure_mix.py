@@ -21,6 +21,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.given import Whole
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.measure import Measure
@@ -105,7 +106,7 @@ class MeasureMix(Measure):
             raise MeasureError(f"{self.name} has the option slack alone; set those of a part in its notation.")
         return replace(self, slack=options["slack"])
 
-    def __matmul__(self, cutoff: int) -> Self:
+    def __matmul__(self, cutoff: Whole) -> Self:
         raise MeasureError(f"({self.name}) takes no cutoff as a whole; write one behind each part.")
 
     def __repr__(self) -> str:

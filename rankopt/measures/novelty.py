@@ -18,7 +18,7 @@ independent relevance, 2003.
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,10 @@ class BySubtopic(Binary):
     """A measure of the subtopics of relevant documents; not defined where nothing is relevant."""
 
     by: str | None = field(default=None, metadata={"option": "by"})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, by: str | None = ..., rel: float | None = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -94,6 +98,10 @@ class AlphaNormalizedGain(BySubtopic):
 
     name: ClassVar[str] = "alpha_nDCG"
     alpha: float = field(default=0.5, metadata={"option": "alpha"})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, alpha: float = ..., by: str | None = ..., rel: float | None = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
         super().__post_init__()

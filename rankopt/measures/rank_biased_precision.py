@@ -9,7 +9,7 @@ Source: Moffat and Zobel, Rank-biased precision for measurement of retrieval eff
 """
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 
@@ -25,6 +25,10 @@ class RankBiasedPrecision(Binary, Positional):
 
     name: ClassVar[str] = "RBP"
     p: float = field(default=0.8, metadata={"option": "p", "shown": True})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, p: float = ..., rel: float | None = ...) -> Self: ...  # type: ignore[override]
 
     def __post_init__(self) -> None:
         super().__post_init__()

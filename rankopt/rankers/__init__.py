@@ -82,8 +82,10 @@ _PARTS = {
 __all__ = [*RANKERS, *_PARTS]
 
 
-def __getattr__(name: str) -> Any:
-    return member(__name__, name, RANKERS, _PARTS)
+if not TYPE_CHECKING:  # a checker that saw it would take any misspelt name
+
+    def __getattr__(name: str) -> Any:
+        return member(__name__, name, RANKERS, _PARTS)
 
 
 def __dir__() -> list[str]:

@@ -18,11 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.all_or_nothing import AllOrNothing
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.given import Attributes, Ids, Sizes, Values
 from rankopt.data.queries import Queries
 from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.persistence.values import NOTATION
+from rankopt.rankers.choices import AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.rankers.explained_mixin import Explained
 from rankopt.rankers.inputs import (
     check_queries_named,
@@ -92,19 +94,19 @@ class Ranker(Explained, AllOrNothing, BaseEstimator):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
+        X: AnyRows,
+        y: Values | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        query_weight: Any = None,
-        attributes: Any = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
-        eval_attributes: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        attributes: Attributes | None = None,
+        eval_set: EvalSet | None = None,
+        eval_qid: EvalIds | None = None,
+        eval_group: EvalSizes | None = None,
+        eval_attributes: Attributes | None = None,
+        eval_X: AnyRows | None = None,
+        eval_y: Values | None = None,
     ) -> Self:
         """Learn from the features X and the grades y (N,) of the documents.
 
@@ -132,7 +134,7 @@ class Ranker(Explained, AllOrNothing, BaseEstimator):
         """Learn from queries with relevance, weights (m,) that are not normalised, and what to choose on."""
         raise NotImplementedError(f"{type(self).__name__} cannot be fitted because it has no `_fit`; write one.")
 
-    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+    def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
         """The scores (N,) of the documents in the caller's order of rows.
 
         The query of a row, named as in `fit`, matters to a ranker with `normalize` alone. Raises DataError where that
@@ -145,13 +147,13 @@ class Ranker(Explained, AllOrNothing, BaseEstimator):
 
     def score(
         self,
-        X: Any,
-        y: Any = None,
+        X: AnyRows,
+        y: Values | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        sample_weight: Any = None,
-        attributes: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        sample_weight: Values | None = None,
+        attributes: Attributes | None = None,
         constraints: Admissible | None = None,
     ) -> float:
         """The mean of `measure` over the queries, where it is defined, under the default

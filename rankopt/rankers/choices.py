@@ -3,17 +3,25 @@ before anything runs. The tables stay where they are; a test holds both together
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+import numpy as np
 
+from formulations.given import Arrayed, Sparse
+from rankopt.data.given import Frame, Ids, Pairs, Rows, Sizes, Values
+from rankopt.data.queries import Queries
+from rankopt.data.ratings.table import Ratings
+
+if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
     from rankopt.losses.argmax import Map
+    from rankopt.losses.decay import Decay
     from rankopt.losses.margin import Bound
     from rankopt.measures.measure import Measure
     from rankopt.optimize.method import Method
+    from rankopt.persistence.checkpoint import Checkpoint
     from rankopt.risk.risk import Engine
 
 BoundName = Literal["convex", "tie-aware", "nonconvex"]
@@ -23,6 +31,9 @@ EngineName = Literal["dask", "processes", "serial", "threads"]
 PenaltyName = Literal["l1", "l2"]
 NormalizeName = Literal["sum", "zscore", "minmax", "rank"]
 StartName = Literal["zeros", "regression", "ridge", "ranksvm"]
+SlotStartName = Literal["zeros", "regression"]
+DirectStartName = Literal["smooth", "ridge", "zeros"]
+SmoothStartName = Literal["ridge", "ranksvm", "regression"]
 ReferenceName = Literal["average", "first", "ideal", "hardest"]
 LossName = Literal["pairwise", "ordinal", "preferences", "rescaled", "smooth", "squared"]
 StrengthName = Literal["scale", "auto"]
@@ -34,8 +45,22 @@ AnyMethod: TypeAlias = "MethodName | Method"
 AnyEngine: TypeAlias = "EngineName | Engine"
 AnySolver: TypeAlias = "str | Solver"
 Normalize: TypeAlias = NormalizeName | None
-Start: TypeAlias = "StartName | ArrayLike | None"
+Start: TypeAlias = StartName | Arrayed | Sequence[float] | None
+SlotStart: TypeAlias = SlotStartName | Arrayed | Sequence[Sequence[float]] | None
+SmoothStart: TypeAlias = SmoothStartName | Arrayed | Sequence[float]
 Strength: TypeAlias = float | StrengthName | None
 Callbacks: TypeAlias = Sequence[Callable[..., bool | None]]
-Seed: TypeAlias = Any
-"""None, a whole number, or a generator: scikit-learn's own word for it has no type."""
+Seed: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
+AnyDecay: TypeAlias = "str | Decay | Arrayed | Sequence[float]"
+"""A family with parameters as text ("power(0.5)@10"), or position weights."""
+AnyCheckpoint: TypeAlias = "str | PathLike[str] | Checkpoint | None"
+
+AnyRows: TypeAlias = Queries | Rows
+AnyRatings: TypeAlias = Ratings | Pairs
+Document: TypeAlias = Arrayed | Sparse | Frame | Sequence[float]
+"""The features (d,) of one."""
+Weights: TypeAlias = Values | Mapping[Any, float]
+"""One a query: in their order, or by id."""
+EvalSet: TypeAlias = Queries | tuple[Rows, Values] | Sequence[Queries | tuple[Rows, Values]]
+EvalIds: TypeAlias = Ids | Sequence[Ids]
+EvalSizes: TypeAlias = Sizes | Sequence[Sizes]

@@ -20,8 +20,11 @@ from rankopt.collaborative.prediction import scores_of_pairs
 from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.reading import held_out, places_of_pairs, read_ratings_and_weights
 from rankopt.collaborative.strength import Chosen
+from rankopt.data.given import Pairs, Values
+from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
-from rankopt.rankers.choices import AnyBound, AnyEngine, AnyMeasure
+from rankopt.measures.measure import Measure
+from rankopt.rankers.choices import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
 from rankopt.rankers.cofi_options import check_cofi
 from rankopt.rankers.cofi_saving import Kept
 from rankopt.rankers.cofi_training import Alternating
@@ -110,7 +113,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
 
     def __init__(
         self,
-        loss: Any = "regression",
+        loss: str | Measure | Callable[..., Any] = "regression",
         *,
         factors: int | Literal["free"] = 15,
         strength: float | Literal["auto"] = "auto",
@@ -121,7 +124,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         popularity: float = 0.1,
         by_counts: bool = False,
         bound: AnyBound = "convex",
-        decay: Any = "shifted(0.25)",
+        decay: AnyDecay = "shifted(0.25)",
         measure: AnyMeasure = "nDCG@10",
         start: Literal["residual", "random"] = "residual",
         tol: float | None = None,
@@ -129,11 +132,11 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         max_iter: int = 100,
         time_limit: float | None = None,
         patience: int = 5,
-        random_state: Any = None,
+        random_state: Seed = None,
         engine: AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[AlternationStep, Standing], bool | None]] = (),
-        checkpoint: Any = None,
+        checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
     ) -> None:
         self.loss = loss
@@ -162,7 +165,13 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         self.verbose = verbose
 
     def fit(
-        self, X: Any, y: Any = None, *, sample_weight: Any = None, user_weight: Any = None, eval_set: Any = None
+        self,
+        X: AnyRatings,
+        y: Values | None = None,
+        *,
+        sample_weight: Values | None = None,
+        user_weight: Weights | None = None,
+        eval_set: Ratings | tuple[Pairs, Values] | None = None,
     ) -> Self:
         """Learn from ratings.
 
@@ -185,7 +194,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         """The factors and offsets as one record, in the order of `users_` and `items_`."""
         return Factors(self.user_factors_, self.item_factors_, self.item_offsets_, self.user_offsets_)
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: AnyRatings) -> Floats:
         """The scores (n,) of the pairs of X, rows of user and item, in their order, or of all pairs of `Ratings`.
 
         A user who is unknown has the item's offset alone, an item that is unknown the prior of one without ratings.
@@ -194,7 +203,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         check_is_fitted(self)
         return scores_of_pairs(self.model_, *places_of_pairs(self._known(), X), self.unknown_)
 
-    def score(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> float:
+    def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
         averaged; users of fewer than two different ratings tell no order and do not count, as in
         `rankopt.evaluation.evaluate_ratings`. sample_weight: equal inside a user."""

@@ -14,7 +14,9 @@ from rankopt.collaborative.bounds.verification import Claim, VerifiedFactors, ve
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.prior import SHRUNK
 from rankopt.collaborative.reading import read_ratings_and_weights
+from rankopt.data.given import Values
 from rankopt.errors import DataError, OptionError
+from rankopt.rankers.choices import AnyRatings, Weights
 
 __all__ = ["VerifiedMixin"]
 
@@ -29,11 +31,11 @@ class VerifiedMixin:
 
     def verify(
         self,
-        X: Any,
-        y: Any = None,
+        X: AnyRatings,
+        y: Values | None = None,
         *,
-        sample_weight: Any = None,
-        user_weight: Any = None,
+        sample_weight: Values | None = None,
+        user_weight: Weights | None = None,
         planes: int = 50,
         seed: int = 0,
     ) -> VerifiedFactors:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from formulations.given import Arrayed
 from rankopt.ascent.certificate import DirectionCertificate
 from rankopt.ascent.directions import Directions
 from rankopt.ascent.kept import as_data, false_claim, paths_of
@@ -25,7 +26,8 @@ from rankopt.errors import DataError, Interrupted, ModelError, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.rankers.choices import AnyEngine, AnyMeasure, Normalize
+from rankopt.rankers.base import Ranker
+from rankopt.rankers.choices import AnyCheckpoint, AnyEngine, AnyMeasure, DirectStartName, Normalize, Seed
 from rankopt.rankers.direct_end import combined, workers_of
 from rankopt.rankers.direct_options import check_direct, seed_of
 from rankopt.rankers.direct_starts import begun_at, start_weights
@@ -108,7 +110,7 @@ class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
-        start: Any = "smooth",
+        start: DirectStartName | Ranker | Arrayed | Sequence[float] = "smooth",
         order: Literal["cyclic", "greedy"] = "cyclic",
         directions: Sequence[Any] = ("coordinates",),
         point: Point = "window",
@@ -119,11 +121,11 @@ class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
         tol: float = 1e-6,
         max_iter: int = 100,
         time_limit: float | None = None,
-        random_state: Any = None,
+        random_state: Seed = None,
         engine: AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
-        checkpoint: Any = None,
+        checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = None,

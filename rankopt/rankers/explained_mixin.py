@@ -13,6 +13,7 @@ from formulations.sets.limits import Side
 from formulations.solving.price_curve import PriceCurves
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.sweep import swept
+from rankopt.data.given import Attributes, Ids, Sizes, Values
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.explanations.prices import Prices, prices_of
@@ -23,6 +24,7 @@ from rankopt.losses.margin import Bound
 from rankopt.losses.regret import Regret
 from rankopt.measures.measure_mix import MeasureMix
 from rankopt.measures.notation import parse
+from rankopt.rankers.choices import AnyDecay, AnyMap, AnyMeasure, AnyRows
 from rankopt.rankers.inputs import check_queries_named, read_queries
 from rankopt.rankers.rank_mixin import Shown
 from rankopt.rankers.regrets import Judged, as_arranged, judged_in_a_set, judged_rankings
@@ -42,16 +44,16 @@ class Explained(Shown):
 
     def tightness(
         self,
-        X: Any,
-        y: Any = None,
+        X: AnyRows,
+        y: Values | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        attributes: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
         constraints: Admissible | None = None,
-        measure: Any = None,
-        decay: Any = None,
-        map: Any = None,
+        measure: AnyMeasure | None = None,
+        decay: AnyDecay | None = None,
+        map: AnyMap | None = None,
     ) -> Tightness:
         """Regret and its bounds query by query, for the queries that have something to order: a table.
 
@@ -104,11 +106,11 @@ class Explained(Shown):
 
     def prices(
         self,
-        X: Any,
+        X: AnyRows,
         *,
-        qid: Any = None,
-        group: Any = None,
-        attributes: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
         constraints: Admissible | None = None,
     ) -> Prices:
         """What each limit of the constraints (the ranker's own, if none are given) costs in each query: prices of the
@@ -127,11 +129,11 @@ class Explained(Shown):
         self,
         constraint: str,
         limits: Iterable[float],
-        X: Any,
+        X: AnyRows,
         *,
-        qid: Any = None,
-        group: Any = None,
-        attributes: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
         constraints: Admissible | None = None,
         side: Side | None = None,
     ) -> PriceCurves:

@@ -1,7 +1,7 @@
 """What a caller may pass to a ranker, read into one `Queries`."""
 
 import warnings
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable
 from typing import Any, Protocol
 
 import numpy as np
@@ -29,7 +29,7 @@ class Fitted(Protocol):
     feature_names_in_: NDArray[np.object_]
 
 
-def without_qid_column(X: Any) -> tuple[Any, Iterable[Hashable] | None]:
+def without_qid_column(X: Any) -> tuple[Any, list[Hashable] | None]:
     """Split a data frame into its features and its column of query ids; anything else has no such column."""
     columns = getattr(X, "columns", None)
     if columns is None or QID_COLUMN not in list(columns):

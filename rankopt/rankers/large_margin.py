@@ -28,6 +28,8 @@ from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.rankers.choices import (
     AnyBound,
+    AnyCheckpoint,
+    AnyDecay,
     AnyEngine,
     AnyMap,
     AnyMeasure,
@@ -129,7 +131,7 @@ class LargeMarginRanker(OptimizedRanker):
         map: AnyMap = "positional",
         bound: AnyBound = "nonconvex",
         reference: ReferenceName | None = None,
-        decay: Any = "power(0.5)",
+        decay: AnyDecay = "power(0.5)",
         w0: Start = None,
         method: AnyMethod = "bundle",
         argmax: AnySolver = "exact",
@@ -144,7 +146,7 @@ class LargeMarginRanker(OptimizedRanker):
         random_state: Seed = None,
         warm_start: bool = False,
         callbacks: Callbacks = (),
-        checkpoint: Any = None,
+        checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = None,

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from rankopt.data.given import Ids, Sizes, Values
 from rankopt.errors import OptionError
 from rankopt.optimize.line_search import LineSearch, Point
+from rankopt.rankers.choices import AnyRows, Weights
 from rankopt.rankers.inputs import read_queries
 from rankopt.rankers.weights import query_weights
 
@@ -42,12 +44,12 @@ class Lined:
     def plot_line(
         self,
         direction: int | str | Any,
-        X: Any = None,
-        y: Any = None,
+        X: AnyRows | None = None,
+        y: Values | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        query_weight: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
         point: Point | None = None,
         axes: Axes | None = None,
     ) -> Axes:
@@ -76,12 +78,12 @@ class Lined:
 
     def verify(
         self,
-        X: Any = None,
-        y: Any = None,
+        X: AnyRows | None = None,
+        y: Values | None = None,
         *,
-        qid: Any = None,
-        group: Any = None,
-        query_weight: Any = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
         only: int | None = None,
         seed: int = 0,
     ) -> Verified:

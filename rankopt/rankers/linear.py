@@ -14,6 +14,7 @@ from rankopt.errors import DataError, ModelError
 from rankopt.explanations.terms import Explanation
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
+from rankopt.rankers.choices import AnyRows, Document
 from rankopt.rankers.inputs import read_features, read_row
 from rankopt.rankers.within_query import normalised_among
 from rankopt.scorers.linear import linear_scores
@@ -34,7 +35,7 @@ class LinearRanker(Ranker):
 
     coef_: Floats
 
-    def explain(self, x: Any, y: Any, *, among: Any = None) -> Explanation:
+    def explain(self, x: Document, y: Document, *, among: AnyRows | None = None) -> Explanation:
         """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first; `.swap()` is
         the smallest change that exchanges the two.
 

@@ -14,6 +14,7 @@ from rankopt.losses import loss_named
 from rankopt.losses.loss import says
 from rankopt.measures.notation import parse
 from rankopt.rankers.choices import (
+    AnyCheckpoint,
     AnyEngine,
     AnyMeasure,
     AnyMethod,
@@ -77,7 +78,7 @@ class LossRanker(OptimizedRanker):
         random_state: Seed = None,
         warm_start: bool = False,
         callbacks: Callbacks = (),
-        checkpoint: Any = None,
+        checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = None,

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from rankopt.data.given import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.terms import Explanation
@@ -18,7 +19,19 @@ from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
 from rankopt.rankers import SLOT_STARTS
-from rankopt.rankers.choices import AnyBound, AnyEngine, AnyMethod, AnySolver, Callbacks, Normalize, Start, Strength
+from rankopt.rankers.choices import (
+    AnyBound,
+    AnyCheckpoint,
+    AnyEngine,
+    AnyMethod,
+    AnyRows,
+    AnySolver,
+    Callbacks,
+    Document,
+    Normalize,
+    SlotStart,
+    Strength,
+)
 from rankopt.rankers.ending import cures_at_start
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
@@ -76,9 +89,9 @@ class MatchingRanker(OptimizedRanker):
         self,
         slots: int | None = None,
         *,
-        slot_weight: Any = None,
+        slot_weight: Values | None = None,
         bound: AnyBound = "convex",
-        w0: Start = None,
+        w0: SlotStart = None,
         method: AnyMethod = "bundle",
         argmax: AnySolver = "auto",
         master: AnySolver = "auto",
@@ -91,7 +104,7 @@ class MatchingRanker(OptimizedRanker):
         n_jobs: int | None = None,
         warm_start: bool = False,
         callbacks: Callbacks = (),
-        checkpoint: Any = None,
+        checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         normalize: Normalize = None,
     ) -> None:
@@ -154,7 +167,7 @@ class MatchingRanker(OptimizedRanker):
 
         return values
 
-    def predict(self, X: Any, *, qid: Any = None, group: Any = None) -> Floats:
+    def predict(self, X: AnyRows, *, qid: Ids | None = None, group: Sizes | None = None) -> Floats:
         """The scores (N, k) of the documents for the slots, in the caller's order of rows; qid and group as there."""
         check_is_fitted(self, "coef_")
         features, to_caller = read_rows(self, X, qid=qid, group=group)
@@ -169,14 +182,38 @@ class MatchingRanker(OptimizedRanker):
             raise DataError("score has no query in which a document belongs in a slot; check y (0 belongs nowhere)")
         return float(np.average(found[counted], weights=weights[counted]))
 
+    @overload
     def rank(
         self,
-        X: Any,
-        qid: Any = None,
+        X: PlainRows,
+        qid: None = None,
         k: int | None = None,
         *,
-        group: Any = None,
-        attributes: Any = None,
+        group: None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def rank(
+        self,
+        X: AnyRows,
+        qid: Ids | None = None,
+        k: int | None = None,
+        *,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]: ...
+
+    def rank(
+        self,
+        X: AnyRows,
+        qid: Ids | None = None,
+        k: int | None = None,
+        *,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
         constraints: Admissible | None = None,
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
         """The document in each slot (of the first k) of each query, as `LinearRanker.rank` names documents and queries:
@@ -191,7 +228,7 @@ class MatchingRanker(OptimizedRanker):
             ranked[queries.query_ids[q]] = own[np.where(placed == EMPTY, own.size - 1, placed)][:k]
         return ranked if len(ranked) > 1 else next(iter(ranked.values()))
 
-    def explain(self, x: Any, y: Any, slot: int = 1, *, among: Any = None) -> Explanation:
+    def explain(self, x: Document, y: Document, slot: int = 1, *, among: AnyRows | None = None) -> Explanation:
         """Why document x (d,) scores above document y (d,) for a slot, counted from 1: the terms, largest first."""
         check_is_fitted(self, "coef_")
         if not 1 <= slot <= self.coef_.shape[0]:

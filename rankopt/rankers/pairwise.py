@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rankopt.rankers.choices import (
+    AnyCheckpoint,
     AnyEngine,
     AnyMeasure,
     AnyMethod,
@@ -50,7 +51,7 @@ class PairwiseRanker(LossRanker):
         random_state: Seed = None,
         warm_start: bool = False,
         callbacks: Callbacks = (),
-        checkpoint: Any = None,
+        checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = None,

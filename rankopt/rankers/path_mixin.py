@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from rankopt.data.given import Attributes, Ids, Sizes, Values
 from rankopt.engines import ended
 from rankopt.errors import OptionError
 from rankopt.optimize import method_named
@@ -19,6 +20,7 @@ from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
 from rankopt.optimize.path import follow
 from rankopt.optimize.sparse_objective import SparseObjective, largest
+from rankopt.rankers.choices import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
 from rankopt.rankers.ending import tell
 from rankopt.rankers.inputs import in_one, read_evaluation, read_queries, warn_of_one_query
 from rankopt.rankers.progress import shown
@@ -72,22 +74,22 @@ class Pathed:
 
     def path(
         self,
-        X: Any,
-        y: Any = None,
+        X: AnyRows,
+        y: Values | None = None,
         *,
         lams: Iterable[float] | int | None = None,
-        decays: Iterable[Any] | None = None,
-        bounds: Iterable[Any] | None = None,
-        qid: Any = None,
-        group: Any = None,
-        query_weight: Any = None,
-        attributes: Any = None,
-        eval_set: Any = None,
-        eval_qid: Any = None,
-        eval_group: Any = None,
-        eval_attributes: Any = None,
-        eval_X: Any = None,
-        eval_y: Any = None,
+        decays: Iterable[AnyDecay] | None = None,
+        bounds: Iterable[AnyBound] | None = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        attributes: Attributes | None = None,
+        eval_set: EvalSet | None = None,
+        eval_qid: EvalIds | None = None,
+        eval_group: EvalSizes | None = None,
+        eval_attributes: Attributes | None = None,
+        eval_X: AnyRows | None = None,
+        eval_y: Values | None = None,
         each: Callable[[Any], None] | None = None,
     ) -> Path:
         """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and so

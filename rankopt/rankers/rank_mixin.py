@@ -1,15 +1,17 @@
 """What a ranker shows: rankings by score, or the best admissible ones where there are constraints."""
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.given import Attributes, Ids, PlainRows, Sizes
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
+from rankopt.rankers.choices import AnyRows
 from rankopt.rankers.deployment import Deployment
 from rankopt.rankers.inputs import documents_of, read_queries
 
@@ -23,14 +25,38 @@ class Shown:
     n_features_in_: int
     feature_names_in_: NDArray[np.object_]
 
+    @overload
     def rank(
         self,
-        X: Any,
-        qid: Any = None,
+        X: PlainRows,
+        qid: None = None,
         k: int | None = None,
         *,
-        group: Any = None,
-        attributes: Any = None,
+        group: None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def rank(
+        self,
+        X: AnyRows,
+        qid: Ids | None = None,
+        k: int | None = None,
+        *,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]: ...
+
+    def rank(
+        self,
+        X: AnyRows,
+        qid: Ids | None = None,
+        k: int | None = None,
+        *,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
         constraints: Admissible | None = None,
     ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
         """The documents of each query, best first: row indices of X, or document ids where X is `Queries` with ids.

@@ -11,15 +11,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.lists.candidates import Seen
 from rankopt.collaborative.lists.folding import folded
 from rankopt.collaborative.lists.known import KnownModel
 from rankopt.collaborative.lists.recommendation import Recommendations
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.given import Values
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, ModelError, OptionError
+from rankopt.rankers.choices import AnyRatings, Weights
 from rankopt.rankers.cofi_options import LEAST, RANGE, workers_of
 from rankopt.rankers.options import number
 
@@ -64,7 +67,7 @@ class Recommending:
         users: Any = None,
         k: int | None = None,
         *,
-        seen: Any = "leave out",
+        seen: Seen = "leave out",
         among: Any = None,
         popularity: float = 0.0,
         admissible: Admissible | None = None,
@@ -91,11 +94,11 @@ class Recommending:
 
     def fold_in(
         self,
-        X: Any,
-        y: Any = None,
+        X: AnyRatings,
+        y: Values | None = None,
         *,
-        sample_weight: Any = None,
-        user_weight: Any = None,
+        sample_weight: Values | None = None,
+        user_weight: Weights | None = None,
         strength: float | None = None,
     ) -> KnownModel:
         """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.

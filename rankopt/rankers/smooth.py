@@ -25,7 +25,15 @@ from rankopt.optimize.annealing_stages import Reached
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.smooth_objective import SmoothObjective, deviation, deviations
 from rankopt.rankers import SMOOTH_STARTS
-from rankopt.rankers.choices import AnyEngine, AnyMeasure, Callbacks, Normalize, Start, StrengthName
+from rankopt.rankers.choices import (
+    AnyCheckpoint,
+    AnyEngine,
+    AnyMeasure,
+    Callbacks,
+    Normalize,
+    SmoothStart,
+    StrengthName,
+)
 from rankopt.rankers.ending import tell_below
 from rankopt.rankers.in_range import in_range
 from rankopt.rankers.judged_mixin import Judging
@@ -103,7 +111,7 @@ class SmoothRanker(Resumed, Judging, LinearRanker):
         *,
         sigmas: Sequence[float] = SIGMAS,
         lam: float | StrengthName = "scale",
-        w0: Start = "ridge",
+        w0: SmoothStart = "ridge",
         method: Literal["L-BFGS", "CG"] = "L-BFGS",
         tol: float = 1e-5,
         max_iter: int = 40,
@@ -111,7 +119,7 @@ class SmoothRanker(Resumed, Judging, LinearRanker):
         engine: AnyEngine = "threads",
         n_jobs: int | None = None,
         callbacks: Callbacks = (),
-        checkpoint: Any = None,
+        checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
         constraints: Admissible | None = None,
         normalize: Normalize = None,

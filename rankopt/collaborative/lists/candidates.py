@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,7 +76,11 @@ class Candidates:
         return found
 
 
-def left_out(model: Knowing, seen: Any, asked: NDArray[Any], candidates: Candidates) -> Callable[[int], Ints]:
+Seen: TypeAlias = Literal["leave out", "keep"] | Ratings
+"""What becomes of items that a user has seen: they are left out, or kept; or what other ratings say is left out."""
+
+
+def left_out(model: Knowing, seen: Seen, asked: NDArray[Any], candidates: Candidates) -> Callable[[int], Ints]:
     """The function from a row of `asked` to the candidates that it has seen, known to the model or not."""
     nothing = np.zeros(0, dtype=np.int64)
     if isinstance(seen, str) and seen == "keep":

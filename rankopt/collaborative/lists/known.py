@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 from formulations.notebook_view import view
 from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.lists.candidates import Seen
 from rankopt.collaborative.lists.folding import Folded
 from rankopt.collaborative.lists.recommendation import Recommendations, recommended
 from rankopt.collaborative.lists.similarity import similar_items
 from rankopt.collaborative.prediction import scores_of_pairs
 from rankopt.collaborative.reading import places_of_pairs
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.given import Pairs
 from rankopt.data.ratings.table import Ratings
 
 __all__ = ["KnownModel"]
@@ -41,7 +43,7 @@ class KnownModel:
         """All that users are known to have seen."""
         return self.seen if self.given is None else self.given
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: Pairs | Ratings) -> Floats:
         """The scores (n,) of pairs, as `CofiRanker.predict`."""
         return scores_of_pairs(self.factors, *places_of_pairs(self.seen, X), self.unknown)
 
@@ -50,7 +52,7 @@ class KnownModel:
         users: Any = None,
         k: int | None = None,
         *,
-        seen: Any = "leave out",
+        seen: Seen = "leave out",
         among: Any = None,
         popularity: float = 0.0,
         admissible: Admissible | None = None,

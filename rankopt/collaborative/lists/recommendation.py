@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from formulations.notebook_view import MOST as MOST_SHOWN
 from formulations.notebook_view import table, view
-from rankopt.collaborative.lists.candidates import Candidates, Knowing, left_out
+from rankopt.collaborative.lists.candidates import Candidates, Knowing, Seen, left_out
 from rankopt.collaborative.lists.quotas import Quotas
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.spelling import check_spelling
@@ -98,7 +98,7 @@ def recommended(
     users: Any,
     k: int | None = None,
     *,
-    seen: Any = "leave out",
+    seen: Seen = "leave out",
     among: Any = None,
     popularity: float = 0.0,
     admissible: Admissible | None = None,

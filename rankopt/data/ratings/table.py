@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.given import Sparse
 from formulations.notebook_view import view
+from rankopt.data.given import Frame, Ids, Values
 from rankopt.data.ratings.attributes import attributes_of_items
 from rankopt.data.ratings.fingerprint import fingerprint_of
 from rankopt.data.ratings.ordering import by_code, first_twice, in_order, not_rising
@@ -55,12 +57,12 @@ class Ratings:
     @classmethod
     def of(
         cls,
-        user: Any,
-        item: Any,
-        rating: Any,
+        user: Ids,
+        item: Ids,
+        rating: Values,
         *,
-        users: Any = None,
-        items: Any = None,
+        users: Ids | None = None,
+        items: Ids | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> "Ratings":
         """The table of n triplets: (n,) hashable ids, (n,) hashable ids, (n,) numbers, in any order.
@@ -80,7 +82,12 @@ class Ratings:
 
     @classmethod
     def from_csr(
-        cls, table: Any, *, users: Any = None, items: Any = None, attributes: Mapping[str, Any] | None = None
+        cls,
+        table: Sparse,
+        *,
+        users: Ids | None = None,
+        items: Ids | None = None,
+        attributes: Mapping[str, Any] | None = None,
     ) -> "Ratings":
         """The stored entries of a scipy sparse matrix or array (n_users, n_items), in any format; a stored 0 is a
         rating. users, items: the ids of its rows and columns, by default 0, 1, ... Raises DataError for an entry that
@@ -93,13 +100,13 @@ class Ratings:
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: Frame,
         *,
         user: str | None = None,
         item: str | None = None,
         rating: str | None = None,
-        users: Any = None,
-        items: Any = None,
+        users: Ids | None = None,
+        items: Ids | None = None,
         attributes: Mapping[str, Any] | None = None,
     ) -> "Ratings":
         """The rows of a pandas or polars data frame. user, item, rating: its columns, by default those of the usual

@@ -1,12 +1,12 @@
 """Small data sets that need no download: queries from real data, and made-up ratings.
 
-The table is text: a new sample is one file and one line here.
+The table is text: a new sample is one file and one line here, and its name among those for type checkers.
 """
 
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 from rankopt.data.queries import Queries
 from rankopt.data.ratings.table import Ratings
@@ -21,6 +21,10 @@ SAMPLES = {
 RATED = {"films": "rankopt.data.samples.films:films"}
 """Every sample of ratings, likewise."""
 
+SampleName = Literal["digits", "les-miserables"]
+RatedName = Literal["films"]
+"""Their names as types; a test holds them to the tables."""
+
 
 @dataclass(frozen=True)
 class Sample:
@@ -34,13 +38,13 @@ class Sample:
     description: str
 
 
-def load_sample(name: str) -> Sample:
+def load_sample(name: SampleName) -> Sample:
     """The sample of this name, the same on every machine and in every run. Raises OptionError for an unknown name."""
     sample: Sample = _made(name, SAMPLES)
     return sample
 
 
-def load_ratings_sample(name: str = "films") -> Ratings:
+def load_ratings_sample(name: RatedName = "films") -> Ratings:
     """The ratings of this name, the same on every machine and in every run. Raises OptionError for an unknown name."""
     ratings: Ratings = _made(name, RATED)
     return ratings

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from rankopt.data.given import Unjudged
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parsed import Parsed, joined
 from rankopt.data.svmlight.reader import queries_of
@@ -23,7 +24,7 @@ def read_svmlight_blocks(
     path: str | PathLike[str],
     *,
     missing: float | None = None,
-    unjudged: float | str | None = None,
+    unjudged: Unjudged = None,
     dtype: Any = np.float64,
     sparse: bool = False,
     n_features: int | None = None,
@@ -42,7 +43,7 @@ def read_svmlight_blocks(
     return _blocks(reading, unjudged, dtype, sparse, block)
 
 
-def _blocks(reading: Reading, unjudged: float | str | None, dtype: Any, sparse: bool, block: int) -> Iterator[Queries]:
+def _blocks(reading: Reading, unjudged: Unjudged, dtype: Any, sparse: bool, block: int) -> Iterator[Queries]:
     d, names, empty = 0, None, True
     for parsed in _whole_queries(reading, block):
         greatest, line = parsed.greatest()

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rankopt.data.given import Unjudged
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.grammar import query_name
 from rankopt.data.svmlight.parsed import Parsed, joined
@@ -25,7 +26,7 @@ def read_svmlight(
     path: str | PathLike[str],
     *,
     missing: float | None = None,
-    unjudged: float | str | None = None,
+    unjudged: Unjudged = None,
     dtype: Any = np.float64,
     sparse: bool | str = "auto",
     n_features: int | None = None,
@@ -57,7 +58,7 @@ def queries_of(
     reading: Reading,
     d: int,
     names: list[str] | None,
-    unjudged: float | str | None,
+    unjudged: Unjudged,
     dtype: Any,
     sparse: bool | str,
 ) -> Queries:

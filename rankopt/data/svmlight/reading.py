@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rankopt.data.given import Unjudged
 from rankopt.data.svmlight.grammar import LARGEST_INDEX, Rules
 from rankopt.data.svmlight.header import Header
 from rankopt.data.svmlight.lines import parse_lines
@@ -46,7 +47,7 @@ class Reading:
         self,
         path: str | PathLike[str],
         missing: float | None,
-        unjudged: float | str | None,
+        unjudged: Unjudged,
         dtype: Any,
         n_features: int | None,
         size: int = BLOCK,
