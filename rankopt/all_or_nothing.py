@@ -6,7 +6,7 @@ weights of the old. Here every `fit` works on a copy of the estimator, whose sta
 
 from collections.abc import Callable, Mapping
 from functools import wraps
-from inspect import isfunction
+from inspect import isfunction, signature
 from typing import Any, ClassVar
 
 from rankopt.errors import Interrupted, UnknownArgument
@@ -26,11 +26,29 @@ class AllOrNothing(Watched):
     """Options that `fit` does not take though others do, and what to do. They stand in no signature: scikit-learn would
     read them as supported there."""
 
+    _misnamed: ClassVar[Mapping[str, str]] = {}
+    """What others call a parameter, and what to write here."""
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        own = vars(cls).get("fit")
+        own, made = vars(cls).get("fit"), vars(cls).get("__init__")
         if isfunction(own):
             type.__setattr__(cls, "fit", _wholly(own))
+        if isfunction(made) and cls._misnamed:
+            type.__setattr__(cls, "__init__", _by_our_names(made))
+
+
+def _by_our_names(made: Callable[..., None]) -> Callable[..., None]:
+    own = signature(made).parameters
+
+    @wraps(made)
+    def initialised(self: Any, *args: Any, **options: Any) -> None:
+        for name, cure in self._misnamed.items():
+            if name in options and name not in own:
+                raise UnknownArgument(cure)
+        made(self, *args, **options)
+
+    return initialised
 
 
 def _wholly(fit: Callable[..., Any]) -> Callable[..., Any]:

@@ -30,11 +30,12 @@ OURS = re.compile(r"rankopt [^|<>&;$`\\]*")
 """A line of shell that is one command of ours, and nothing of the shell's."""
 
 NEEDS = {
-    "expectations.md": "pandas",
-    "tutorials/boosting.md": "lightgbm",
-    "tutorials/serving.md": "onnxruntime",
-    "tutorials/torch.md": "torch",
-    "walks.md": "lightgbm",
+    "expectations.md": ("pandas", "pyarrow"),
+    "tutorials/boosting.md": ("lightgbm",),
+    "tutorials/serving.md": ("onnxruntime",),
+    "tutorials/torch.md": ("torch",),
+    "types.md": ("mypy",),
+    "walks.md": ("lightgbm",),
 }
 """Packages of extras that the blocks of a page need."""
 
@@ -83,8 +84,8 @@ def printed_here(line):
     return done.stdout
 
 
-LONG = {"walks.md", "adding.md", "direct.md", "swap.md", "beyond-linear.md", "verify.md", "explain.md"}
-"""Pages that run whole walks, or all checks, of which each is tested elsewhere too."""
+LONG = {"types.md", "walks.md", "adding.md", "direct.md", "swap.md", "beyond-linear.md", "verify.md", "explain.md"}
+"""Pages that run whole walks, all checks or a type checker, of which each is tested elsewhere too."""
 
 COMMANDS = [page for page in PAGES if any(block.language == "sh" for block in blocks(page))]
 
@@ -102,9 +103,9 @@ COMMANDS = [page for page in PAGES if any(block.language == "sh" for block in bl
     ],
 )
 def test_blocks_run_and_print_what_they_say(page, shell, tmp_path, monkeypatch):
-    package = NEEDS.get(page.relative_to(DOCS).as_posix())
-    if package is not None and find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    for package in NEEDS.get(page.relative_to(DOCS).as_posix(), ()):
+        if find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
     monkeypatch.chdir(tmp_path)
     names, printed = {"__name__": "documentation"}, None
     for block in blocks(page):

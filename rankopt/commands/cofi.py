@@ -63,8 +63,8 @@ def cofi(
     json_: bool,
     **options: Any,
 ) -> None:
-    """Learn from the ratings of the file TRAIN (u.data, ratings.dat, any CSV with a header; or a folder of MovieLens),
-    by default from a made-up sample.
+    """Learn from the ratings of the file TRAIN (u.data, ratings.dat, any CSV with a header, parquet; or a folder of
+    MovieLens), by default from a made-up sample.
 
     With --test or --hold-out every number is printed beside item means and popularity, among the rated items and among
     all, for methods that are good at the one are often bad at the other.

@@ -96,7 +96,7 @@ def rank(
         orders = {queries.query_ids[0]: orders}
     predicted = ranker.predict(_by_row(queries))
     if format_ == "trec":
-        _put(output, _run(queries, orders, predicted, tag, scores), packed=output.endswith(".gz"))
+        _put(output, _run(data, queries, orders, predicted, tag, scores), packed=output.endswith(".gz"))
         return
     lines = [
         {"qid": query, "rank": place, "document": _document(queries, row), "score": float(predicted[row])}
@@ -117,13 +117,20 @@ def _put(output: str, text: str, packed: bool = False) -> None:
         file.write(gzip.compress(content, mtime=0) if packed else content)
 
 
-def _run(queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
+def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
     """The rankings, of rows as in the file, as a TREC run."""
+    from rankopt.data.tables import USUAL, is_table
     from rankopt.errors import DataError
     from rankopt.evaluation.trec_writing import run_text
 
     if queries.document_ids is None:
-        raise DataError("a TREC run names documents, but these have no ids: write '#docid = NAME' behind each line")
+        usual = ", ".join(USUAL["document"][:3])
+        cure = "write '#docid = NAME' behind each line"
+        if is_table(data):
+            cure = f"give {data} a column of them by a usual name ({usual})"
+        elif Path(data).is_dir():
+            cure = f"{cure} of the file, or give the table a column ({usual}), and store it again"
+        raise DataError(f"a TREC run names documents, but these have no ids: {cure}")
     name = {row: queries.document_ids[place] for place, row in enumerate(queries.row_order.tolist())}
     shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
     column: Any = scores or "rank"

@@ -22,7 +22,7 @@ from rankopt.data.given import Frame, Unjudged
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 
-__all__ = ["ENDINGS", "is_table", "read_table"]
+__all__ = ["ENDINGS", "column_of", "is_table", "read_table", "table_at"]
 
 USUAL = {
     "qid": ("qid", "query_id", "queryid", "query"),
@@ -65,7 +65,9 @@ def read_table(
     Raises DataError for a column that is missing, that two names would do for, that holds no value somewhere, or that
     is neither numbers nor text and is not named, and OptionError where pyarrow is missing.
     """
-    frame, place = (_read(fspath(source)), fspath(source)) if isinstance(source, str | PathLike) else (source, "table")
+    frame, place = source, "table"
+    if isinstance(source, str | PathLike):
+        frame, place = table_at(fspath(source)), fspath(source)
     if not hasattr(frame, "columns") or not hasattr(frame, "shape"):
         raise DataError(f"a {type(frame).__name__} is no table; give a file, or a frame of pandas, polars or pyarrow")
     names = [str(name) for name in getattr(frame, "column_names", frame.columns)]
@@ -77,7 +79,7 @@ def read_table(
     of_query = told["qid"]
     if of_query is None:
         raise DataError(f"{place} has no column of queries among {_shown(names)}; name it: qid='...'")
-    values = {name: _column(frame, name, place) for name in names}
+    values = {name: column_of(frame, name, place) for name in names}
     left = [name for name in names if name not in told.values()]
     holds = {name: _holds(values[name]) for name in left}
     kept = [name for name in left if holds[name] == "numbers"] if features is None else [*features]
@@ -112,8 +114,8 @@ def read_table(
     )
 
 
-def _read(path: str) -> Any:
-    """The file as a table of pyarrow."""
+def table_at(path: str) -> Any:
+    """The file as a table of pyarrow. OptionError where that is missing."""
     ending = next((one for one in sorted(ENDINGS, key=len, reverse=True) if path.lower().endswith(one)), None)
     if ending is None:
         raise DataError(f"{path} is of no kind that is known; read_table reads {', '.join(ENDINGS)}")
@@ -142,7 +144,7 @@ def _named(role: str, given: str | None, names: list[str], place: str) -> str | 
     return found[0] if found else None
 
 
-def _column(frame: Any, name: str, place: str) -> NDArray[Any]:
+def column_of(frame: Any, name: str, place: str) -> NDArray[Any]:
     """A column as an array of numbers or of objects; a missing value is an error that names its row."""
     column = frame.column(name) if hasattr(frame, "column_names") else frame[name]
     if hasattr(column, "null_count") and not callable(column.null_count) and column.null_count:

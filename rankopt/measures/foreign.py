@@ -13,13 +13,15 @@ from typing import Any
 
 from rankopt.errors import MeasureError
 
-__all__ = ["is_foreign", "options_of", "trec_name", "words_of"]
+__all__ = ["is_foreign", "options_of", "our_spelling", "trec_name", "words_of"]
 
 WHOLE = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
 CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": "Success"}
 """Names of trec_eval in lower case: alone, and with a cutoff behind "_" or "."."""
 
 _CUT = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>[0-9]{1,18})")
+
+_ALPHA = re.compile(r"\s*(?:alpha|α)[-_](?=ndcg\b)", re.IGNORECASE)
 
 DCG = {"log2": "linear", "exp-log2": "exp2"}
 """What ir_measures calls a formula of DCG, and its gain."""
@@ -34,6 +36,11 @@ def trec_name(text: str) -> tuple[str, int | None] | None:
     if found is None or found["name"].lower() not in CUT:
         return None
     return CUT[found["name"].lower()], int(found["cutoff"])
+
+
+def our_spelling(text: str) -> str:
+    """The text, with alpha_nDCG as we write it where it begins as papers and ndeval do: α-nDCG, alpha-nDCG, α_nDCG."""
+    return _ALPHA.sub("alpha_", text, count=1) if _ALPHA.match(text) else text
 
 
 def is_foreign(measure: Any) -> bool:

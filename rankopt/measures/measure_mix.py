@@ -26,7 +26,7 @@ from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import Floats, Ints
-from rankopt.measures.single import measure_of
+from rankopt.measures.single import measure_of, named
 from rankopt.measures.tied_ranking import Ranking
 
 __all__ = ["MeasureMix", "Part", "mix_of"]
@@ -200,8 +200,23 @@ def _parts_in_term(term: str, whole: str) -> tuple[Part, ...] | None:
             f"The sum {whole.strip()!r} cannot be read because {term.strip()!r} names no measure; write weight measure."
         )
     parts = _parts_in(inner) if len(_terms(inner)) > 1 else None
-    parts = (Part(1.0, measure_of(measure)),) if parts is None else parts
+    parts = (Part(1.0, _weighed(measure, term.strip())),) if parts is None else parts
     return tuple(_times(replace(part, map=part.map or found["map"]), weight) for part in parts)
+
+
+def _weighed(measure: str, term: str) -> Measure:
+    """The measure of a term. Where there is none of its name and a weight stands at it with nothing between, the error
+    names the whole word, 11pt_avg."""
+    try:
+        return measure_of(measure)
+    except MeasureError:
+        word = re.match(r"[\d.]+(?P<name>[^\W\d]\w*)", term)
+        if word is not None:
+            try:
+                named(word["name"])
+            except MeasureError:
+                named(word[0])  # no name begins with a digit: this says what there is
+        raise
 
 
 def _bracketed(text: str) -> bool:

@@ -3,7 +3,8 @@
     nDCG@10    nDCG(gain='linear')@10    ERU(alpha=5, d=3)    P(rel=2)@5    ndcg@10    MAP    2 AP + RR[pairwise]
 
 Names are read in any case; values are Python literals. Words of trec_eval (ndcg_cut_10, map, recip_rank, P_5, bpref)
-and measures of ir_measures, as text or as they are, mean the same here: `rankopt.measures.foreign`.
+and measures of ir_measures, as text or as they are, mean the same here,
+and α-nDCG is alpha_nDCG: `rankopt.measures.foreign`.
 """
 
 from typing import Any

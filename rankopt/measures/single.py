@@ -9,7 +9,7 @@ from typing import Any
 
 from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES
-from rankopt.measures.foreign import options_of, trec_name
+from rankopt.measures.foreign import options_of, our_spelling, trec_name
 from rankopt.measures.measure import Measure
 
 ALIASES = {
@@ -24,7 +24,7 @@ def measure_of(text: str) -> Measure:
     if theirs is not None:
         return measure_with(theirs[0], {}, theirs[1])
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = ast.parse(our_spelling(text).strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _unreadable(text) from error
     cutoff = None

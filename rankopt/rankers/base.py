@@ -84,6 +84,19 @@ class Ranker(Explained, AllOrNothing, BaseEstimator):
     _refused: ClassVar[Mapping[str, str]] = {
         "sample_weight": "sample_weight cannot weigh rows in fit because a ranking is learned from as a whole; give "
         "query_weight=, one weight a query: a mapping from query id, or an array in order of first appearance",
+        "early_stopping_rounds": "early_stopping_rounds cannot be given to fit because when training ends is settled "
+        "where a ranker is made; write early_stopping= there, as in BoostedRanker(early_stopping=50)",
+        "eval_metric": "eval_metric cannot be given to fit because eval_set is judged by the measure that is trained; "
+        "write measure= where the ranker is made, as in BoostedRanker(measure='nDCG@10')",
+        "eval_at": "eval_at cannot be given to fit because eval_set is judged by the measure that is trained; write "
+        "the cutoff behind it where the ranker is made, as in BoostedRanker(measure='nDCG@10')",
+    }
+
+    _misnamed: ClassVar[Mapping[str, str]] = {
+        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker and "
+        "DirectBoostedRanker take it, and fit(..., eval_set=...) says where rounds are judged",
+        "eval_metric": "eval_metric is called measure here: eval_set is judged by the measure that is trained",
+        "eval_at": "eval_at is the cutoff of the measure here: write measure='nDCG@10'",
     }
 
     measure: Any

@@ -6,7 +6,7 @@
 
 Plain or gzip, UTF-8, with or without a byte order mark. Ids are whole numbers where all of a column are written as
 Python writes them and have 18 digits at the most, else strings. Time is linear; memory is 16 bytes a rating and the
-ids, and a block of text.
+ids, and a block of text. Parquet and Feather files are read by their columns: `rankopt.data.ratings.columns`.
 """
 
 import csv
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from rankopt.data.ratings.columns import is_of_columns, ratings_of_columns
 from rankopt.data.ratings.item_files import FOLDERS, read_items
 from rankopt.data.ratings.layout import Layout, layout_of
 from rankopt.data.ratings.table import Ratings
@@ -41,19 +42,25 @@ def read_ratings(
     item: str | None = None,
     rating: str | None = None,
 ) -> Ratings:
-    """The ratings of a file, or of a folder of MovieLens, whose file of items comes along.
+    """The ratings of a file of text or of columns, or of a folder of MovieLens, whose file of items comes along.
 
     items: a file of items (`u.item`, `movies.dat`, `movies.csv`), whose titles and genres become the attributes `title`
     and `genre` (a tuple of labels); items that nobody rated are in the table too. user, item, rating: columns of the
-    header, by default those of the usual names, see `Ratings.from_frame`.
+    header, by default those of the usual names, see `Ratings.from_frame`, which takes data frames.
 
     Raises DataError naming file and line for a line of another number of fields, an empty id, a rating that is no
     finite number, bytes that are no text, and for a pair that is rated twice.
     """
-    file = fspath(path)
+    try:
+        file = fspath(path)
+    except TypeError:
+        cure = "Ratings.from_frame(frame)" if hasattr(path, "columns") else "Ratings.of(user, item, rating)"
+        raise DataError(f"read_ratings cannot read a {type(path).__name__} because it is no file; use {cure}") from None
     if Path(file).is_dir():
         file, beside = _in_folder(Path(file))
         items = beside if items is None else items
+    if is_of_columns(file):
+        return ratings_of_columns(file, (user, item, rating), None if items is None else read_items(items))
     reading = _Reading(file, (user, item, rating))
     for first, text in text_blocks(file, BLOCK):
         reading.take(first, text)

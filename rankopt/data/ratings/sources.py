@@ -49,12 +49,16 @@ def triplets_of_frame(frame: Any, user: str | None, item: str | None, rating: st
         raise DataError(f"from_frame cannot read a {type(frame).__name__}; pass a data frame, or use Ratings.of.")
     if hasattr(frame, "collect"):
         raise DataError("from_frame reads rows, and a lazy frame has none yet; pass frame.collect().")
-    names = list(frame.columns)
-    chosen = [
+    chosen = chosen_columns(list(frame.columns), user, item, rating)
+    return frame[chosen[0]], frame[chosen[1]], frame[chosen[2]]
+
+
+def chosen_columns(names: list[Any], user: str | None, item: str | None, rating: str | None) -> list[Any]:
+    """The columns of user, item and rating: those that are given, else those of the usual names."""
+    return [
         _column(names, given, usual, what)
         for given, usual, what in ((user, USER, "user"), (item, ITEM, "item"), (rating, RATING, "rating"))
     ]
-    return frame[chosen[0]], frame[chosen[1]], frame[chosen[2]]
 
 
 def _column(names: list[Any], given: str | None, usual: tuple[str, ...], what: str) -> Any:

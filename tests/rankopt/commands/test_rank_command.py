@@ -10,7 +10,8 @@ from rankopt.cli import rankopt
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, read_attributes, read_svmlight, write_svmlight
 from rankopt.errors import DataError
-from rankopt.rankers import RegressionRanker
+from rankopt.measures import evaluate
+from rankopt.rankers import RegressionRanker, load_model
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +114,33 @@ def test_no_room_and_no_attributes(files):
     missing = run(files, "--k", 3, "--at-most", "1:site")
     assert missing.exit_code == 2
     assert "give --attributes FILE" in missing.output
+
+
+def test_tables_without_ids_are_told_of_a_column(files, tmp_path):
+    queries = read_svmlight(files / "data.txt")
+    named = [f"x{j}" for j in range(queries.n_features)]
+    rows = np.column_stack([np.repeat(np.arange(len(queries)), np.diff(queries.offsets)), queries.features])
+    lines = [",".join(["qid", *named]), *(",".join([str(int(row[0])), *map(repr, row[1:].tolist())]) for row in rows)]
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    pytest.importorskip("pyarrow")
+    arguments = ["rank", str(files / "m.rankopt"), str(tmp_path / "t.csv"), "--format", "trec"]
+    with pytest.raises(DataError, match=r"t.csv a column of them by a usual name \(docid, docno, doc_id\)"):
+        raise CliRunner().invoke(rankopt, arguments).exception
+
+
+def test_measures_of_subtopics_take_attributes_from_a_file(files):
+    arguments = ["evaluate", str(files / "data.txt"), "--model", str(files / "m.rankopt"), "--json"]
+    arguments += ["--measure", "α-nDCG(by='site')@5"]
+    missing = CliRunner().invoke(rankopt, arguments)
+    assert missing.exit_code == 2
+    assert "no attribute 'site' is known: give --attributes FILE" in missing.output
+    done = CliRunner().invoke(rankopt, [*arguments, "--attributes", str(files / "a.csv")])
+    assert done.exit_code == 0, done.output
+    ((_, told),) = json.loads(done.output)["runs"].items()
+    queries = read_attributes(files / "a.csv", read_svmlight(files / "data.txt"))
+    expected = evaluate(queries, load_model(files / "m.rankopt").predict(queries), "alpha_nDCG(by='site')@5")
+    assert json.dumps(expected.as_dict(), sort_keys=True) == json.dumps(told, sort_keys=True)
+    runs = ["evaluate", "--qrels", str(files / "data.txt"), str(files / "data.txt")]
+    assert (
+        "--attributes is for DATA" in CliRunner().invoke(rankopt, [*runs, "--attributes", str(files / "a.csv")]).output
+    )

@@ -146,6 +146,9 @@ def test_different_measures_differ():
         ("nDCG(dcg='exp-log2')@10", nDCG(gain="exp2") @ 10),
         ("nDCG(gains={2:5})@10", nDCG(gain=(0, 1, 5)) @ 10),
         ("P(judged_only=False)@5", P @ 5),
+        ("alpha-nDCG(by='site')@5", alpha_nDCG(by="site") @ 5),
+        ("α-nDCG(by='site', alpha=0.25)@5", alpha_nDCG(by="site", alpha=0.25) @ 5),
+        (" α_ndcg(by='site')", alpha_nDCG(by="site")),
     ],
 )
 def test_other_spellings_are_read(text, meant):
@@ -157,6 +160,11 @@ def test_other_spellings_are_read(text, meant):
     [
         ("nDGC@10", r"did you mean nDCG\? There are nDCG, DCG, P"),
         ("gm_map", "There is no measure 'gm_map'; there are nDCG"),
+        ("11pt_avg", "There is no measure '11pt_avg'; there are nDCG"),
+        ("2 pt_avg", "There is no measure 'pt_avg'; there are nDCG"),
+        ("AP + 2XP@3", "There is no measure '2XP'"),
+        ("2nDCG(gain='square')", "There is no gain 'square'"),
+        ("α-ERR", "cannot be read"),
         ("P_0", "whole number k >= 1"),
         ("P_", "There is no measure 'P_'"),
         ("RBP(p=1)", "persistence between 0 and 1"),

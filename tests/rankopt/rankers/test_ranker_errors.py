@@ -1,5 +1,7 @@
 """A ranker says what is wrong with its data or options, and what to do."""
 
+from inspect import signature
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -132,6 +134,37 @@ def test_weights_of_rows_are_refused_with_the_word_for_those_of_queries(name):
         with pytest.raises(kind, match="give query_weight="):
             made.fit(X, y, qid=[0, 0, 0, 1, 1, 1], sample_weight=np.ones(6))
     assert not vars(made)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "value", "ours"),
+    [
+        ("early_stopping_rounds", 3, "early_stopping"), ("eval_metric", "ndcg", "measure"),
+        ("eval_at", [5], "measure='nDCG@10'"),
+    ],
+)  # fmt: skip
+def test_words_of_other_libraries_are_refused_with_ours(theirs, value, ours):
+    X, y = np.arange(12.0).reshape(6, 2), np.array([0, 1, 0, 1, 0, 1])
+    for kind in (OptionError, TypeError):
+        with pytest.raises(kind, match=f"^{theirs} .*{ours}"):
+            RegressionRanker(**{theirs: value})
+        with pytest.raises(kind, match=f"^{theirs} .*{ours}"):
+            RegressionRanker().fit(X, y, qid=[0, 0, 0, 1, 1, 1], **{theirs: value})
+    assert theirs not in RegressionRanker().get_params()
+    assert theirs not in signature(RegressionRanker).parameters
+    with pytest.raises(TypeError, match="unexpected keyword argument 'rounds'"):
+        RegressionRanker(rounds=3)
+
+
+def test_a_ranker_of_your_own_may_have_such_a_word():
+    class Own(RegressionRanker):
+        def __init__(self, eval_at=5):
+            super().__init__()
+            self.eval_at = eval_at
+
+    assert Own(eval_at=3).eval_at == 3
+    with pytest.raises(TypeError, match="early_stopping"):
+        Own(early_stopping_rounds=3)
 
 
 def test_no_weights_of_rows_are_no_fault():

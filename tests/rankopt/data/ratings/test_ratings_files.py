@@ -186,3 +186,53 @@ def test_time_is_linear_and_memory_that_of_the_ratings(tmp_path):
     tracemalloc.stop()
     assert ratings.n_ratings == n
     assert peak < 60 * n + (24 << 20)  # and a block of text in its stages
+
+
+def columns_at(path, **columns):
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(columns)
+    (pytest.importorskip("pyarrow.parquet").write_table if path.suffix == ".parquet" else
+     pytest.importorskip("pyarrow.feather").write_feather)(table, path)  # fmt: skip
+    return path
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+def test_files_of_columns_are_the_same_table_as_text(tmp_path, ending):
+    files = tmp_path / f"x.{ending}", tmp_path / "x.csv", tmp_path / "movies.csv"
+    columns_at(files[0], time=[880, 881, 882], movieId=[10, 10, 9], userId=[1, 2, 1], rating=[5, 3, 4.5])
+    files[1].write_text("userId,movieId,rating\n1,10,5\n2,10,3\n1,9,4.5\n")
+    files[2].write_text("movieId,title,genres\n9,A,x|y\n11,B,z\n")
+    assert read_ratings(files[0]) == EXPECTED
+    assert read_ratings(files[0], items=files[2]) == read_ratings(files[1], items=files[2])
+    assert read_ratings(files[0], user="movieId", item="userId").users.tolist() == [9, 10]
+
+
+def test_ids_of_text_in_columns_stay_text(tmp_path):
+    movies = tmp_path / "movies.csv"
+    movies.write_text("movieId,title,genres\n9,A,x\n")
+    found = read_ratings(columns_at(tmp_path / "x.parquet", user=["u"], item=["9"], rating=[1]), items=movies)
+    assert found.items.tolist() == ["9"]
+    assert found.attributes["title"].tolist() == ["A"]
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({"user": [1], "item": [2]}, "no clear column of the rating"),
+        ({"user": [1, 1], "item": [2, 2], "rating": [1, 2]}, "User 1 rates item 2 twice"),
+        ({"user": [1, 1], "item": [2, 3], "rating": [1, None]}, "column 'rating' of .* has no value in row 1"),
+        ({"user": [1], "item": [2], "rating": [float("inf")]}, "Row 0, user 1, item 2"),
+    ],
+)
+def test_columns_that_hold_no_ratings_are_refused_with_the_file(tmp_path, columns, says):
+    with pytest.raises(DataError, match=says) as caught:
+        read_ratings(columns_at(tmp_path / "bad.parquet", **columns))
+    assert "bad.parquet" in str(caught.value)
+
+
+def test_what_is_no_file_is_told_where_it_is_read():
+    frame = type("DataFrame", (), {"columns": ["user", "item", "rating"]})()
+    with pytest.raises(DataError, match=r"a DataFrame because it is no file; use Ratings.from_frame\(frame\)"):
+        read_ratings(frame)
+    with pytest.raises(DataError, match=r"a list because it is no file; use Ratings.of\(user, item, rating\)"):
+        read_ratings([1, 2])
