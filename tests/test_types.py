@@ -69,7 +69,7 @@ wanted = ["ndcg_cut_10", "RBP(p=0.8)"]
 found = {"a": evaluate(judged, scores, [*wanted, parse("Bpref")], convention="trec")}
 latex: str = compare_runs(found, wanted, test="wilcoxon", interval="bootstrap").to_latex(digits=3)
 low, high = found["a"].interval("Bpref", by="bootstrap")
-write_run("a.run", sample.test, fitted.predict(sample.test), tag="a", column="model")
+write_run("a.run", sample.test, fitted.predict(sample.test), tag="a", scores="model")
 rest = [PairwiseRanker(lam=0.1), RegressionRanker(0.0, target="gain", intercept="all"), LossRanker("pairwise")]
 own = [nDCG(gain="linear") @ 10, nDCG(gain=[0.0, 1.0, 3.0], discount=lambda n: np.ones(n)), P(rel=2) @ 5, AP, ERR]
 more = [RBP(p=0.9, rel=1) @ np.int64(10), alpha_nDCG(by="site", alpha=0.3) @ 5]
@@ -153,7 +153,7 @@ compare_runs({}, interval="normal")  # wrong
 write_run("a.run", None, [0.5])  # wrong
 s = load_sample("les-miserables")
 load_sample("les-mis")  # wrong
-write_run("a.run", s.test, [0.5], column="ranks")  # wrong
+write_run("a.run", s.test, [0.5], scores="ranks")  # wrong
 write_run("a.run", s.test, "scores")  # wrong
 evaluate(s.test, "scores", "AP")  # wrong
 evaluate("grades", [0.5], "AP")  # wrong

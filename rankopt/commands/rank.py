@@ -133,11 +133,11 @@ def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | No
         raise DataError(f"a TREC run names documents, but these have no ids: {cure}")
     name = {row: queries.document_ids[place] for place, row in enumerate(queries.row_order.tolist())}
     shown = {query: [name[row] for row in rows.tolist()] for query, rows in orders.items()}
-    column: Any = scores or "rank"
+    wanted: Any = scores or "rank"
     try:
-        return run_text(queries, predicted[queries.row_order], tag=tag or "rankopt", column=column, orders=shown)
+        return run_text(queries, predicted[queries.row_order], tag=tag or "rankopt", scores=wanted, orders=shown)
     except DataError as error:
-        raise DataError(str(error).replace("column='rank'", "--scores rank")) from error
+        raise DataError(str(error).replace("scores='rank'", "--scores rank")) from error
 
 
 def _by_row(queries: Queries) -> Queries:

@@ -35,49 +35,51 @@ Orders = Mapping[Hashable, Sequence[Hashable]] | Sequence[Hashable] | NDArray[An
 def write_run(
     path: str | PathLike[str],
     queries: Named,
-    scores: Values,
+    given: Values,
+    /,
     *,
     tag: str = "rankopt",
     depth: int | None = None,
-    column: ScoreColumn = "rank",
+    scores: ScoreColumn = "rank",
     orders: Orders | None = None,
 ) -> None:
-    """Write the ranking that the scores (N,) make, the first `depth` documents of each query.
+    """Write the ranking that the `given` scores (N,) make, the first `depth` documents of each query.
 
     queries: a `Queries`, or anything with offsets, query_ids and document_ids. Equal scores stand by document id,
     descending, as in trec_eval. orders: the rankings to write instead, as `ranker.rank(queries, constraints=...)` gives
-    them. column: what stands in the score column, "rank" or the "model"'s scores.
+    them. scores: what stands in the score column, "rank" or the "model"'s scores.
 
-    Raises DataError for missing, repeated or blank ids, NaN scores, orders of other documents, and column="model" where
+    Raises DataError for missing, repeated or blank ids, NaN scores, orders of other documents, and scores="model" where
     orders are not those of the scores: readers would sort them otherwise.
     """
-    _write(path, run_text(queries, scores, tag=tag, depth=depth, column=column, orders=orders))
+    _write(path, run_text(queries, given, tag=tag, depth=depth, scores=scores, orders=orders))
 
 
 def run_text(
     queries: Named,
-    scores: Values,
+    given: Values,
+    /,
     *,
     tag: str = "rankopt",
     depth: int | None = None,
-    column: ScoreColumn = "rank",
+    scores: ScoreColumn = "rank",
     orders: Orders | None = None,
 ) -> str:
     """What `write_run` writes."""
-    if column not in get_args(ScoreColumn):
-        raise OptionError(f"column cannot be {column!r}; write 'rank' or 'model'.")
+    if not isinstance(scores, str) or scores not in get_args(ScoreColumn):
+        raise OptionError(f"scores cannot be {scores!r}; write 'rank' or 'model', and the scores before it.")
     names, documents, offsets = _ids(queries)
-    values = vector("scores", scores)
+    values = vector("scores", given)
     if len(values) != len(documents) or np.any(np.isnan(values)):
         raise DataError(f"A run of {len(documents)} documents needs as many scores, none NaN; there are {len(values)}.")
     word, lines = _word("tag", tag), []
     for name, rows in zip(names, _rows(queries, documents, offsets, values, orders), strict=True):
         shown = rows[:depth]
-        told: list[Any] = values[shown].tolist() if column == "model" else list(range(len(shown), 0, -1))
+        told: list[Any] = values[shown].tolist() if scores == "model" else list(range(len(shown), 0, -1))
         if any(later > earlier for earlier, later in pairwise(told)):
             raise DataError(
                 f"The ranking of query {name!r} is not that of its scores, which readers of a run sort by; "
-                "write column='rank'."
+                "write scores='rank'."
             )
         lines += [
             f"{name} Q0 {documents[row]} {place} {score!r} {word}\n"

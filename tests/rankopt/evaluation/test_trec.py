@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from rankopt.errors import DataError
+from rankopt.errors import DataError, OptionError
 from rankopt.measures import conventions, evaluate, judge, read_qrels, read_run, write_qrels, write_run
 
 QUERIES = SimpleNamespace(
@@ -175,3 +175,14 @@ def test_scores_that_make_no_order_are_not_written(tmp_path):
     for scores in (SCORES[:3], SCORES * np.nan):
         with pytest.raises(DataError, match="needs as many scores, none NaN"):
             write_run(tmp_path / "run", QUERIES, scores)
+
+
+def test_the_score_column_holds_places_or_the_scores_of_the_model(tmp_path):
+    write_run(tmp_path / "places", QUERIES, SCORES)
+    write_run(tmp_path / "scores", QUERIES, SCORES, scores="model")
+    places, scores = ((tmp_path / name).read_text().splitlines() for name in ("places", "scores"))
+    assert [line.split()[:4] for line in places] == [line.split()[:4] for line in scores]
+    assert sorted(float(line.split()[4]) for line in scores) == sorted(np.asarray(SCORES, dtype=float).tolist())
+    for wrong in ("ranks", SCORES):
+        with pytest.raises(OptionError, match="write 'rank' or 'model'"):
+            write_run(tmp_path / "run", QUERIES, SCORES, scores=wrong)

@@ -533,11 +533,11 @@ def test_free_factors_make_room_where_a_table_has_no_more():
 
 
 def test_what_does_not_go_together_is_blamed_on_what_is_wrong():
-    with pytest.raises(OptionError, match="^bound 'convexx' is unknown"):
+    with pytest.raises(OptionError, match=r"^bound 'convexx' is unknown"):
         CofiRanker("nDCG@5", bound="convexx").fit(tastes())
-    with pytest.raises(OptionError, match="^decay 'foo' is none of"):
+    with pytest.raises(OptionError, match=r"^decay 'foo' is none of"):
         CofiRanker("nDCG@5", decay="foo").fit(tastes())
-    with pytest.raises(OptionError, match="lam = 1e\\+300 is no λ; give a number of 1e-100 to 1e\\+100"):
+    with pytest.raises(OptionError, match=r"lam = 1e\+300 is no λ; give a number of 1e-100 to 1e\+100"):
         CofiRanker(lam=1e300).fit(tastes())
     ranker = CofiRanker("nDCG@5", **QUICK).fit(tastes())
     for strength in (1e-300, 1e300, 0.0):
