@@ -19,8 +19,8 @@ def attributes_of_items(
     that are no mapping from item to value. Raises DataError where those do not fit."""
     if attributes is not None and not isinstance(attributes, Mapping):
         raise DataError(
-            f"attributes cannot be a {type(attributes).__name__} because each has a name; pass name -> {{item: value}}, "
-            "of a frame {'genre': dict(zip(frame['item'], frame['genre']))}"
+            f"attributes cannot be a {type(attributes).__name__} because each has a name; pass name -> {{item: value}}"
+            ", of a frame {'genre': dict(zip(frame['item'], frame['genre']))}"
         )
     found = {}
     for name, values in (attributes or {}).items():
