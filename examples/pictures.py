@@ -2,7 +2,8 @@
 
     python examples/pictures.py [FOLDER [NAME ...]]
 
-FOLDER gets NAME.svg of each; without it a temporary one. The pages of the documentation show these files.
+FOLDER, made where it is none, gets NAME.svg of each; without it a temporary one. The pages of the documentation show
+these files.
 """
 
 import sys
@@ -125,5 +126,6 @@ if __name__ == "__main__":
     matplotlib.rcParams.update({"svg.hashsalt": "rankopt", "font.size": 9})
     with tempfile.TemporaryDirectory() as temporary:
         folder, *names = sys.argv[1:] or [temporary]
+        Path(folder).mkdir(parents=True, exist_ok=True)
         for name in names or PICTURES:
             print(f"{name}: {drawn(name, folder)}")

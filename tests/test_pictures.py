@@ -14,18 +14,18 @@ PAGE = (ROOT / "docs/gallery.md").read_text(encoding="utf-8")
 
 @pytest.mark.study
 def test_every_picture_is_drawn_and_shown_with_its_finding(tmp_path):
-    command = [sys.executable, "-W", "error", str(ROOT / "examples/pictures.py"), str(tmp_path)]
+    command = [sys.executable, "-W", "error", str(ROOT / "examples/pictures.py"), str(tmp_path / "made/here")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
-    drawn = {path.stem for path in tmp_path.glob("*.svg")}
+    drawn = {path.stem for path in (tmp_path / "made/here").glob("*.svg")}
     assert drawn == set(said) == {path.stem for path in (ROOT / "docs/images/gallery").glob("*.svg")}
     assert set(re.findall(r"!\[[^\]]+\]\(images/gallery/(\w+)\.svg\)", PAGE)) == drawn
     for name, finding in said.items():
         card = PAGE[PAGE.index(f"images/gallery/{name}.svg") :].split("-   [!")[0]
         assert finding in card, f"{name} says {finding!r}"
         assert f"`{name}`" in card
-        for folder in (tmp_path, ROOT / "docs/images/gallery"):
+        for folder in (tmp_path / "made/here", ROOT / "docs/images/gallery"):
             assert ElementTree.parse(folder / f"{name}.svg").getroot().tag.endswith("svg")
 
 

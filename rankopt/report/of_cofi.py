@@ -53,21 +53,34 @@ def page_of_cofi(
         parts.append(section("Accuracy", table(head, rows, "Mean over users, and its standard error"), *notes))
     if prices:
         parts.append(section("What a quota costs", _prices(prices, by), figures([_price(prices, by)])))
-    return page("Collaborative ranking", f"{name}. {LEAD}", *parts, finding=_finding(accuracy), made_by=made_by)
+    return page("Collaborative ranking", f"{name}. {LEAD}", *parts, finding=_finding(ranker, accuracy), made_by=made_by)
 
 
 def _short(protocol: str) -> str:
     return "rated items" if "rated items only" in protocol else "all items"
 
 
-def _finding(accuracy: Sequence[tuple[str, Sequence[RatingsEvaluation]]]) -> str:
+def _finding(ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluation]]]) -> str:
+    """Who is ahead where, and whom to use for what; without a test how far training came, and that one is needed."""
     if not accuracy:
-        return "Trained; no test ratings were given."
-    told = []
+        proved = ranker.certificate_
+        gap = max(proved.users_gap, proved.items_gap)
+        reached = (
+            f"until both blocks' proven gaps were {100 * gap:.2g}% or less" if np.isfinite(gap) else "to no known gap"
+        )
+        return (
+            f"Trained {reached}; how well it ranks is not known, for no test ratings were given. Before you use it, "
+            "judge it beside item means and popularity: give --hold-out 10, or --test FILE."
+        )
+    told, ahead = [], {}
     for column, one in enumerate(accuracy[0][1]):
         best = max(accuracy, key=lambda row: row[1][column].mean)
         told.append(f"Among {_short(one.protocol)}, {best[0]} is ahead with {best[1][column].mean:.4f}.")
-    return " ".join(told)
+        ahead[_short(one.protocol)] = best[0]
+    if len(set(ahead.values())) == 1:
+        return " ".join([*told, f"Use {best[0]}."])
+    aims = {"rated items": "to order items that a user has chosen", "all items": "to recommend among all"}
+    return " ".join([*told, f"Use {', '.join(f'{who} {aims[where]}' for where, who in ahead.items())}."])
 
 
 def _objective(ranker: Any) -> Drawing:

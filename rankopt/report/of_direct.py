@@ -67,6 +67,7 @@ def page_of_direct(ranker: Any, queries: Queries, lines: int, name: str, made_by
 
 
 def _finding(ranker: Any, search: LineSearch) -> str:
+    """What was reached and proved, and what to do."""
     proved, start = ranker.certificate_, search.value(ranker.w0_)
     told = f"{ranker.measure} on the training queries is {proved.value:.4f}; the start had {start:.4f}. "
     if not len(proved):
@@ -77,8 +78,12 @@ def _finding(ranker: Any, search: LineSearch) -> str:
         told += f"One of {len(proved)} directions, alone, would lead higher by {proved.epsilon:.2g}, and none by more. "
         if ranker.point == "window":
             told += "Such places are narrow; a search that stands in the middle of the best interval takes them."
+        else:
+            told += "Give it more rounds: --max-iter, --time-limit."
     judged = getattr(ranker, "eval_score_", None)
-    return told if judged is None else f"{told} On validation it is {judged:.4f}."
+    if judged is None:
+        return f"{told} What it is worth on other queries is not known: judge it there, by rankopt evaluate."
+    return f"{told} On validation it is {judged:.4f}: choose between models by that number, not by that of training."
 
 
 def _ascent(ranker: Any) -> list[object]:

@@ -9,7 +9,12 @@ from click.testing import CliRunner
 from problems.swap_rows import sample_rows
 
 from rankopt.cli import rankopt
+from rankopt.data import load_ratings_sample, load_sample
+from rankopt.evaluation import ItemMean, Popularity, evaluate_ratings, weak_split
 from rankopt.experiments.rows import Outcome
+from rankopt.rankers import CofiRanker, DirectRanker
+from rankopt.report.of_cofi import page_of_cofi
+from rankopt.report.of_direct import page_of_direct
 from rankopt.report.of_swap import page_of_swap
 from rankopt.report.page import page, section
 from rankopt.report.swap_finding import swap_finding
@@ -78,3 +83,37 @@ def test_verify_says_what_to_do(tmp_path, limit, told):
     first = finding(written.read_text())
     for part in told:
         assert part in first
+
+
+def test_ratings_without_a_test_are_told_how_far_training_came_and_how_to_judge():
+    ranker = CofiRanker(strength=0.7).fit(load_ratings_sample())
+    first = finding(page_of_cofi(ranker, [], [], "genre", "sample"))
+    gap = max(ranker.certificate_.users_gap, ranker.certificate_.items_gap)
+    assert f"both blocks' proven gaps were {100 * gap:.2g}% or less" in first
+    assert "give --hold-out 10, or --test FILE" in first
+
+
+def test_who_leads_on_test_ratings_is_to_be_used_there():
+    split = weak_split(load_ratings_sample(), 10)
+    ranker = CofiRanker(strength=0.7).fit(split.train)
+    made = {"cofi": ranker, "means": ItemMean().fit(split.train), "popularity": Popularity().fit(split.train)}
+    judged = {
+        who: [evaluate_ratings(split, one, candidates=among) for among in ("rated", "all")] for who, one in made.items()
+    }
+    ahead = [max(judged, key=lambda who: judged[who][column].mean) for column in (0, 1)]
+    first = finding(page_of_cofi(ranker, list(judged.items()), [], "genre", "sample"))
+    told = f"Use {ahead[0]} to order items that a user has chosen, {ahead[1]} to recommend among all."
+    assert first.endswith(f"Use {ahead[0]}." if ahead[0] == ahead[1] else told)
+    alone = finding(page_of_cofi(ranker, [("cofi", judged["cofi"])], [], "genre", "sample"))
+    assert alone.endswith("Use cofi.")
+
+
+@pytest.mark.parametrize(
+    ("judged", "advice"),
+    [(False, "not known: judge it there, by rankopt evaluate."), (True, "choose between models by that number")],
+)
+def test_a_climb_says_what_to_do_with_its_end(judged, advice):
+    sample = load_sample("les-miserables")
+    few = sample.train.select(range(6))
+    ranker = DirectRanker("nDCG@5", start="ridge", max_iter=2).fit(few, eval_set=sample.test if judged else None)
+    assert advice in finding(page_of_direct(ranker, few, 1, "sample"))
