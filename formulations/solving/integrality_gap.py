@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from formulations.brevity import Brief
 from formulations.errors import Unsupported
 from formulations.forms.form import Form, Solution
 from formulations.forms.linear_program import LinearProgram
@@ -27,7 +28,7 @@ OPEN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class IntegralityGap:
+class IntegralityGap(Brief):
     """The relaxation's optimum against the best whole point, values and bounds recomputed from the data.
 
     integral   whether the gap is no more than rounding; None where it is more, but less than solvers tell apart

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from formulations.brevity import Brief
 from formulations.notebook_view import table, view
 from rankopt.errors import DataError, MeasureError
 from rankopt.evaluation.drawn import dots_of_means
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
+class Evaluation(Brief):
     """What `evaluate` found: M measures of m queries, under one convention.
 
     values      (M, m); NaN where the query is left out of the mean
@@ -130,7 +131,7 @@ class Evaluation:
             },
         }
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         names = [repr(measure) for measure in self.measures]
         width = max(map(len, names), default=0)
         lines = [f"{'measure':{width}}     mean  queries  tied    (convention {self.convention.name})"]
