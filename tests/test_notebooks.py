@@ -1,16 +1,22 @@
 """What notebooks and terminals show: every object that users hold has a view, well formed, escaped and short."""
 
 import sys
+from dataclasses import dataclass, field, make_dataclass
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+import formulations
 from formulations import RankingSet, certify, integrality_gap, matching, solve, verify_integrality
+from formulations.brevity import LINES, WIDE, Brief, first_lines
+from formulations.forms.form import Form
 from formulations.notebook_view import curves, table
 from rankopt.data import Queries, Ratings, load_ratings_sample, load_sample
-from rankopt.measures import compare, evaluate
+from rankopt.evaluation import evaluate_ratings, weak_split
+from rankopt.evaluation.judged import Judged
+from rankopt.measures import compare, compare_runs, evaluate, read_qrels, read_run
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, SmoothRanker
 
 HOSTILE = "<script>alert('&')</script>"
@@ -22,6 +28,66 @@ def crossing():
     """Two limits that share a document: refuted."""
     held = RankingSet(6, 3).at_most(1, documents=[0, 1, 2], name=HOSTILE)
     return held.at_most(1, documents=[0, 3], positions=range(2))
+
+
+def texts(held):
+    """All that a view says, in its order."""
+    return [*ElementTree.fromstring(held._repr_html_()).itertext()]
+
+
+def weights(positions):
+    return 1.0 / np.log2(2.0 + np.arange(positions))
+
+
+def large_problems():
+    """A problem of each form, and batches, of hundreds of numbers; with solutions where they are soon found."""
+    random = np.random.default_rng(0)
+    scores, grades, planes = random.random(300), random.integers(0, 3, 300), random.random((60, 25))
+    ends, square, ten = [0, 100, 300], random.random((30, 30)), {"discount": weights(10), "decay": weights(10)}
+    rules = RankingSet(30, 20).at_most(3, documents=range(9), name="few").at_most(2, documents=range(5, 15))
+    assigned = formulations.ranking_set(square[:20], rules)
+    yield from (assigned, assigned.program, rules.program, rules.stated, *rules.constraints)
+    yield formulations.ranking_set(square[:20], rules.soft("few", price=1.0))
+    yield from (matching(square), solve(matching(square)), matching(square).program)
+    yield formulations.diverse_retrieval(square[:4], [place % 7 for place in range(30)])
+    yield formulations.marginal_ranking(square[:20])
+    for made in (formulations.margin_dual, formulations.sparse_margin_dual):
+        yield made(planes, scores[:60], lam=0.1)
+    yield from (made(scores, grades, **ten) for made in (formulations.ranking, formulations.rescaled_ranking))
+    for made in (formulations.ranking, formulations.rescaled_ranking):
+        batch = made(scores, grades, offsets=ends, **ten)
+        yield from (batch, formulations.solve_batch(batch))
+    pairs = formulations.pairwise_ranking(scores, grades > 0, offsets=ends)
+    yield from (pairs, formulations.solve_batch(pairs))
+    yield from (formulations.pairwise_ranking(scores, grades > 0), RankingSet(900, 2).at_most(1, by=range(900)))
+    witness = verify_integrality(np.kron(np.eye(6, dtype=int), np.ones((2, 2), dtype=int)) + circulant(12))
+    yield from (witness, verify_integrality(np.eye(40, dtype=int)))
+    yield from (
+        formulations.decompose(np.full((12, 12), 1 / 12)),
+        formulations.pareto(assigned, ("few", range(1, 4)), ("at_most", range(1, 3))),
+    )
+    yield formulations.price_of(assigned, "few", range(1, 20))
+
+
+def circulant(size):
+    return np.eye(size, dtype=int) + np.roll(np.eye(size, dtype=int), 1, axis=1)
+
+
+def large_results(folder):
+    """What is read, evaluated and compared of hundreds of documents."""
+    sample, random = load_sample("les-miserables"), np.random.default_rng(0)
+    held = sample.test
+    named = held.with_(attributes={f"attribute {number}": held.relevance for number in range(99)})
+    measures = [f"nDCG@{k}" for k in range(1, 16)]
+    runs = {name: evaluate(held, random.random(held.n_documents), measures) for name in ("first", HOSTILE)}
+    rows = [(query, document) for query in range(40) for document in range(20)]
+    (folder / "qrels").write_text("".join(f"{q} 0 d{d} {d % 3}\n" for q, d in rows), encoding="utf-8")
+    (folder / "run").write_text("".join(f"{q} Q0 d{d} {d + 1} {20 - d} x\n" for q, d in rows), encoding="utf-8")
+    split = weak_split(load_ratings_sample(), n=5)
+    yield from (sample, named, Judged.read(held), Judged.read(named), runs["first"], compare_runs(runs))
+    yield from (read_qrels(folder / "qrels"), read_run(folder / "run"))
+    yield from (split, evaluate_ratings(split, random.random(split.test.n_ratings)))
+    yield LargeMarginRanker("nDCG@10", max_iter=100).fit(sample.train.select(range(4))).tightness(held)
 
 
 def fitted():
@@ -63,8 +129,67 @@ def test_every_view_is_well_formed_escaped_and_every_repr_short():
         tree = ElementTree.fromstring(markup)  # raises where a tag is open, or text is no text
         assert not list(tree.iter("script")), type(held)
         assert type(held).__name__.split("Certificate")[0] in markup or "".join(tree.itertext()).strip()
-        assert len(repr(held).splitlines()) <= 10, type(held)
-        assert len(repr(held)) <= 2000, type(held)
+        assert_short(held)
+
+
+def assert_short(held):
+    lines = repr(held).splitlines()
+    assert len(lines) <= LINES, type(held)
+    assert max(map(len, lines)) <= WIDE, lines
+
+
+def test_large_problems_are_told_by_kind_and_size():
+    for held in large_problems():
+        assert_short(held)
+        assert type(held).__name__ in repr(held) or type(held).__str__ is not object.__str__
+        assert not isinstance(held, Form) or repr(held).startswith(f"<{type(held).__name__} of "), type(held)
+        if hasattr(held, "_repr_html_"):
+            assert texts(held), type(held)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_large_results_are_short_and_have_views(tmp_path):
+    for held in large_results(tmp_path):
+        assert_short(held)
+        assert not list(ElementTree.fromstring(held._repr_html_()).iter("script")), type(held)
+        assert "".join(texts(held)).strip(), type(held)
+
+
+def test_a_cut_table_says_how_to_see_all_and_print_shows_it():
+    held = load_sample("les-miserables").test
+    found = evaluate(held, np.zeros(held.n_documents), [f"nDCG@{k}" for k in range(1, 16)])
+    assert len(str(found).splitlines()) == 16
+    assert repr(found).splitlines() == [
+        *str(found).splitlines()[:9], "... and 7 more lines; print() and to_frame() tell all"
+    ]  # fmt: skip
+    assert first_lines("\n".join(["a"] * 10)) == "\n".join(["a"] * 10)
+
+
+def test_every_subclass_of_a_brief_record_is_brief():
+    @dataclass(frozen=True, eq=False)
+    class Long(Brief):
+        many: np.ndarray
+        named: dict = field(default_factory=lambda: {number: "b" * 99 for number in range(99)})
+
+    @dataclass(frozen=True, eq=False)
+    class Longer(Long):
+        text: str = "c" * 999
+        more: tuple = tuple(range(999))
+
+    assert_short(Longer(np.zeros((99, 99))))
+    assert repr(Longer(np.zeros(2))).startswith("Longer(many=[0, 0],")
+    wide = make_dataclass("Wide", [(f"field_{number}", np.ndarray) for number in range(99)], bases=(Brief,))
+    assert_short(wide(*[np.zeros((9, 9))] * 99))
+    assert repr(wide(*[np.zeros((9, 9))] * 99)).endswith(" more)")
+
+
+def test_columns_of_nothing_are_left_out():
+    hard = RankingSet(6, 3).at_most(1, documents=[0, 1, 2], name="few")
+    assert "price a unit" not in texts(hard)
+    assert "price a unit" in texts(hard.soft("few", price=2.0))
+    unjudged = CofiRanker(factors=2, strength=0.7, max_iter=1, tol=1.0).fit(load_ratings_sample()).history_
+    assert {"step", "primal"} <= {*texts(unjudged)}
+    assert "judged" not in texts(unjudged)
 
 
 def test_views_say_what_was_proved_and_listed():

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
+from formulations.brevity import Brief
 from formulations.errors import NoAnswer, Unsupported
 from formulations.notation.algebra import algebra
 from formulations.notation.mps_and_lp import write
@@ -31,7 +32,7 @@ SMALL = 400
 """Most numbers in a problem that is printed in full."""
 
 
-class Form(ABC):
+class Form(Brief, ABC):
     """A problem as data. `x` below is a point in the form's own shape, `y` a vector of its dual prices."""
 
     maximises: bool = True
@@ -72,8 +73,10 @@ class Form(ABC):
         return self.in_algebra() if self.size <= SMALL else f"{type(self).__name__} of {self.extent}"
 
     def __repr__(self) -> str:
-        """For forms of many arrays (`repr=False`); others print their fields."""
-        return f"<{type(self).__name__} of {self.extent}>"
+        """Its kind and size, never its arrays."""
+        nonzeros = getattr(getattr(self, "matrix", None), "nnz", None)
+        held = "" if nonzeros is None else f", {nonzeros} nonzeros"
+        return f"<{type(self).__name__} of {self.extent}{held}>"
 
     @property
     def tolerance(self) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import LARGEST, Floats, Ints, finite, offsets_of
+from formulations.brevity import Brief
 from formulations.errors import InvalidProblem, Unsupported
 from formulations.forms.assignment import is_order
 from formulations.forms.earnings import RANK, Earnings
@@ -172,7 +173,7 @@ class PatternRanking(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class PatternBatch(Keeper):
+class PatternBatch(Keeper, Brief):
     """One `PatternRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of scores and grade.
 
     What is kept with a batch is computed of all but the scores: it holds at all scores.

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import LARGEST, Floats, Ints, finite, frozen, offsets_of
+from formulations.brevity import Brief
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import Assignment, is_order
 from formulations.forms.form import EPSILON, Form
@@ -145,7 +146,7 @@ class RankTwoAssignment(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class RankTwoBatch(Keeper):
+class RankTwoBatch(Keeper, Brief):
     """One `RankTwoAssignment` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of all four.
 
     `scores` and `gain` at row r speak of a document, `discount` and `decay` of position r - offsets[q]; both are zero

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
+from formulations.brevity import Brief
 from formulations.notebook_view import lines, table, view
 
 __all__ = [
@@ -41,7 +42,7 @@ Signs: TypeAlias = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
-class Colouring:
+class Colouring(Brief):
     """Two classes of rows, at most two entries a column: entries of equal sign in different classes, of unequal sign in
     the same class [Heller and Tompkins, 1956]."""
 
@@ -49,21 +50,21 @@ class Colouring:
 
 
 @dataclass(frozen=True, eq=False)
-class RowOrder:
+class RowOrder(Brief):
     """An order of the rows in which the entries of each column, all of one sign, are consecutive."""
 
     order: Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Families:
+class Families(Brief):
     """The laminar family, 0 or 1, of each row; the entries of each row are of one sign."""
 
     family: Signs
 
 
 @dataclass(frozen=True, eq=False)
-class Tree:
+class Tree(Brief):
     """A directed tree with one arc a row, tail[i] → head[i]. Column j is a path in it: entries +1 for arcs along the
     way and -1 for arcs against it [Tutte, 1965; Schrijver, Theory of Linear and Integer Programming, 19.3]."""
 
@@ -72,7 +73,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Signings:
+class Signings(Brief):
     """For each set of rows (bit i of the index: row i) signs whose sum over the set is -1, 0 or 1 in every column
     [Ghouila-Houri, 1962]."""
 
@@ -80,7 +81,7 @@ class Signings:
 
 
 @dataclass(frozen=True, eq=False)
-class Removal:
+class Removal(Brief):
     """Rows (axis 0) or columns (axis 1) left out: each has one entry at most (partner -1) or is ± its partner, which
     stays. Neither makes nor breaks total unimodularity."""
 
@@ -90,7 +91,7 @@ class Removal:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Part(Brief):
     """A block of the matrix that shares no row or column with the others, and its proof."""
 
     rows: Ints
@@ -99,7 +100,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Parts:
+class Parts(Brief):
     """What is left out, in order, and proofs of all that remains."""
 
     removals: tuple[Removal, ...]
@@ -107,7 +108,7 @@ class Parts:
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSum:
+class TwoSum(Brief):
     """Rows R₁ and columns C₁ such that no other row has an entry in C₁, and R₁ with the other columns is the product of
     its column and row through the entry (row, column); proofs of R₁ × C₁ + column and of all other rows + row × all
     other columns, both in the order of the matrix [Seymour, 1980]."""
@@ -121,7 +122,7 @@ class TwoSum:
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixGroups:
+class PrefixGroups(Brief):
     """Of a linear program over `positions` × n cells, in C order, with its objective: rows limit disjoint groups on
     prefixes of the positions (`group`: that of each document), and in `order`, group after group, what one position
     earns above the next never rises inside a group. It has a whole optimum (`integrality.prefix_groups`)."""
@@ -135,7 +136,7 @@ Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts 
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
+class Proof(Brief):
     """The matrix (`transposed`: its transpose, which is the same) is totally unimodular, because of `evidence`.
 
     Or less, of kind "prefix groups": the linear program has a whole optimum for its own objective.
@@ -186,7 +187,7 @@ class Proof:
 
 
 @dataclass(frozen=True, eq=False)
-class Vertex:
+class Vertex(Brief):
     """A fractional vertex x = numerators / denominator of the problem's own feasible set.
 
     `objective`, a whole vector, is greatest at x and nowhere else: it is the sum of the outward normals of all limits
@@ -214,7 +215,7 @@ WRITTEN_OUT = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Witness:
+class Witness(Brief):
     """A square submatrix whose determinant is none of -1, 0 and 1: the matrix is not totally unimodular.
 
     `minimal`: every smaller square submatrix of it has determinant -1, 0 or 1. `entries`: those of the submatrix that
@@ -276,7 +277,7 @@ def shown(value: int | Fraction) -> str:
 
 
 @dataclass(frozen=True)
-class Undecided:
+class Undecided(Brief):
     """Neither proof nor witness was found. `tried` says by what."""
 
     tried: tuple[str, ...]

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.brevity import Brief
 from formulations.errors import InvalidProblem
 from formulations.marginals.doubly_stochastic import near_marginal_ranking
 
@@ -41,7 +42,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Lottery:
+class Lottery(Brief):
     """Rankings and their probabilities, the likeliest first.
 
     orders: (m, k) the document at each position. probabilities: (m,) positive, of sum 1. documents: n.

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from formulations.arrays import Floats, Ints, frozen
+from formulations.brevity import Brief
 from formulations.errors import InvalidProblem, Unsupported
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.sets.cells import chosen, whole_number
@@ -38,7 +39,7 @@ MOST_STATES = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class QuotaCurve:
+class QuotaCurve(Brief):
     """best (prefix + 1,): F(r), -inf where no ranking has exactly r of the group in the prefix. slack: differences that
     rounding explains."""
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Ints, frozen
+from formulations.brevity import Brief
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import is_order
 from formulations.forms.linear_program import LinearProgram
@@ -49,7 +50,7 @@ LARGEST = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
-class RankingSet(SaidInOrder, Softened):
+class RankingSet(SaidInOrder, Softened, Brief):
     """Rankings π in {0, 1}^(k × n) of k of n documents: each position holds one document, each document stands at one
     position at most, and every constraint holds. Immutable: each method returns a new set.
 
@@ -284,13 +285,13 @@ class RankingSet(SaidInOrder, Softened):
         parts += [f"{held.name} (soft, {held.price:g} a unit)" for held in self.softened]
         return f"RankingSet: {', '.join([f'{self.positions} of {self.documents} documents', *parts])}"
 
-    __repr__ = __str__
-
     def _repr_html_(self) -> str:
+        title = f"RankingSet: {self.positions} of {self.documents} documents"
         stated = [(held.name, held.rows, "") for held in self.constraints]
         stated += [(one.name, one.constraint.rows, f"{one.price:g}") for one in self.softened]
-        title = f"RankingSet: {self.positions} of {self.documents} documents"
-        return view(title, {}, table(["constraint", "rows", "price a unit"], stated))
+        shown = 3 if self.softened else 2  # a set of hard constraints has no prices
+        header = ["constraint", "rows", "price a unit"][:shown]
+        return view(title, {}, table(header, [row[:shown] for row in stated]))
 
     def _with(self, constraint: Constraint | Soft) -> Self:
         """The set with one more constraint; a name that is taken gets a number behind it."""

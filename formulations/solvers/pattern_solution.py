@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints
+from formulations.brevity import Brief
 from formulations.certificates.certify import certify
 from formulations.errors import Refuted
 from formulations.forms.form import Solution
@@ -30,7 +31,7 @@ times what the argmax takes."""
 
 
 @dataclass(frozen=True, eq=False)
-class PatternSolution:
+class PatternSolution(Brief):
     """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -

@@ -25,6 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints, frozen
+from formulations.brevity import Brief
 from formulations.errors import FormulationError, SolverFailed
 from formulations.forms.form import Solution
 from formulations.sets.constrained_ranking import ConstrainedRanking
@@ -45,7 +46,7 @@ MARGIN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class LimitChange:
+class LimitChange(Brief):
     """The limit `side` ("at most", "at least") of `row` moved by `step`; problem: with that; solution: its best
     ranking, proved by prices."""
 
@@ -60,7 +61,7 @@ class LimitChange:
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectiveChange:
+class ObjectiveChange(Brief):
     """No profit changed by more than `largest`, and the best ranking is an optimum of the linear program; no change
     below `least` does that for any ranking."""
 
@@ -77,7 +78,7 @@ class ObjectiveChange:
 
 
 @dataclass(frozen=True, eq=False)
-class NearestWhole:
+class NearestWhole(Brief):
     """gap: by how much the relaxation overestimates; limits: the smallest changes of one limit, all of one size, empty
     where none of up to 3 was found; objective: None where the gap is 0, or none was found."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
+from formulations.brevity import Brief
 
 __all__ = ["Part"]
 
@@ -15,7 +16,7 @@ SURE = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class Part(Brief):
     """The rankings on these cells that place these documents. orders (t, k): those that are known, value (t,) and
     reached (t, rows) theirs."""
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from rankopt.ascent.directions import Directions
 from rankopt.ascent.moves import Move
 from rankopt.optimize.line_search import LineSearch, Point
@@ -25,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class Path(Brief):
     """Where an ascent stands between two line searches: all that is needed to go on to the same bits.
 
     w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in all.

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from formulations.brevity import Brief
 from formulations.notebook_view import lines
 from rankopt.optimize.certificate import Stop
 
@@ -20,7 +21,7 @@ BOTH = "the gaps of both blocks are within the tolerance"
 
 
 @dataclass(frozen=True)
-class FactorCertificate:
+class FactorCertificate(Brief):
     """primal: J of the returned factors. users, items: lower bounds of J over U (and b_u) for these M, b, and over M, b
     for these U: all users at once may be better together with all items.
 

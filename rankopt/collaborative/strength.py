@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.long_lists import levelled, shares_above
@@ -44,7 +45,7 @@ SURE = 2.0
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Chosen(Brief):
     """The chosen ρ, and what each of them reached: the mean over users of the measure, told by ratings left out, an
     estimate that may leave its range; NaN where these tell no order from another. prior: what items are pulled to, of
     the priors that were compared, and what each reached. seconds: what the choice took. cut: time was over before all

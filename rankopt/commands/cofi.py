@@ -109,7 +109,7 @@ def cofi(
         from rankopt.report.of_cofi import page_of_cofi
 
         name = "A made-up sample" if train_file is None else Path(train_file).name
-        write_report(report, page_of_cofi(ranker, accuracy, prices, by, f"{name}: {ratings!r}", as_given()))
+        write_report(report, page_of_cofi(ranker, accuracy, prices, by, f"{name}: {ratings}", as_given()))
 
 
 def _number(text: str, kind: type[int] | type[float]) -> float | str:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from rankopt.data.values import Features, is_sparse, sealed
 from rankopt.errors import OptionError
 
@@ -30,7 +31,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WithoutContradictions:
+class WithoutContradictions(Brief):
     """What `Queries.without_contradictions` kept, and how much it dropped of each of the m queries that there were.
 
     queries: the others' documents; a query that lost all of its own is gone. kept (N,): which documents these are.
@@ -60,11 +61,11 @@ class WithoutContradictions:
         """The number of documents that are not in `queries`."""
         return int(self.kept.size - self.kept.sum())
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         return (
             f"{self.dropped} of {self.kept.size} documents dropped ({self.zeros.sum()} all zero, "
             f"{self.contradicting.sum()} contradicting), {self.zeros.size - len(self.queries)} of {self.zeros.size} "
-            f"queries gone, {self.unordered.sum()} with nothing to order any more: {self.queries!r}"
+            f"queries gone, {self.unordered.sum()} with nothing to order any more: {self.queries}"
         )
 
 

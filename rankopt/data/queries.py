@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from formulations.notebook_view import view
 from rankopt.data.checks import first_wrong_value
 from rankopt.data.contradictions import WithoutContradictions, contradicting, nothing_left
@@ -22,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Queries:
+class Queries(Brief):
     """m queries with N documents of d features, immutable; the documents of query q are rows offsets[q]:offsets[q+1].
 
     * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR
@@ -231,7 +232,7 @@ class Queries:
         values = [getattr(self, one.name) for one in fields(self) if one.init]
         return Queries, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         """Counts, the range of sizes, the grades, the names of attributes."""
         return summary(self.features, self.offsets, self.relevance, tuple(self.attributes))
 

@@ -9,6 +9,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from formulations.notebook_view import lines
 from rankopt.direct_trees.problem import Problem
 from rankopt.direct_trees.tree import Tree
@@ -33,7 +34,7 @@ class TreeStop(StrEnum):
 
 
 @dataclass(frozen=True)
-class TreeCertificate:
+class TreeCertificate(Brief):
     """kind "direction-wise": for each tree column h of `directions` and every t that is no jumping point,
     M(s + t h) <= bound, s the scores of the training queries and M(s) = value.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from formulations.brevity import Brief
 from formulations.notebook_view import table, view
 from rankopt.data.given import Values
 from rankopt.errors import DataError, MeasureError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation:
+class Evaluation(Brief):
     """What `evaluate` found: M measures of m queries, under one convention.
 
     values      (M, m); NaN where the query is left out of the mean
@@ -132,7 +133,7 @@ class Evaluation:
             },
         }
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         names = [repr(measure) for measure in self.measures]
         width = max(map(len, names), default=0)
         lines = [f"{'measure':{width}}     mean  queries  tied    (convention {self.convention.name})"]

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from formulations.brevity import Brief
+from formulations.notebook_view import view
+from rankopt.data.summary import graded
 from rankopt.errors import DataError, MeasureError
 from rankopt.measures.pool import Pool
 from rankopt.measures.segments import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Judged(Brief):
     """Grades (N,), query boundaries (m + 1,), query ids (m) and document ids (N), where known.
 
     pool: who is judged and retrieved, of a run held against qrels. attributes: name -> (N,), of the documents.
@@ -27,6 +30,10 @@ class Judged:
     document_ids: tuple[Hashable, ...] | None = None
     pool: Pool | None = None
     attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        pool = {} if self.pool is None else {"pool": "of a run held against qrels"}
+        return view("Judged", graded(self.offsets, self.relevance, tuple(self.attributes)) | pool)
 
     @classmethod
     def read(

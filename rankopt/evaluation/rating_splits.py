@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
+from formulations.notebook_view import view
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, OptionError
@@ -26,7 +28,7 @@ TESTED = 10
 
 
 @dataclass(frozen=True, repr=False)
-class Split:
+class Split(Brief):
     """Ratings for training and for the test, over the same users and items.
 
     * `known`: of strong generalisation, the ratings of the new users that are told beside `train`; else None
@@ -43,7 +45,11 @@ class Split:
         """What is known of the tested users: the ratings of weak generalisation's `train`, or `known`."""
         return self.train if self.known is None else self.known
 
-    def __repr__(self) -> str:
+    def _repr_html_(self) -> str:
+        known = {} if self.known is None else {"known": self.known}
+        return view("Split", {"protocol": self.protocol, "train": self.train, **known, "test": self.test})
+
+    def __str__(self) -> str:
         told = "" if self.known is None else f", {self.known.n_ratings} known"
         return f"Split({self.protocol}: {self.train.n_ratings} ratings train{told}, {self.test.n_ratings} test)"
 

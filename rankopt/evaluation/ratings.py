@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
+from formulations.notebook_view import view
 from rankopt.data.ratings.table import Ratings
 from rankopt.data.values import sealed
 from rankopt.errors import DataError, OptionError
@@ -37,7 +39,7 @@ PAIRS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RatingsEvaluation:
+class RatingsEvaluation(Brief):
     """A measure of the rankings of the users of a split.
 
     * `users` (m,): ids of those with test ratings; `values` (m,): of each, NaN where the measure is not defined, and
@@ -63,7 +65,15 @@ class RatingsEvaluation:
         counted = self.values[~np.isnan(self.values)]
         return float(counted.std(ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
 
-    def __repr__(self) -> str:
+    def _repr_html_(self) -> str:
+        said = {"mean": f"{self.mean:.4f} ± {self.deviation:.4f}", "protocol": self.protocol}
+        said |= {
+            "users": f"{np.count_nonzero(~np.isnan(self.values))} of {self.users.size} counted",
+            "tied": f"{self.tied}",
+        }
+        return view(f"RatingsEvaluation, {self.measure!r}", said)
+
+    def __str__(self) -> str:
         tied = f"; {self.tied} users tied" if self.tied else ""
         return f"{self.measure!r} {self.mean:.4f} ± {self.deviation:.4f} ({self.protocol}{tied})"
 

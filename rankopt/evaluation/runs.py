@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from formulations.brevity import Brief
+from formulations.notebook_view import paragraph, table, view
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import TOLD, Comparison, Test, compare, holm
 from rankopt.evaluation.drawn import dots_of_means
@@ -32,7 +34,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunComparison:
+class RunComparison(Brief):
     """Runs by name, the first of which is the baseline, and how the others stand to it.
 
     runs          name -> `Evaluation`, of the measures that are compared
@@ -121,7 +123,20 @@ class RunComparison:
         by = "bootstrap" if self.interval_by == "bootstrap" else "t"
         return dots_of_means(self.measures, drawn, f"mean, {self.confidence:.0%} {by} interval", axes)
 
-    def __repr__(self) -> str:
+    def _repr_html_(self) -> str:
+        header = ["measure", "run", "queries", "mean", f"{self.confidence:.0%} interval"]
+        header += ["difference", "its interval", "p", "Holm"] if self.comparisons else []
+        cells = []
+        for row in self.rows():
+            spread = "-" if np.isnan(row["low"]) else f"{row['low']:.4f} to {row['high']:.4f}"
+            cells.append([row["measure"], row["run"], row["queries"], f"{row['mean']:.4f}", spread])
+            if row["difference"] is not None:
+                between = f"{row['difference_low']:+.4f} to {row['difference_high']:+.4f}"
+                cells[-1] += [f"{row['difference']:+.4f}", between, f"{row['p']:.4f}", f"{row['p_holm']:.4f}"]
+            cells[-1] += [""] * (len(header) - len(cells[-1]))
+        return view(f"RunComparison, baseline {self.baseline}", {}, table(header, cells), paragraph(self.note))
+
+    def __str__(self) -> str:
         width = max(len("measure"), *map(len, self.measures))
         name_width = max(len("run"), *map(len, self.runs))
         inside = f"{self.confidence:.0%} interval"

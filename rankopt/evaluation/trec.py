@@ -15,6 +15,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
+from formulations.notebook_view import view
+from rankopt.data.summary import graded
 from rankopt.data.svmlight.grammar import NUMBER
 from rankopt.data.text import clipped, text_lines
 from rankopt.errors import DataError, OptionError
@@ -30,7 +33,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Brief):
     """Scores (N,) of documents, grouped by query; queries and documents in the order of the file."""
 
     query_ids: tuple[str, ...]
@@ -38,9 +41,13 @@ class Run:
     scores: Floats
     offsets: Ints
 
+    def _repr_html_(self) -> str:
+        facts = graded(self.offsets, None, ())
+        return view("Run", {name: facts[name] for name in ("queries", "documents")})
+
 
 @dataclass(frozen=True, eq=False)
-class Qrels:
+class Qrels(Brief):
     """Grades (N,) of documents, grouped by query; queries and documents in the order of the file.
 
     judged: (N,) which of them have a grade; the others are in the pool, unjudged, and stand with the grade 0.
@@ -51,6 +58,10 @@ class Qrels:
     relevance: Floats
     offsets: Ints
     judged: NDArray[np.bool_]
+
+    def _repr_html_(self) -> str:
+        facts = graded(self.offsets, self.relevance, ())
+        return view("Qrels", facts | {"judged": f"{np.count_nonzero(self.judged)} of {self.judged.size}"})
 
 
 def read_run(path: str | PathLike[str]) -> Run:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
+from formulations.brevity import Brief
 from formulations.solvers import SOLVERS
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments.changed import MARGIN, Changed, changes
@@ -25,7 +26,7 @@ CURE = "give the file that `rankopt swap --output` wrote"
 
 
 @dataclass(frozen=True, eq=False)
-class Against:
+class Against(Brief):
     """Replay the tapes beside `path`, a file of rows, and hold what is found against these rows.
 
     Args:

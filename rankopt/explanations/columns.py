@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 
-__all__ = ["lines_of"]
+__all__ = ["lines_of", "text_of"]
 
 
 def lines_of(columns: Mapping[str, Sequence[object]]) -> list[str]:
@@ -16,7 +16,7 @@ def lines_of(columns: Mapping[str, Sequence[object]]) -> list[str]:
     a      0.5000
     bcd    0.2500
     """
-    texts = {name: [_text(value) for value in column] for name, column in columns.items()}
+    texts = {name: [text_of(value) for value in column] for name, column in columns.items()}
     widths = {name: max(len(name), *map(len, column), 0) for name, column in texts.items()}
     left = {name: any(isinstance(value, str) for value in column) for name, column in columns.items()}
 
@@ -29,7 +29,8 @@ def lines_of(columns: Mapping[str, Sequence[object]]) -> list[str]:
     return [line([*columns]), *(line(row) for row in zip(*texts.values(), strict=True))]
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A number to four decimals, all else as it is."""
     if isinstance(value, Integral) or not isinstance(value, Real):
         return str(value)
     return f"{float(value):.4f}" if abs(float(value)) < 1e4 else f"{float(value):.4g}"

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from rankopt.errors import OptionError
 
 __all__ = ["Swap", "smallest_swap"]
@@ -31,7 +32,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Swap:
+class Swap(Brief):
     """The smallest changes of one document that exchange it with the other. Features stand in the order of the data.
 
     Fields (d features):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from rankopt.errors import DataError, OptionError
 from rankopt.explanations.chance import chance_in_order
 from rankopt.explanations.counterfactual import Swap, smallest_swap
@@ -22,7 +23,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation:
+class Explanation(Brief):
     """`score(x) - score(y) = Σ_j coef_j (x_j - y_j)`, its terms sorted by magnitude.
 
     Fields (d features, most important first; terms of equal magnitude in the order of the features):

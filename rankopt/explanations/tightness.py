@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import first_lines
+from formulations.notebook_view import paragraph, table, view
 from rankopt.errors import RankoptError
-from rankopt.explanations.columns import lines_of
+from rankopt.explanations.columns import lines_of, text_of
 from rankopt.losses.argmax import Argmax
 from rankopt.losses.margin import Bound, referred
 
@@ -31,6 +33,9 @@ Ints = NDArray[np.int64]
 
 SHOWN = 10
 """Queries that a printed table lists, those of the largest regret first."""
+
+BRIEFLY = 5
+"""The same at a prompt."""
 
 ROUNDING = 1e-9
 
@@ -183,6 +188,16 @@ class Tightness:
         more = [f"{left} others"] if left > 0 else []
         head = f"regret and bounds, in units of {self.measure}; {self.slopes}; looseness: {self.trained} - regret"
         return "\n".join([head, *table[:-1], *more, table[-1]])
+
+    def __repr__(self) -> str:
+        more = "\nprint() tells of more, to_frame() of all" if len(self) > BRIEFLY else ""
+        return first_lines(f"{self.shown(BRIEFLY)}{more}")
+
+    def _repr_html_(self) -> str:
+        columns = self.columns()
+        rows = [[text_of(column[row]) for column in columns.values()] for row in self.worst(len(self)).tolist()]
+        title = f"Tightness, in units of {self.measure}"
+        return view(title, {"bounds": self.slopes}, table([*columns], rows), paragraph(self.finding))
 
     def __str__(self) -> str:
         return self.shown()

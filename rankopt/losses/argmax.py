@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
+
 if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
     from rankopt.data.arrangement import Arrangement
@@ -26,7 +28,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class Found(Brief):
     """The loss-augmented best y of every query of a batch: argmax of r(y)ᵀs - gain(y).
 
     slope: (N,) or (N, slots), r(y), documents that could change places for nothing sharing theirs. earned: (m,)

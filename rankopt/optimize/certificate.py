@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from formulations.brevity import Brief
 from formulations.notebook_view import view
 
 __all__ = ["Certificate", "Stop"]
@@ -28,7 +29,7 @@ class Stop(StrEnum):
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Brief):
     """primal: J(w) of the returned w, each ranking in it proved by dual prices. bound: proven from below.
 
     kind "global": bound <= min J, so gap is the distance from the optimum (convex bound only).

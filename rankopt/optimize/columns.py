@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from formulations.brevity import wrapped
 from formulations.notebook_view import curves, view
 
 __all__ = ["Columns"]
@@ -71,11 +72,12 @@ class Columns(Generic[Row]):
 
     def __repr__(self) -> str:
         last = f", the last {self[-1]}" if len(self) else ""
-        return f"{type(self).__name__}({len(self)} rows{last})"
+        return wrapped(f"{type(self).__name__}({len(self)} rows{last})")
 
     def _repr_html_(self) -> str:
         lines = {name: getattr(self, name) for name in self.drawn if np.size(self._first)}
-        last = {name: f"{getattr(self, name)[-1]:.6g}" for name in self.kinds()} if len(self) else {}
+        known = [name for name in self.kinds() if len(self) and not np.isnan(getattr(self, name)).all()]
+        last = {name: f"{getattr(self, name)[-1]:.6g}" for name in known}
         return view(f"{type(self).__name__}, {len(self)} rows; the last:", last, curves(lines, "rows"))
 
     @property

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.state import State
 
@@ -19,7 +20,7 @@ STALLED_AFTER = 60
 
 
 @dataclass(frozen=True, eq=False)
-class Passed:
+class Passed(Brief):
     """Weights that a run passed through, J there, and a proven lower bound of J or of the majorant that touches it."""
 
     w: Floats
@@ -28,7 +29,7 @@ class Passed:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class Standing(Brief):
     """state: the method's. passed: the points from which the result is taken. taken: steps so far. round, idle, least:
     the state's round, steps since the gap was last narrowed in it, and that gap. stop: why the run is over, None while
     it is not."""

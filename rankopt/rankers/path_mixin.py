@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
+from formulations.brevity import Brief
 from rankopt.data.given import Attributes, Ids, Sizes, Values
 from rankopt.engines import ended
 from rankopt.errors import OptionError
@@ -34,7 +35,7 @@ __all__ = ["Path", "Pathed"]
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
+class Path(Brief):
     """models: the fitted rankers, decay by decay, for each decay bound by bound, and for each of these the largest λ
     first. interrupted: whether some of the path was not gone."""
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from formulations.solvers import named
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.arrangement import Arrangement
@@ -36,7 +37,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class Judged(Brief):
     """The queries that have something to order, with their scores, argmax, and regret (m,): of the worst order that
     the scores allow, and its mean over these orders."""
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import frozen
+from formulations.brevity import Brief
 from rankopt.losses.loss import Loss
 from rankopt.scorers.linear import parts_of
 from rankopt.scorers.scorer import Scorer
@@ -39,7 +40,7 @@ class Touched:
 
 
 @dataclass(frozen=True, eq=False)
-class Shard:
+class Shard(Brief):
     """Queries first, first + 1, ... of a risk: their documents, cut by offsets (m + 1,), get their scores from
     `scorer`; their weights (m,) in the risk, and their loss.
 

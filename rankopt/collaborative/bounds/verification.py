@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from formulations.brevity import Brief
 from rankopt.collaborative.bounds.bound_verification import VerifiedBound, proven_bound
 from rankopt.collaborative.bounds.loss_verification import SlowLoss
 from rankopt.collaborative.certificate import FactorCertificate
@@ -48,7 +49,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class VerifiedFactors:
+class VerifiedFactors(Brief):
     """primal, users, items, bound: J, the bounds of both blocks and of the whole, as they were found here; NaN where no
     bound of the whole is claimed. planes: how many users' planes were checked; worst: by how much one stands above the
     highest that lies below the loss. wrong: what is not as claimed, in words; empty where all holds."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from formulations.given import Sparse
 from formulations.notebook_view import view
 from rankopt.data.given import Frame, Ids, Values
@@ -26,7 +27,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ratings:
+class Ratings(Brief):
     """Explicit ratings r[u, j] of n_users users × n_items items, immutable; user u gave those of bounds[u]:bounds[u+1].
 
     * `users` (n_users,), `items` (n_items,): distinct ids, int64 where all are whole numbers, else objects; numbers by
@@ -282,7 +283,7 @@ class Ratings:
         values = [getattr(self, one.name) for one in fields(self)]
         return Ratings, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
 
-    def __repr__(self) -> str:
+    def __str__(self) -> str:
         """Counts and ranges, in ten lines at the most."""
         return summary(self.bounds, self.counts, self.values, self.attributes)
 

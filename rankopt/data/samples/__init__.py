@@ -8,6 +8,8 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
+from formulations.brevity import wrapped
+from formulations.notebook_view import view
 from rankopt.data.queries import Queries
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import OptionError
@@ -26,6 +28,10 @@ RatedName = Literal["films"]
 """Their names as types; a test holds them to the tables."""
 
 
+TOLD = 80
+"""Characters of a description that a prompt shows."""
+
+
 @dataclass(frozen=True)
 class Sample:
     """Queries to learn from, other queries to test on, and what they are.
@@ -36,6 +42,14 @@ class Sample:
     train: Queries
     test: Queries
     description: str
+
+    def __repr__(self) -> str:
+        told = self.description if len(self.description) <= TOLD else f"{self.description[:TOLD]} ..."
+        parts = f"Sample(train={self.train},", f"  test={self.test},", f"  description={told!r})"
+        return "\n".join(map(wrapped, parts))
+
+    def _repr_html_(self) -> str:
+        return view("Sample", {"train": self.train, "test": self.test, "description": self.description})
 
 
 def load_sample(name: SampleName) -> Sample:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from rankopt.direct_trees.problem import Problem
 
 __all__ = ["Documents", "Size"]
@@ -27,7 +28,7 @@ class Size:
 
 
 @dataclass(frozen=True, eq=False)
-class Documents:
+class Documents(Brief):
     """features: (N + E, d), dense: the N documents that are learned from, in their order, and those of eval_set, which
     only land on the leaves. problem: the measure of the former."""
 

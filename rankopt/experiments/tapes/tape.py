@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.brevity import Brief
 from formulations.errors import FormulationError
 from formulations.forms.form import Form
 from formulations.forms.grouped_simplex import GroupedSimplexQP
@@ -27,7 +28,7 @@ __all__ = ["Tape", "Taped"]
 
 
 @dataclass(frozen=True, eq=False)
-class Taped:
+class Taped(Brief):
     """A problem on a tape. step: when the recorded run met it. known: a value that is attained and a bound that is
     proven, by our own solvers; what any other solver claims is held against them."""
 
@@ -47,7 +48,7 @@ class Taped:
 
 
 @dataclass(frozen=True, eq=False)
-class Tape:
+class Tape(Brief):
     """Problems in the order in which they are replayed; `label` says what they are."""
 
     label: str

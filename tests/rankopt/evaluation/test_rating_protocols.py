@@ -95,8 +95,8 @@ def test_the_value_is_the_measure_of_each_users_candidates(candidates):
         expected.append(evaluate(test[user][listed], scores[user][listed], "nDCG@5").mean() if told else np.nan)
     np.testing.assert_allclose(found.values, expected, rtol=1e-13)
     assert found.mean == pytest.approx(np.nanmean(expected))
-    assert split.protocol in repr(found)
-    assert ("rated items only" in repr(found)) == (candidates == "rated")
+    assert split.protocol in str(found)
+    assert ("rated items only" in str(found)) == (candidates == "rated")
     np.testing.assert_array_equal(found.values, evaluate_ratings(split, scores, "nDCG@5", candidates).values)
     if candidates == "rated":
         flat = scores[split.test.user_of(), split.test.columns]

@@ -1,0 +1,140 @@
+"""What a prompt shows of a record of any size: at most `LINES` lines of at most `WIDE` columns.
+
+A record that tells itself in words or as a table (its own `__str__`) is shown by the first lines of that, and `print`
+shows all. Any other is shown by its fields: numbers and short texts as they are, arrays and long rows by their size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from fractions import Fraction
+from itertools import islice
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["LINES", "WIDE", "Brief", "first_lines", "wrapped"]
+
+LINES, WIDE = 10, 120
+
+FEW = 6
+"""Members of an array or a row that are shown one by one."""
+
+SHORT = 60
+"""Columns that one field may take."""
+
+CUT = " ..."
+
+BRACKETS = ((tuple, "(", ")"), (list, "[", "]"), (set, "{", "}"), (frozenset, "{", "}"))
+
+
+class Brief:
+    """A record whose `repr` is short however large it is.
+
+    It stands in each class itself, where `dataclass` leaves it: a subclass cannot get the long one by forgetting.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True, eq=False)
+    ... class Run(Brief):
+    ...     scores: np.ndarray
+    ...     names: tuple[str, ...]
+    ...     queries: int
+    >>> Run(np.zeros((500, 2)), ("a",) * 500, 20)
+    Run(scores=float64 (500, 2), names=('a', 'a', 'a', ... 500 in all), queries=20)
+    """
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = cls.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        if type(self).__str__ is not object.__str__:
+            framed = hasattr(self, "to_frame")
+            return first_lines(str(self), "print() and to_frame() tell" if framed else "print() tells")
+        return _lines_of(type(self).__name__, [*_facts(self)])
+
+
+def wrapped(sentence: str) -> str:
+    """A sentence in lines of at most `WIDE` columns."""
+    return "\n".join(wrap(sentence, WIDE, subsequent_indent="    "))
+
+
+def first_lines(text: str, whole: str = "print() tells") -> str:
+    """The text, or its first lines and how many more there are; `whole`: who tells all, and a verb."""
+    every = text.splitlines()
+    every = wrapped(text).splitlines() if len(every) == 1 else every  # a sentence, or a row of names
+    shown = every if len(every) <= LINES else every[: LINES - 1]
+    more = [] if len(every) <= LINES else [f"... and {len(every) - len(shown)} more lines; {whole} all"]
+    return "\n".join([line if len(line) <= WIDE else line[: WIDE - len(CUT)] + CUT for line in shown] + more)
+
+
+def _lines_of(name: str, facts: list[str]) -> str:
+    """The call `name(facts)` in lines, broken between facts; those for which there is no room are counted."""
+    every, line, margin = list[str](), f"{name}(", " " * (len(name) + 1)
+    for place, fact in enumerate(facts):
+        piece = f"{fact}, " if place < len(facts) - 1 else fact
+        if len(line) + len(piece) > WIDE and line.strip() and place:
+            every.append(line.rstrip())
+            line = margin
+            if len(every) == LINES - 1:
+                return "\n".join([*every, f"{margin}... {len(facts) - place} more)"])
+        line += piece
+    return "\n".join([*every, f"{line})"])
+
+
+def _facts(record: Any) -> Iterator[str]:
+    """Its fields with what is in them; a field whose name begins with _ is nobody else's."""
+    for field in fields(record) if is_dataclass(record) else ():
+        if field.repr and not field.name.startswith("_") and hasattr(record, field.name):
+            yield f"{field.name}={_shortly(getattr(record, field.name))}"
+
+
+def _shortly(value: Any) -> str:
+    """The value, or of what kind and how large it is."""
+    if isinstance(value, np.ndarray):
+        return _numbers(value)
+    if hasattr(value, "nnz") and hasattr(value, "shape"):
+        return f"{value.dtype} {value.shape} of {value.nnz} nonzeros"
+    if isinstance(value, Fraction) and len(repr(value)) > SHORT:
+        return f"Fraction(about {float(value):.9g})"
+    if isinstance(value, str):
+        return repr(value if len(value) <= SHORT else value[: SHORT - len(CUT)] + CUT)
+    if isinstance(value, Mapping):
+        return _members((f"{_shortly(key)}: {_shortly(one)}" for key, one in value.items()), len(value), "{", "}")
+    for kind, opened, closed in BRACKETS:
+        if type(value) is kind:
+            return _members(map(_shortly, value), len(value), opened, closed)
+    if isinstance(value, Brief) or not is_dataclass(value) or isinstance(value, type):
+        return _named(repr(value), value)
+    return _named(f"{type(value).__name__}({', '.join(_facts(value))})", value)
+
+
+def _numbers(array: NDArray[Any]) -> str:
+    """A few numbers as they are, of others type and shape."""
+    if array.ndim == 1 and array.size <= FEW and array.dtype.kind in "biuf":
+        told = f"[{', '.join(f'{one:.6g}' if array.dtype.kind == 'f' else str(one) for one in array.tolist())}]"
+        if len(told) <= SHORT:
+            return told
+    return f"{array.dtype} {array.shape}"
+
+
+def _members(told: Iterable[str], length: int, opened: str, closed: str) -> str:
+    """All members if they are few and short, else the first and how many there are."""
+    few = [*islice(told, FEW)]
+    one = "," if opened == "(" and length == 1 else ""
+    whole = f"{opened}{', '.join(few)}{one}{closed}"
+    if length <= FEW and len(whole) <= SHORT:
+        return whole
+    first = [f"{opened}{', '.join([*few[:n], f'... {length} in all'])}{closed}" for n in (3, 2, 1, 0) if n < length]
+    return next((text for text in first if len(text) <= SHORT), first[-1])
+
+
+def _named(text: str, value: Any) -> str:
+    """The text of a value if it is short, else its kind."""
+    return text if len(text) <= SHORT and "\n" not in text else f"<{type(value).__name__}>"
