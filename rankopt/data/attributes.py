@@ -44,7 +44,8 @@ def read_attributes(path: str | PathLike[str], queries: Queries, *, columns: lis
     file = fspath(path)
     if queries.document_ids is None:
         raise DataError(
-            f"{file} cannot be joined because these queries have no document ids; read them with '#docid ='."
+            f"{file} cannot be joined because these queries have no document ids; write '#docid = NAME' behind each "
+            "line of theirs, or give their table a column docid."
         )
     names, lines = _table(file, columns)
     rows = _rows_by_key(queries)

@@ -79,8 +79,8 @@ def _finding(ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluati
         ahead[_short(one.protocol)] = best[0]
     if len(set(ahead.values())) == 1:
         return " ".join([*told, f"Use {best[0]}."])
-    aims = {"rated items": "to order items that a user has chosen", "all items": "to recommend among all"}
-    return " ".join([*told, f"Use {', '.join(f'{who} {aims[where]}' for where, who in ahead.items())}."])
+    aims = {"rated items": "To order items that a user has chosen", "all items": "To recommend among all"}
+    return " ".join([*told, *(f"{aims[where]} use: {who}." for where, who in ahead.items())])
 
 
 def _objective(ranker: Any) -> Drawing:

@@ -102,7 +102,7 @@ def test_who_leads_on_test_ratings_is_to_be_used_there():
     }
     ahead = [max(judged, key=lambda who: judged[who][column].mean) for column in (0, 1)]
     first = finding(page_of_cofi(ranker, list(judged.items()), [], "genre", "sample"))
-    told = f"Use {ahead[0]} to order items that a user has chosen, {ahead[1]} to recommend among all."
+    told = f"To order items that a user has chosen use: {ahead[0]}. To recommend among all use: {ahead[1]}."
     assert first.endswith(f"Use {ahead[0]}." if ahead[0] == ahead[1] else told)
     alone = finding(page_of_cofi(ranker, [("cofi", judged["cofi"])], [], "genre", "sample"))
     assert alone.endswith("Use cofi.")
