@@ -55,6 +55,7 @@ answer: Solution = solve(formulations.matching([[1.0, 2.0]]), "highs", time_limi
 verdict: Proof | Witness | Undecided = verify_integrality(RankingSet(4, 2))
 ratings: Ratings = Ratings.of(["a", "b"], [1, 2], [3.0, 4.0])
 factors: CofiRanker = CofiRanker("ordinal").fit(ratings)
+factors.recommend(ratings.users[:2], 3, among=[1, 2]), factors.recommend(None, 3), factors.similar(1)
 direct = DirectRanker("AP", point="middle")
 diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"]).chain([0, 1, 2]).apart(2, documents=[0, 3])
 shared: RankingSet = RankingSet(4, 3).one_of([0, 1]).at_most_share(0.5, documents=[0, 1], prefixes=[2]).between(1, 2)
@@ -198,6 +199,9 @@ ranker.tightness(s.test, map="pair")  # wrong
 ranker.path(s.train, bounds=["convexx"])  # wrong
 CofiRanker().fit("x")  # wrong
 CofiRanker().recommend(["a"], seen="leave")  # wrong
+CofiRanker().recommend("ann")  # wrong
+CofiRanker().recommend(["ann"], among=3)  # wrong
+CofiRanker().similar([1])  # wrong
 RankingSet(3, 2).at_most("two")  # wrong
 RankingSet(3, 2).at_most("2", by=["a"])  # wrong
 RankingSet(3, 2).at_most(1, documents="abc")  # wrong

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from rankopt.collaborative.lists.recommendation import Recommendations
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.constraints.admissible import Admissible
-from rankopt.data.given import Values
+from rankopt.data.given import Ids, Values
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, ModelError, OptionError
@@ -64,11 +65,11 @@ class Recommending:
 
     def recommend(
         self,
-        users: Any = None,
+        users: Ids | None = None,
         k: int | None = None,
         *,
         seen: Seen = "leave out",
-        among: Any = None,
+        among: Ids | None = None,
         popularity: float = 0.0,
         admissible: Admissible | None = None,
     ) -> Recommendations:
@@ -88,7 +89,7 @@ class Recommending:
             users, k, seen=seen, among=among, popularity=popularity, admissible=admissible
         )
 
-    def similar(self, item: Any, k: int = 10) -> list[tuple[Any, float]]:
+    def similar(self, item: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """The k items (id, cosine) whose factors point most nearly where those of this one do."""
         return self._all_known().similar(item, k)
 
