@@ -10,6 +10,7 @@ import numpy as np
 from formulations.argmax.cones import find_cones
 from formulations.arrays import Floats, Ints, Shorts
 from formulations.compiled import INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
+from formulations.sorted_queries import falling_rows
 
 __all__ = ["Layout", "significant"]
 
@@ -57,8 +58,7 @@ class Layout:
     @classmethod
     def of(cls, gain: Floats, discount: Floats, decay: Floats, offsets: Ints) -> Layout:
         lengths = np.diff(offsets)
-        query = np.repeat(np.arange(lengths.size), lengths)
-        by_gain = np.lexsort((gain, query))
+        by_gain = falling_rows(offsets, -gain)
         sorted_gain = gain[by_gain]
         begins = np.append(True, sorted_gain[1:] != sorted_gain[:-1])
         begins[offsets[:-1]] = True

@@ -132,7 +132,9 @@ def _round(blocks: Blocks, at: Alternated, settings: Alternation, judge: Any, be
     judged = np.nan if judge is None else judge(now)
     step = _step(len(at.steps), now, judged, perf_counter() - began)
     better = judged > at.judged if judge is not None else now.value <= at.best.value
-    best, best_judged = (now, judged) if better else (replace(at.best, planes=None), at.judged)
+    best, best_judged = (now, judged) if better else (at.best, at.judged)
+    if not better and not best.by_planes:
+        best = replace(best, planes=None)
     return Alternated(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
 
 

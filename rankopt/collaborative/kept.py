@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from rankopt.collaborative.alternation import Alternated
-from rankopt.collaborative.blocks.held_planes import Planes
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.history import AlternationHistory
 from rankopt.collaborative.problem import Standing
@@ -69,8 +68,9 @@ def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Altern
 def _plain(one: Standing) -> dict[str, Any]:
     arrays = {name: getattr(one.factors, name) for name in ARRAYS}
     plain = {"factors": arrays, **{name: getattr(one, name) for name in (*NUMBERS, *DUALS)}}
-    planes = None if one.planes is None else dict(vars(one.planes))
-    return {**plain, "of_items": None if one.of_items is None else list(one.of_items), "planes": planes}
+    plain["of_items"] = None if one.of_items is None else list(one.of_items)
+    plain["planes"] = None if one.planes is None else [dict(vars(part)) for part in one.planes]
+    return {**plain, "by_planes": one.by_planes}
 
 
 def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> Standing:
@@ -92,13 +92,15 @@ def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> Stan
     of_items = None if kept["of_items"] is None else tuple(kept["of_items"])
     if of_items is not None and [np.shape(one) for one in of_items] != [shapes["slopes"], shapes["heights"]]:
         raise ValueError("the items' dual state of a standing has another shape")
-    planes = None if kept["planes"] is None else Planes(**kept["planes"])
-    if planes is not None:
-        planes.check(rated.bounds)
+    planes = None if kept["planes"] is None else blocks.planes_of(kept["planes"])
+    by_planes = kept["by_planes"] is True
+    if by_planes and planes is None:
+        raise ValueError("the items' dual state of a standing is that of planes, of which there are none")
     numbers = {name: float(kept[name]) for name in NUMBERS}
     found = Standing(
         Factors(**{name: np.ascontiguousarray(kept["factors"][name]) for name in ARRAYS}),
-        slopes=kept["slopes"], heights=kept["heights"], of_items=of_items, planes=planes, **numbers,
+        slopes=kept["slopes"], heights=kept["heights"], of_items=of_items, planes=planes,
+        by_planes=by_planes, **numbers,
     )  # fmt: skip
     measured = blocks.value(found.factors)
     if not abs(measured - found.value) <= 1e-9 * abs(measured):

@@ -76,7 +76,7 @@ class Standing:
     value: J. slopes ψ (ratings,) and heights δ (n,): l_u(f) >= δ_u + ⟨ψ_u, f⟩ for every f, weights included. users,
     items: the lower bounds of J over each block that the dual state proves; or, of the items, another one that the
     items' block left behind, `of_items`, its slopes and heights. planes: what that block begins with the next time,
-    where it keeps planes.
+    where it keeps planes; by_planes: their mixture is that dual state of the items.
     """
 
     factors: Factors
@@ -87,6 +87,7 @@ class Standing:
     items: float
     of_items: tuple[Floats, Floats] | None = None
     planes: Any = None
+    by_planes: bool = False
 
     @classmethod
     def at(cls, problem: Problem, factors: Factors, loss: float, slopes: Floats, heights: Floats) -> Standing:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from formulations.threads import at_most
@@ -20,3 +20,10 @@ class Threads:
     def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
         with at_most(self.workers):
             return [question(shard) for shard in shards]
+
+    def each(self, question: Question[Answer], shards: Sequence[Shard]) -> Iterator[Answer]:
+        """The answers of `map` one after the other, so that not all need be held."""
+        for shard in shards:
+            with at_most(self.workers):
+                answer = question(shard)
+            yield answer

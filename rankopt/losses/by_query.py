@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.sorted_queries import falling_rows
+
 __all__ = ["QUERY_ROWS", "mean_of_alike", "mean_of_runs", "query_of_row", "sorted_rows"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-
-MANY = 1 << 16
 
 QUERY_ROWS = 1 << 13
 """Rows of whole queries that one thread takes at a time."""
@@ -23,13 +23,8 @@ def query_of_row(offsets: Ints) -> Ints:
 def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
     """Rows by query, which does not fall from row to row, then by each key in turn from the largest value down, then as
     they come: row at each place."""
-    rows = np.arange(query.size)
-    for key in reversed(keys):
-        rows = rows[np.argsort(-key[rows], kind="stable")]
-    few = (
-        query.astype(np.uint16) if query.size and query[-1] < MANY else query
-    )  # NumPy counts short keys, sorts long ones
-    return np.asarray(rows[np.argsort(few[rows], kind="stable")]) if keys else rows
+    begins = np.flatnonzero(query[1:] != query[:-1]) + 1
+    return falling_rows(np.concatenate([[0], begins, [query.size]]), *keys)
 
 
 def mean_of_alike(values: Floats, order: Ints, *traits: NDArray[np.generic]) -> Floats:

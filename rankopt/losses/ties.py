@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Shorts
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.sorted_queries import falling_rows
 from formulations.threads import share_ranges
 from rankopt.losses.by_query import QUERY_ROWS, mean_of_alike, query_of_row
 
@@ -36,8 +37,7 @@ MINUS_ZERO = -(1 << 63)
 def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
     """The kind of each document, counted from 0 within its query: the same where all traits (N,) are equal, and only
     there."""
-    query = query_of_row(offsets)
-    order = np.lexsort((*traits, query))
+    order = falling_rows(offsets, *(-trait for trait in reversed(traits)))
     differs = np.zeros(order.size, dtype=bool)
     for trait in traits:
         differs[1:] |= trait[order[1:]] != trait[order[:-1]]

@@ -8,10 +8,10 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.compiled import FLOATS, INTS, READ_INTS, compiled
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
-__all__ = ["CUBE", "Held", "Planes", "free_slot"]
+__all__ = ["CUBE", "Held", "free_slot"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -19,37 +19,7 @@ Ints = NDArray[np.int64]
 FEW = 12
 """Planes of a user from which on one without weight makes way for the next, before there are more."""
 
-READ_BOOL_TABLE = nb.types.Array(nb.boolean, 2, "C", readonly=True)
 CUBE = nb.types.Array(nb.float64, 3, "C")
-
-
-@dataclass(frozen=True, eq=False)
-class Planes:
-    """Planes of n users without room for more: how many each user has (n,), their weights and heights (planes,), user
-    after user, and their slopes, of each as many as the user has ratings."""
-
-    counts: Ints
-    weights: Floats
-    heights: Floats
-    slopes: Floats
-
-    @classmethod
-    def none(cls, users: int) -> Planes:
-        return cls(np.zeros(users, dtype=np.int64), np.zeros(0), np.zeros(0), np.zeros(0))
-
-    def check(self, bounds: Ints) -> None:
-        """ValueError for what no mixture of planes of users with these ratings is."""
-        counts, sizes = self.counts, np.diff(bounds)
-        if counts.dtype != np.int64 or counts.shape != sizes.shape or not (counts >= (sizes > 0)).all():
-            raise ValueError("users of planes are not those of the ratings")
-        lengths = {"weights": counts.sum(), "heights": counts.sum(), "slopes": counts @ sizes}
-        for name, length in lengths.items():
-            array = getattr(self, name)
-            if array.dtype != np.float64 or array.shape != (length,) or not np.isfinite(array).all():
-                raise ValueError(f"{name} of planes have another shape, or are not finite")
-        sums = np.bincount(np.repeat(np.arange(counts.size), counts), self.weights, counts.size)
-        if (self.weights < 0.0).any() or not np.allclose(sums[counts > 0], 1.0, rtol=1e-6):
-            raise ValueError("weights of planes are none")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,50 +40,14 @@ class Held:
             np.zeros(users, dtype=np.int64), np.zeros((users, room, room)),
         )  # fmt: skip
 
-    @classmethod
-    def of(cls, planes: Planes, bounds: Ints, room: int) -> Held:
-        """These planes, with room for so many or more; Gram matrices are not formed."""
-        held = cls.none(planes.counts.size, int(bounds[-1]), max(room, int(planes.counts.max(initial=0))))
-        held.counts[:] = planes.counts
-        there = np.arange(held.slopes.shape[0]) < held.counts[:, None]
-        held.weights[there], held.heights[there] = planes.weights, planes.heights
-        _unpacked(bounds, held.counts, planes.slopes, held.slopes)
-        return held
-
-    def with_weight(self, bounds: Ints) -> Planes:
-        """The planes that have weight, which sums to one again: moves of weight round."""
-        there, totals = self.weights > 0.0, self.weights.sum(axis=1)
-        counts = there.sum(axis=1)
-        slopes = np.empty(counts @ np.diff(bounds))
-        _packed(bounds, there, self.slopes, slopes)
-        return Planes(counts, self.weights[there] / np.repeat(totals, counts), self.heights[there], slopes)
-
     def mixed(self, bounds: Ints) -> tuple[Floats, Floats]:
         """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
         found = np.empty(self.slopes.shape[1])
         _mixed(bounds, self.counts, self.weights, self.slopes, found)
         return found, self._heights()
 
-    def at(self, bounds: Ints, scores: Floats) -> tuple[Floats, Floats]:
-        """Of the mixtures: slopes times scores (ratings,), summed over each user, and heights, (n,) each."""
-        found = np.empty(bounds.size - 1)
-        _times(bounds, self.counts, self.weights, self.slopes, scores, found)
-        return found, self._heights()
-
     def _heights(self) -> Floats:
         return np.asarray(np.einsum("uk,uk->u", self.weights, self.heights))
-
-
-@compiled(nb.void(READ_INTS, READ_INTS, READ_TABLE, READ_TABLE, READ_FLOATS, FLOATS))
-def _times(bounds: Ints, counts: Ints, weights: Floats, slopes: Floats, scores: Floats, found: Floats) -> None:
-    for u in range(bounds.size - 1):
-        product = 0.0
-        for e in range(bounds[u], bounds[u + 1]):
-            total = 0.0
-            for k in range(counts[u]):
-                total += weights[u, k] * slopes[k, e]
-            product += total * scores[e]
-        found[u] = product
 
 
 @compiled(nb.void(READ_INTS, READ_INTS, READ_TABLE, READ_TABLE, FLOATS))
@@ -125,27 +59,6 @@ def _mixed(bounds: Ints, counts: Ints, weights: Floats, slopes: Floats, found: F
             for k in range(counts[u]):
                 total += weights[u, k] * slopes[k, e]
             found[e] = total
-
-
-@compiled(nb.void(READ_INTS, READ_BOOL_TABLE, READ_TABLE, FLOATS))
-def _packed(bounds: Ints, there: NDArray[np.bool_], slopes: Floats, found: Floats) -> None:
-    at = 0
-    for u in range(bounds.size - 1):
-        for k in range(there.shape[1]):
-            if there[u, k]:
-                for e in range(bounds[u], bounds[u + 1]):
-                    found[at] = slopes[k, e]
-                    at += 1
-
-
-@compiled(nb.void(READ_INTS, READ_INTS, READ_FLOATS, TABLE))
-def _unpacked(bounds: Ints, counts: Ints, packed: Floats, slopes: Floats) -> None:
-    at = 0
-    for u in range(bounds.size - 1):
-        for k in range(counts[u]):
-            for e in range(bounds[u], bounds[u + 1]):
-                slopes[k, e] = packed[at]
-                at += 1
 
 
 @compiled(nb.int64(nb.int64, nb.int64, nb.int64, INTS, TABLE, TABLE, TABLE, CUBE))

@@ -7,14 +7,16 @@ those of all others, and sends what it changes: (ψ_uj - ψ⁻_uj) U_u and ψ_uj
 
 from __future__ import annotations
 
+from typing import Any
+
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.cholesky import inner
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
-from rankopt.collaborative.blocks.held_planes import CUBE, Held, free_slot
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.blocks.mixture import mix
+from rankopt.collaborative.blocks.user_planes import SLOPES, UserPlanes, read_slopes
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
 __all__ = ["ascend_users", "form_gram"]
@@ -25,48 +27,55 @@ Shorts = NDArray[np.int32]
 
 
 def ascend_users(
-    bounds: Ints,
     columns: Shorts,
     users: Floats,
     of_items: Floats,
     of_offsets: Floats,
-    held: Held,
-    fresh: Floats | None,
-    height: Floats | None,
-    tolerance: Floats,
+    planes: UserPlanes,
+    place: Ints | None,
+    tolerance: float,
     items: Floats,
     offsets: Floats,
 ) -> None:
-    """One pass over all users; items and offsets follow. fresh, height: a plane for each to begin with, if any."""
-    some = (np.zeros(0), np.zeros(0)) if fresh is None or height is None else (fresh, height)
+    """One pass over the users of a shard; items and offsets follow. place: of each one's new plane, if there is any."""
+    fresh = np.zeros(0, dtype=np.int64) if place is None else place
     _passed(
-        bounds, columns, users, of_items, of_offsets, *some, tolerance, held.slopes, held.heights, held.weights,
-        held.counts, held.gram, items, offsets,
+        planes.bounds, columns, users, of_items, of_offsets, *planes.slopes, planes.counts, planes.heights, fresh,
+        tolerance, planes.weights, planes.gram, items, offsets,
     )  # fmt: skip
 
 
-def form_gram(bounds: Ints, columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, held: Held) -> None:
-    """The Gram matrices of planes that were held for other users' factors."""
-    _formed(bounds, columns, users, of_items, of_offsets, held.slopes, held.counts, held.gram)
+def form_gram(columns: Shorts, users: Floats, of_items: Floats, of_offsets: Floats, planes: UserPlanes) -> None:
+    """The Gram matrices of planes that are new, or were held for other users' factors."""
+    _formed(planes.bounds, columns, users, of_items, of_offsets, *planes.slopes, planes.counts, planes.gram)
 
 
-@compiled(nb.void(READ_INTS, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_TABLE, READ_INTS, CUBE))
+@compiled(
+    nb.void(READ_INTS, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, *SLOPES, READ_INTS, FLOATS)
+)  # fmt: skip
 def _formed(
     bounds: Ints,
     columns: Shorts,
     users: Floats,
     of_items: Floats,
     of_offsets: Floats,
-    slopes: Floats,
+    scale: Floats,
+    codes: Any,
+    reference: Any,
+    book: Floats,
+    plain: Floats,
     counts: Ints,
     gram: Floats,
 ) -> None:
+    at, table = 0, 0
     for u in range(bounds.size - 1):
-        low = bounds[u]
-        metric = np.empty(bounds[u + 1] - low)
+        low, size, count = bounds[u], bounds[u + 1] - bounds[u], counts[u]
+        metric, slopes = np.empty(size), np.empty((count, size))
         _measured(low, columns, users[u], of_items, of_offsets, metric)
-        for k in range(counts[u]):
-            _related(u, k, k + 1, low, slopes, metric, gram)
+        read_slopes(u, low, at, count, scale, codes, reference, book, plain, slopes)
+        for k in range(count):
+            _related(k, k + 1, slopes, metric, gram[table : table + count * count].reshape((count, count)))
+        at, table = at + count * size, table + count * count
 
 
 @compiled(nb.void(nb.int64, READ_SHORTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS))
@@ -78,21 +87,21 @@ def _measured(low: int, columns: Shorts, user: Floats, of_items: Floats, of_offs
         metric[e] = square / of_items[j] + (1.0 / of_offsets[j] if of_offsets.size else 0.0)
 
 
-@compiled(nb.void(nb.int64, nb.int64, nb.int64, nb.int64, READ_TABLE, READ_FLOATS, CUBE))
-def _related(u: int, k: int, count: int, low: int, slopes: Floats, metric: Floats, gram: Floats) -> None:
-    """The entries of plane k of user u with his first `count` ones."""
+@compiled(nb.void(nb.int64, nb.int64, READ_TABLE, READ_FLOATS, TABLE))
+def _related(k: int, count: int, slopes: Floats, metric: Floats, gram: Floats) -> None:
+    """The entries of plane k of a user with his first `count` ones."""
     for other in range(count):
         total = 0.0
         for e in range(metric.size):
-            total += slopes[k, low + e] * slopes[other, low + e] * metric[e]
-        gram[u, k, other] = total
-        gram[u, other, k] = total
+            total += slopes[k, e] * slopes[other, e] * metric[e]
+        gram[k, other] = total
+        gram[other, k] = total
 
 
 @compiled(
     nb.void(
-        READ_INTS, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, TABLE,
-        TABLE, TABLE, INTS, CUBE, TABLE, FLOATS,
+        READ_INTS, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, *SLOPES, READ_INTS, READ_FLOATS, READ_INTS,
+        nb.float64, FLOATS, FLOATS, TABLE, FLOATS,
     )
 )  # fmt: skip
 def _passed(
@@ -101,56 +110,61 @@ def _passed(
     users: Floats,
     of_items: Floats,
     of_offsets: Floats,
-    fresh: Floats,
-    height: Floats,
-    tolerance: Floats,
-    slopes: Floats,
-    heights: Floats,
-    weights: Floats,
+    scale: Floats,
+    codes: Any,
+    reference: Any,
+    book: Floats,
+    plain: Floats,
     counts: Ints,
+    heights: Floats,
+    place: Ints,
+    tolerance: float,
+    weights: Floats,
     gram: Floats,
     items: Floats,
     offsets: Floats,
 ) -> None:
-    room, d, longest = slopes.shape[0], users.shape[1], 1
+    d, longest, most = users.shape[1], 1, 1
     for u in range(bounds.size - 1):
-        longest = max(longest, bounds[u + 1] - bounds[u])
-    rise, before, value = np.empty(room), np.empty(room), np.empty(room)
-    scores, metric = np.empty(longest), np.empty(longest)
+        longest, most = max(longest, bounds[u + 1] - bounds[u]), max(most, counts[u])
+    rise, before, value = np.empty(most), np.empty(most), np.empty(most)
+    scores, all_metric, room = np.empty(longest), np.empty(longest), np.empty(1)
+    first, at, table = 0, 0, 0
     for u in range(bounds.size - 1):
-        low, high = bounds[u], bounds[u + 1]
-        if low == high:
+        low, high, count = bounds[u], bounds[u + 1], counts[u]
+        size = high - low
+        if size == 0:
             continue
+        if room.size < count * size:
+            room = np.empty(2 * count * size)
+        slopes, weight = room[: count * size].reshape((count, size)), weights[first : first + count]
+        own = gram[table : table + count * count].reshape((count, count))
+        read_slopes(u, low, at, count, scale, codes, reference, book, plain, slopes)
         for e in range(low, high):
             scores[e - low] = offsets[columns[e]] + inner(users[u], items[columns[e]])
-        if fresh.size:
-            _measured(low, columns, users[u], of_items, of_offsets, metric[: high - low])
-            k = free_slot(u, low, high, counts, weights, slopes, heights, gram)
-            for e in range(low, high):
-                slopes[k, e] = fresh[e]
-            heights[u, k] = height[u]
-            _related(u, k, counts[u], low, slopes, metric[: high - low], gram)
-            if counts[u] == 1:
-                weights[u, 0] = 1.0
-        count = counts[u]
+        if place.size:
+            metric = all_metric[:size]
+            _measured(low, columns, users[u], of_items, of_offsets, metric)
+            _related(place[u], count, slopes, metric, own)
         for k in range(count):  # at the items as they are, which hold this user's own part
-            total = heights[u, k]
-            for e in range(low, high):
-                total += slopes[k, e] * scores[e - low]
+            total = heights[first + k]
+            for e in range(size):
+                total += slopes[k, e] * scores[e]
             for other in range(count):
-                total += gram[u, k, other] * weights[u, other]
+                total += own[k, other] * weight[other]
             value[k] = total
-            before[k] = weights[u, k]
-        mix(gram[u], value, count, 0.1 * tolerance[u], weights[u], rise)
+            before[k] = weight[k]
+        mix(own, value, count, 0.1 * tolerance, weight, rise)
         for k in range(count):
-            changed = weights[u, k] - before[k]
+            changed = weight[k] - before[k]
             if changed == 0.0:
                 continue
-            for e in range(low, high):
-                r, j = changed * slopes[k, e], columns[e]
+            for e in range(size):
+                r, j = changed * slopes[k, e], columns[low + e]
                 if r != 0.0:
                     if of_offsets.size:
                         offsets[j] -= r / of_offsets[j]
                     step = r / of_items[j]
                     for a in range(d):
                         items[j, a] -= step * users[u, a]
+        first, at, table = first + count, at + count * size, table + count * count

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -11,32 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.blocks.balance import balanced
-from rankopt.collaborative.blocks.held_planes import Held, Planes
 from rankopt.collaborative.blocks.item_ascent import ascend_users, form_gram
-from rankopt.collaborative.blocks.rated_shards import PlanesAt, RatedShard, UsersFor, user_shards
+from rankopt.collaborative.blocks.rated_shards import (
+    CodedPlanesAt,
+    PlanesAt,
+    RatedShard,
+    UsersFor,
+    scores_of,
+    user_shards,
+)  # fmt: skip
+from rankopt.collaborative.blocks.user_planes import UserPlanes
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import Problem, Standing, block_bounds
 from rankopt.collaborative.pull import pulled
+from rankopt.collaborative.row_sums import row_sums
 from rankopt.engines.threads import Threads
 
 __all__ = ["PlaneBlocks"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Given = tuple[Ints, NDArray[np.int32], Floats, Floats, Floats, Held]
 
 CHUNK = 1 << 15
 """Ratings of whole users whose planes are formed at a time."""
 
-ROOM = (3, 512)
-"""Planes that a user holds in the items' block, at least and at most. Most users need few, those whose many ratings are
-tied need hundreds: with 12, or 64, the block of such users comes to no end."""
-
-BYTES = 1 << 26
-"""What these may take: on more ratings fewer are held."""
-
-PASSES = (40, 2000)
-"""Passes over all users in one solution of the items' block, at most: so many a plane that may be held, and in all."""
+PASSES = 2000
+"""Passes over all users in one solution of the items' block that bring new planes, at most."""
 
 SWEEPS = 4
 """Passes over the planes at hand after each that brings new ones."""
@@ -70,8 +70,16 @@ class PlaneBlocks:
         return self.at(balanced(self.problem, now.factors))
 
     def whole(self, now: Standing) -> Standing:
-        """The standing with its dual state, which it has."""
-        return now
+        """The standing with its dual state: that of the items may be left to the planes."""
+        return replace(now, of_items=self._mixed(now.planes), by_planes=False) if now.by_planes else now
+
+    def planes_of(self, kept: Sequence[Mapping[str, Any]]) -> tuple[UserPlanes, ...]:
+        """Planes of the users of each shard, of what was kept of them; ValueError or TypeError where they are none."""
+        if len(kept) != len(self._shards):
+            raise ValueError("planes are of other ratings")
+        for one, shard in zip(found := tuple(UserPlanes(**one) for one in kept), self._shards, strict=True):
+            one.check(shard.bounds, shard.user_weights)
+        return found
 
     def value(self, factors: Factors) -> float:
         """J."""
@@ -80,15 +88,17 @@ class PlaneBlocks:
     def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
         """What the items' block proves of where it stands; and after it and the users'."""
         items = self._items(now, precision)
-        checked = now
-        if items.items > now.items:
-            checked = replace(now, items=items.items, of_items=(items.slopes, items.heights))
+        dual: dict[str, Any] = {"planes": items.planes, "of_items": None, "by_planes": True}
+        if not self.convex:  # then no planes are kept
+            dual = {"of_items": (items.slopes, items.heights)}
+        checked = replace(now, items=items.items, **dual) if items.items > now.items else now
         found = self._users(items, precision)
         if self.convex:  # the items' planes are planes of the loss for any users
+            found = replace(found, planes=items.planes)
             proved = block_bounds(self.problem, found.factors, items.slopes, items.heights)[1]
             if proved > found.items:
-                found = replace(found, items=proved, of_items=(items.slopes, items.heights))
-        return checked, replace(found, planes=items.planes)
+                found = replace(found, items=proved, **dual)
+        return checked, found
 
     def with_users(self, now: Standing, precision: float) -> Standing:
         """U of least J for the items as they are, to this part of J."""
@@ -110,9 +120,10 @@ class PlaneBlocks:
     def bend(self) -> float:
         """Σψ²/(2Σl) at b⁰ without weights of users, 1 where nothing is lost there: what a rating of this loss adds to
         the pull on an offset, as 1 is what it adds in a regression, where the same quotient is 1 at all scores."""
-        lost, slopes, _ = self._found(self.problem.without_factors())
-        spread = np.repeat(self.weights, np.diff(self.problem.rated.bounds))
-        bent, total = float(((slopes / spread) ** 2).sum()), 2.0 * float((lost / self.weights).sum())
+        bent, total = 0.0, 0.0
+        for shard, _, (lost, _, slopes) in self._answers(PlanesAt.of(self.problem.without_factors())):
+            bent += float(((slopes / np.repeat(shard.user_weights, np.diff(shard.bounds))) ** 2).sum())
+            total += 2.0 * float((lost / shard.user_weights).sum())
         return bent / total if total > 0.0 and 0.0 < bent < np.inf else 1.0
 
     def curvature(self, slopes: Floats) -> float:
@@ -126,17 +137,18 @@ class PlaneBlocks:
             self.known[key] = user_shards(self.problem.rated, CHUNK, self.weights, self.loss)
         return self.known[key]
 
-    def _found(self, factors: Factors, touch: Factors | None = None) -> tuple[Floats, Floats, Floats]:
-        """v_u l_u (n,) and their planes, slopes (ratings,) and heights (n,), at these factors; of the majorant that
-        touches the loss at the factors `touch`."""
-        known = None if touch is None or self.convex else (touch.users, touch.items, touch.offsets)
-        question = PlanesAt(factors.users, factors.items, factors.offsets, known)
-        lost, heights, slopes = zip(*self.engine.map(question, self._shards), strict=True)
-        return np.concatenate(lost), np.concatenate(slopes), np.concatenate(heights)
+    def _answers(self, question: Any) -> Iterator[tuple[RatedShard, slice, Any]]:
+        """Each shard, its ratings among all, and its answer; one by one where the engine can."""
+        bounds, each = self.problem.rated.bounds, getattr(self.engine, "each", self.engine.map)
+        for shard, answer in zip(self._shards, each(question, self._shards), strict=True):
+            yield shard, slice(int(bounds[shard.first]), int(bounds[shard.last])), answer
 
     def at(self, factors: Factors) -> Standing:
         """The standing of factors as they are."""
-        lost, slopes, heights = self._found(factors)
+        rated = self.problem.rated
+        lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.values.size)
+        for shard, rows, answer in self._answers(PlanesAt.of(factors)):
+            lost[shard.rows], heights[shard.rows], slopes[rows] = answer
         return Standing.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
     def _users(self, now: Standing, precision: float) -> Standing:
@@ -147,65 +159,92 @@ class PlaneBlocks:
             factors.users, factors.items, factors.offsets, problem.of_users, tolerance, rated.bounds, now.slopes,
             now.heights, self.convex,
         )  # fmt: skip
-        users, slopes, heights, lost = map(np.concatenate, zip(*self.engine.map(question, self._shards), strict=True))
+        users, slopes = np.empty(factors.users.shape), np.empty(rated.values.size)
+        lost, heights = np.empty(rated.n_users), np.empty(rated.n_users)
+        for shard, rows, answer in self._answers(question):
+            users[shard.rows], slopes[rows], heights[shard.rows], lost[shard.rows] = answer
         found = replace(factors, users=users)
-        if not self.convex:  # the majorant's loss is not J's
-            lost = self._found(found)[0]
-        return Standing.at(problem, found, float(lost.sum()), slopes, heights)
+        total = float(lost.sum()) if self.convex else self._lost(found)  # the majorant's loss is not J's
+        return Standing.at(problem, found, total, slopes, heights)
+
+    def _lost(self, factors: Factors) -> float:
+        """Σ v_u l_u."""
+        return _total([answer for _, _, answer in self._answers(CodedPlanesAt.of(factors))])
 
     def _items(self, now: Standing, precision: float) -> Standing:
         """M and b of least J for the users as they are, to this part of J."""
-        rated, room = self.problem.rated, self._room()
-        slopes, heights, touch = now.slopes, now.heights, None
-        if not self.convex:
-            touch = now.factors
-            _, slopes, heights = self._found(touch, touch)
-        given, at = self._begun(now, slopes, room)
-        held = given[-1]
-        tolerance = np.full(rated.n_users, precision * abs(now.value) / max(rated.n_users, 1))
-        ascend_users(*given, slopes, heights, tolerance, at.items, at.offsets)
-        del slopes
-        best, best_value = now.factors, now.value
-        for _ in range(min(PASSES[0] * room, PASSES[1])):
-            mixed, heights = held.at(rated.bounds, at.scores(rated.bounds, rated.columns))
-            bound = float((heights + mixed).sum()) + self._penalty(at)
+        rated = self.problem.rated
+        touch = None if self.convex else now.factors
+        planes = self._begun(now, touch)
+        tolerance = precision * abs(now.value) / max(rated.n_users, 1)
+        at = self._items_of(now.factors, self._mixed(planes)[0])
+        for one, shard in zip(planes, self._shards, strict=True):
+            form_gram(*self._given(shard, at), one)
+        best, best_value, best_lost = now.factors, now.value, np.nan
+        for asked in range(PASSES):
+            if asked or now.planes is not None:
+                for _ in range(SWEEPS):
+                    self._swept(planes, tolerance, at)
+            bound = self._under(planes, at)
             trial = _between(best, at)
-            lost, fresh, height = self._found(trial, touch)
-            value = float(lost.sum()) + self._penalty(trial)
+            found = self.engine.map(CodedPlanesAt.of(trial, touch), self._shards)
+            lost = _total(found)
+            value = lost + self._penalty(trial)
             if value < best_value:
-                best, best_value = trial, value
+                best, best_value, best_lost = trial, value, lost
             if best_value - bound <= precision * abs(best_value):
                 break
-            ascend_users(*given, fresh, height, tolerance, at.items, at.offsets)
-            del fresh
-            for _ in range(SWEEPS):
-                ascend_users(*given, None, None, tolerance, at.items, at.offsets)
-        slopes, heights = held.mixed(rated.bounds)
-        lost, _, _ = self._found(best)
-        found = Standing.at(self.problem, best, float(lost.sum()), slopes, heights)
-        return replace(found, planes=held.with_weight(rated.bounds)) if self.convex else found
+            for i, (_, heights, slopes) in enumerate(found):
+                planes[i], place = planes[i].with_plane(slopes, heights)
+                given = self._given(self._shards[i], at)
+                ascend_users(*given, planes[i], place, tolerance, at.items, at.offsets)
+        del found
+        if not self.convex or np.isnan(best_lost):  # of J itself
+            best_lost = self._lost(best)
+        planes = [one.with_weight() for one in planes]
+        proved = Standing.at(self.problem, best, best_lost, *self._mixed(planes))
+        return replace(proved, planes=tuple(planes)) if self.convex else proved
 
-    def _begun(self, now: Standing, slopes: Floats, room: int) -> tuple[Given, Factors]:
-        """What passes over the users are given, and the items of the planes that are held when they begin: those of the
-        last block, where there was one, since a plane of a convex loss is one for any users; else none."""
-        problem, rated = self.problem, self.problem.rated
-        planes = Planes.none(rated.n_users) if now.planes is None else now.planes
-        held = Held.of(planes, rated.bounds, room)
-        given = (rated.bounds, rated.columns, now.factors.users, problem.of_items, problem.of_offsets, held)
+    def _begun(self, now: Standing, touch: Factors | None) -> list[UserPlanes]:
+        """Planes of each shard: those of the last block, where there was one, since a plane of a convex loss is one for
+        any users; else one of each user, of the loss where it stands."""
         if now.planes is not None:
-            form_gram(*given)
-            slopes, _ = held.mixed(rated.bounds)
-        return given, self._items_of(now.factors, slopes)
+            return [one.again() for one in now.planes]
+        found = self.engine.map(CodedPlanesAt.of(now.factors, touch), self._shards)
+        return [
+            UserPlanes.first(shard.bounds, shard.user_weights, slopes, heights)
+            for shard, (_, heights, slopes) in zip(self._shards, found, strict=True)
+        ]
+
+    def _given(self, shard: RatedShard, at: Factors) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
+        """What a pass over the users of a shard is given of the problem."""
+        return shard.columns, at.users[shard.rows], self.problem.of_items, self.problem.of_offsets
+
+    def _swept(self, planes: Sequence[UserPlanes], tolerance: float, at: Factors) -> None:
+        """A pass over all users; items and offsets follow."""
+        for one, shard in zip(planes, self._shards, strict=True):
+            ascend_users(*self._given(shard, at), one, None, tolerance, at.items, at.offsets)
+
+    def _mixed(self, planes: Sequence[UserPlanes]) -> tuple[Floats, Floats]:
+        """The mixtures of all users as one plane each: slopes (ratings,), heights (n,)."""
+        rated = self.problem.rated
+        slopes, heights = np.empty(rated.values.size), np.empty(rated.n_users)
+        for one, shard in zip(planes, self._shards, strict=True):
+            rows = slice(int(rated.bounds[shard.first]), int(rated.bounds[shard.last]))
+            slopes[rows], heights[shard.rows] = one.mixed()
+        return slopes, heights
+
+    def _under(self, planes: Sequence[UserPlanes], at: Factors) -> float:
+        """The bound of J that the mixtures prove, whose items are these."""
+        parts = []
+        for one, shard in zip(planes, self._shards, strict=True):
+            slopes, heights = one.mixed()
+            slopes *= scores_of(shard, at.users, at.items, at.offsets)
+            parts.append(row_sums(one.bounds, slopes) + heights)
+        return float(np.concatenate(parts).sum()) + self._penalty(at)
 
     def _penalty(self, factors: Factors) -> float:
         return self.problem.users_penalty(factors) + self.problem.items_penalty(factors)
-
-    def _room(self) -> int:
-        """Planes a user of which slopes and Gram matrices stay within `BYTES`."""
-        rated = self.problem.rated
-        planes, users = float(max(rated.values.size, 1)), float(rated.n_users)
-        most = (np.sqrt(planes * planes + 0.5 * users * BYTES) - planes) / (2.0 * users) if users else 0.0
-        return int(np.clip(most, *ROOM))
 
     def _items_of(self, factors: Factors, slopes: Floats) -> Factors:
         """M = -ΨᵀU/λ, b = b⁰ - Ψᵀ1/μ."""
@@ -215,6 +254,11 @@ class PlaneBlocks:
         if problem.of_offsets.size:
             offsets -= rated.per_item(slopes) / problem.of_offsets
         return replace(factors, items=items, offsets=offsets)
+
+
+def _total(found: Sequence[tuple[Floats, Floats, Any]]) -> float:
+    """Σ v_u l_u."""
+    return float(np.concatenate([lost for lost, _, _ in found]).sum())
 
 
 def _between(best: Factors, model: Factors) -> Factors:

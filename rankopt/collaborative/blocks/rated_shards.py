@@ -9,18 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.collaborative.blocks.coded_slopes import Coded
 from rankopt.collaborative.blocks.user_masters import solved_users
-from rankopt.collaborative.factors import pair_scores
+from rankopt.collaborative.factors import Factors, pair_scores
 from rankopt.collaborative.normal_equations import solve_ridges
 from rankopt.collaborative.rated import Rated
+from rankopt.losses.loss import LossAt
 from rankopt.risk.sharding import cut
 
-__all__ = ["PlanesAt", "RatedShard", "RidgesFor", "UsersFor", "item_shards", "user_shards"]
+__all__ = [
+    "CodedPlanesAt", "PlanesAt", "RatedShard", "RidgesFor", "UsersFor", "item_shards", "scores_of", "user_shards",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -168,11 +172,28 @@ class PlanesAt:
     offsets: Floats
     touch: tuple[Floats, Floats, Floats] | None = None
 
-    def __call__(self, shard: RatedShard) -> tuple[Floats, Floats, Floats]:
-        touch = None if self.touch is None else _scores(shard, *self.touch)
-        found, v = shard.at(touch).at(_scores(shard, self.users, self.items, self.offsets)), shard.user_weights
-        slopes = np.repeat(v, np.diff(shard.bounds)) * (found.placed - found.reference)
-        return v * found.value, v * found.height, slopes
+    @classmethod
+    def of(cls, factors: Factors, touch: Factors | None = None) -> Self:
+        """Of these factors."""
+        known = None if touch is None else (touch.users, touch.items, touch.offsets)
+        return cls(factors.users, factors.items, factors.offsets, known)
+
+    def __call__(self, shard: RatedShard) -> tuple[Floats, Floats, Any]:
+        touch = None if self.touch is None else scores_of(shard, *self.touch)
+        found, v = shard.at(touch).at(scores_of(shard, self.users, self.items, self.offsets)), shard.user_weights
+        return v * found.value, v * found.height, self._slopes(shard, found)
+
+    def _slopes(self, shard: RatedShard, found: LossAt) -> Any:
+        return np.repeat(shard.user_weights, np.diff(shard.bounds)) * (found.placed - found.reference)
+
+
+@dataclass(frozen=True, eq=False)
+class CodedPlanesAt(PlanesAt):
+    """The same with slopes as codes, without the weights of users, where these can be told so."""
+
+    def _slopes(self, shard: RatedShard, found: LossAt) -> Any:
+        coded = Coded.of(found.placed, found.reference)
+        return super()._slopes(shard, found) if coded is None else coded
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,7 +215,7 @@ class UsersFor:
         low, high = int(self.entries[shard.first]), int(self.entries[shard.last])
         slopes, heights, touch = self.slopes[low:high], self.heights[shard.rows], None
         if not self.convex:
-            touch = _scores(shard, self.users, self.items, self.offsets)
+            touch = scores_of(shard, self.users, self.items, self.offsets)
             known = (self.users, self.items, self.offsets)
             _, heights, slopes = PlanesAt(*known, touch=known)(shard)
         return solved_users(
@@ -204,7 +225,7 @@ class UsersFor:
         )  # fmt: skip
 
 
-def _scores(shard: RatedShard, users: Floats, items: Floats, offsets: Floats) -> Floats:
+def scores_of(shard: RatedShard, users: Floats, items: Floats, offsets: Floats) -> Floats:
     none = np.zeros(shard.last - shard.first)
     own = np.ascontiguousarray(users[shard.rows])
     return pair_scores(own, items, offsets, none, shard.bounds, shard.columns)

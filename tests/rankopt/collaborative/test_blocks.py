@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from problems.rated import few, tastes
 
-from rankopt.collaborative.blocks.held_planes import Held
 from rankopt.collaborative.blocks.mixture import mix
-from rankopt.collaborative.blocks.plane_blocks import PlaneBlocks
+from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
@@ -28,6 +27,13 @@ def made(loss, ratings, by_counts=False, bound="convex"):
     rated = known.seen(Rated.of(ratings))
     penalties = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None, by_counts)
     return known.blocks(penalties.problem(rated), Serial()).at_strength(0.7, 0.4)
+
+
+def slopes_of(planes):
+    """One array a plane."""
+    sizes = np.repeat(np.diff(planes.bounds), planes.counts)
+    kept = planes.plain if planes.plain.size else planes._as_plain().plain
+    return np.split(kept, np.cumsum(sizes)[:-1])
 
 
 def drawn(blocks, d=2, seed=0):
@@ -186,24 +192,23 @@ def test_the_items_block_is_given_planes_and_no_ratings(monkeypatch):
 @pytest.mark.parametrize("loss", ["nDCG@3", "ordinal"])
 def test_planes_that_are_kept_are_planes_for_any_users(loss):
     blocks = made(loss, tastes(users=12, items=10, each=6))
-    planes = blocks.around(blocks.begun(drawn(blocks)), 1e-3)[1].planes
+    (planes,) = blocks.around(blocks.begun(drawn(blocks)), 1e-3)[1].planes
     rated, at = blocks.problem.rated, blocks.at(other := drawn(blocks, seed=9))
     scores, sizes = other.scores(rated.bounds, rated.columns), np.diff(rated.bounds)
     lost = at.heights + rated.per_user(at.slopes * scores)
     owner = np.repeat(np.arange(sizes.size), planes.counts)
-    parts = np.split(planes.slopes, np.cumsum(sizes[owner])[:-1])
-    for u, height, slopes in zip(owner, planes.heights, parts, strict=True):
+    for u, height, slopes in zip(owner, planes.heights, slopes_of(planes), strict=True):
         assert height + slopes @ scores[slice(*rated.bounds[u : u + 2])] <= lost[u] + 1e-9
     assert np.bincount(owner, planes.weights) == pytest.approx(1.0)
-    again = Held.of(planes, rated.bounds, 3).with_weight(rated.bounds)
+    again = planes.again().with_weight()
     for name, array in vars(planes).items():
         np.testing.assert_allclose(getattr(again, name), array, rtol=1e-15)
 
 
 def test_a_block_that_begins_with_planes_asks_the_loss_less_often(monkeypatch):
     blocks, asked = made("nDCG@3", tastes(users=12, items=10, each=6)), []
-    real = PlaneBlocks._found
-    monkeypatch.setattr(PlaneBlocks, "_found", lambda *given: (asked.append(1), real(*given))[1])
+    real = CodedPlanesAt.__call__
+    monkeypatch.setattr(CodedPlanesAt, "__call__", lambda *given: (asked.append(1), real(*given))[1])
     _, now = blocks.around(blocks.begun(drawn(blocks)), 1e-5)
     _, now = blocks.around(now, 1e-5)
     values, often = [], []
@@ -217,18 +222,27 @@ def test_a_block_that_begins_with_planes_asks_the_loss_less_often(monkeypatch):
 
 def test_planes_that_are_no_mixture_are_refused():
     blocks = made("nDCG@3", tastes(users=12, items=10, each=6))
-    planes = blocks.with_items(blocks.begun(drawn(blocks)), 1e-3).planes
-    bounds, wrong = blocks.problem.rated.bounds, planes.weights.copy()
-    planes.check(bounds)
+    (planes,) = blocks.with_items(blocks.begun(drawn(blocks)), 1e-3).planes
+    bounds, scale, wrong = blocks.problem.rated.bounds, blocks.weights, planes.weights.copy()
+    assert blocks.planes_of([vars(planes)])[0].weights is planes.weights
     wrong[0] += 0.5
     for name, array, told in (
         ("counts", planes.counts[1:], "users"),
-        ("slopes", planes.slopes[1:], "shape"),
+        ("codes", planes.codes[1:], "shape"),
+        ("codes", planes.codes.astype(np.int64), "shape"),
+        ("reference", planes.reference[1:], "shape"),
+        ("book", planes.book[:1], "book"),
+        ("plain", np.zeros(3), "shape"),
+        ("gram", planes.gram[1:], "shape"),
         ("heights", np.full_like(planes.heights, np.nan), "finite"),
         ("weights", wrong, "weights"),
+        ("scale", 2.0 * planes.scale, "other ratings"),
+        ("bounds", planes.bounds[:-1], "other ratings"),
     ):
         with pytest.raises(ValueError, match=told):
-            replace(planes, **{name: array}).check(bounds)
+            replace(planes, **{name: array}).check(bounds, scale)
+    with pytest.raises(ValueError, match="other ratings"):
+        blocks.planes_of([vars(planes)] * 2)
 
 
 def exact_bounds(problem, factors, slopes, heights):

@@ -10,7 +10,7 @@ import pytest
 from problems.rated import tastes
 
 from rankopt.collaborative.blocks import plane_blocks, regression
-from rankopt.collaborative.blocks.rated_shards import PlanesAt, RidgesFor
+from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt, RidgesFor
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
@@ -49,7 +49,7 @@ def told(monkeypatch):
         yield sent, came
 
 
-@pytest.mark.parametrize("loss", ["ordinal", pytest.param("regression", marks=pytest.mark.study)])
+@pytest.mark.parametrize("loss", ["ordinal", "nDCG@3", pytest.param("regression", marks=pytest.mark.study)])
 def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
     monkeypatch.setattr(plane_blocks, "CHUNK", 20)  # several shards
     monkeypatch.setattr(regression, "SHARD_ROWS", 20)
@@ -72,7 +72,7 @@ def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
     assert len(came) >= 3
     for message in (*sent, *came):
         assert not any(grade in message for grade in grades)
-    kind = RidgesFor if loss == "regression" else PlanesAt
+    kind = RidgesFor if loss == "regression" else CodedPlanesAt
     assert {type(pickle.loads(message)[1]) for message in sent} == {kind}
     shards = [shard for shard in blocks._shards if loss != "regression" or shard.side == "items"]
     shapes = {
@@ -83,4 +83,7 @@ def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
         for s in shards
     }
     answers = [pickle.loads(message) for message in came]
-    assert {tuple(one.shape for one in answer) for answer in answers if answer is not None} <= shapes
+    plain = [
+        [getattr(one, "plain", lambda one=one: one)() for one in answer] for answer in answers if answer is not None
+    ]
+    assert {tuple(one.shape for one in answer) for answer in plain} <= shapes

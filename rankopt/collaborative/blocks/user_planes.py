@@ -1,0 +1,264 @@
+"""Planes of the users of a shard, mixed by weights that sum to one: each has as many as carry weight, and few more.
+
+A plane is δ + ⟨ψ, f⟩, a height and a slope a rating. Slopes lie as codes (`coded_slopes`), two bytes each, or as they
+are, of losses that say too many different ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from rankopt.collaborative.blocks.coded_slopes import CODES, PAGES, READ_CODES, Coded
+from rankopt.collaborative.normal_equations import TABLE
+
+__all__ = ["SLOPES", "UserPlanes", "read_slopes"]
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Codes = NDArray[np.uint16]
+
+FEW = 6
+"""Planes of a user from which on one without weight makes way for the next, before there are more."""
+
+NO_CODES = np.zeros(0, dtype=np.uint16)
+NO_FLOATS = np.zeros(0)
+
+SLOPES = (READ_FLOATS, READ_CODES, READ_CODES, READ_FLOATS, READ_FLOATS)
+"""What slopes are read from: scale, codes, reference, book, plain."""
+
+
+@dataclass(frozen=True, eq=False)
+class UserPlanes:
+    """bounds (n + 1,) of the ratings of n users, scale (n,) how much each counts; counts (n,) of planes, weights and
+    heights (planes,) user after user, slopes plane after plane, of each as many as the user has ratings: `plain`, or
+    scale (book[codes] - book[reference]) with one reference (ratings,) for all planes. gram: of each user a matrix of
+    his planes in whatever metric the block has, row after row. Weights and gram are written in place.
+    """
+
+    bounds: Ints
+    scale: Floats
+    counts: Ints
+    weights: Floats
+    heights: Floats
+    codes: Codes
+    reference: Codes
+    book: Floats
+    plain: Floats
+    gram: Floats
+
+    @classmethod
+    def first(cls, bounds: Ints, scale: Floats, slopes: Coded | Floats, heights: Floats) -> UserPlanes:
+        """One plane of each user who has ratings."""
+        counts = (np.diff(bounds) > 0).astype(np.int64)
+        codes, reference, book, plain = NO_CODES, NO_CODES, NO_FLOATS, NO_FLOATS
+        if isinstance(slopes, Coded):
+            codes, reference, book = slopes.placed, slopes.reference, slopes.book
+        else:
+            plain = slopes
+        planes = heights[counts > 0]
+        gram = np.zeros(planes.size)
+        return cls(bounds, scale, counts, np.ones(planes.size), planes, codes, reference, book, plain, gram)
+
+    @property
+    def slopes(self) -> tuple[Floats, Codes, Codes, Floats, Floats]:
+        """What kernels read slopes from."""
+        return self.scale, self.codes, self.reference, self.book, self.plain
+
+    def with_plane(self, slopes: Coded | Floats, heights: Floats) -> tuple[UserPlanes, Ints]:
+        """With one more plane of each user, without weight, and its place (n,) among his: the next of the first `FEW`,
+        else that of a plane without weight, else the next. Entries of gram are those of the planes that stay."""
+        known, fresh = self, cast(Any, slopes)
+        if not self.plain.size:
+            coded, book = slopes.under(self.book) if isinstance(slopes, Coded) else (None, self.book)
+            if coded is not None and np.array_equal(coded.reference, self.reference):
+                known, fresh = replace(self, book=book), coded.placed
+            else:
+                known = self._as_plain()
+        if known.plain.size:
+            fresh = self._scaled(slopes)
+        place, counts = np.zeros(self.counts.size, dtype=np.int64), self.counts.copy()
+        _placed(self.bounds, self.counts, self.weights, place, counts)
+        planes, entries = int(counts.sum()), int(counts @ np.diff(self.bounds))
+        held = known.plain if known.plain.size else known.codes
+        grown = np.empty(entries, dtype=held.dtype)
+        _moved(self.bounds, self.counts, counts, place, held, fresh, grown)
+        weights, higher, gram = np.zeros(planes), np.empty(planes), np.zeros(int(counts @ counts))
+        _numbered(self.counts, counts, place, self.weights, self.heights, self.gram, heights, weights, higher, gram)
+        kind: dict[str, Any] = {"plain": grown} if known.plain.size else {"codes": grown}
+        return replace(known, counts=counts, weights=weights, heights=higher, gram=gram, **kind), place
+
+    def with_weight(self) -> UserPlanes:
+        """The planes that have weight, which sums to one again, since moves of weight round; gram is not formed."""
+        there = self.weights > 0.0
+        owner = np.repeat(np.arange(self.counts.size), self.counts)
+        totals = np.bincount(owner, self.weights, self.counts.size)
+        counts = np.bincount(owner[there], minlength=self.counts.size)
+        held = self.plain if self.plain.size else self.codes
+        kept = held[np.repeat(there, np.diff(self.bounds)[owner])]
+        kind: dict[str, Any] = {"plain": kept} if self.plain.size else {"codes": kept}
+        weights = self.weights[there] / totals[owner[there]]
+        gram = np.zeros(int(counts @ counts))
+        return replace(self, counts=counts, weights=weights, heights=self.heights[there], gram=gram, **kind)
+
+    def again(self) -> UserPlanes:
+        """The same, to be written to."""
+        return replace(self, weights=self.weights.copy(), gram=np.zeros(self.gram.size))
+
+    def mixed(self) -> tuple[Floats, Floats]:
+        """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
+        found, heights = np.empty(self.bounds[-1]), np.empty(self.counts.size)
+        _mixed(self.bounds, *self.slopes, self.counts, self.weights, self.heights, found, heights)
+        return found, heights
+
+    def check(self, bounds: Ints, scale: Floats) -> None:
+        """ValueError for what no mixture of planes of users with these ratings is, who count so much."""
+        sizes, counts = np.diff(bounds), self.counts
+        if not np.array_equal(self.bounds, bounds) or not np.array_equal(self.scale, scale):
+            raise ValueError("planes are of other ratings")
+        if counts.dtype != np.int64 or counts.shape != sizes.shape or not ((counts > 0) == (sizes > 0)).all():
+            raise ValueError("users of planes are not those of the ratings")
+        planes, entries, none = (int(counts.sum()),), (int(counts @ sizes),), (0,)
+        coded = not self.plain.size
+        for name, kind, shape in (
+            ("weights", np.float64, planes), ("heights", np.float64, planes), ("book", np.float64, self.book.shape),
+            ("plain", np.float64, none if coded else entries),
+            ("codes", np.uint16, entries if coded else none), ("gram", np.float64, (int(counts @ counts),)),
+            ("reference", np.uint16, (int(bounds[-1]),) if coded else self.reference.shape),
+        ):  # fmt: skip
+            array = getattr(self, name)
+            if array.dtype != kind or array.shape != shape or not np.isfinite(array).all():
+                raise ValueError(f"{name} of planes have another shape, or are not finite")
+        if coded and not max(one.max(initial=0) for one in (self.codes, self.reference)) < max(self.book.size, 1):
+            raise ValueError("codes of planes are not in their book")
+        sums = np.bincount(np.repeat(np.arange(counts.size), counts), self.weights, counts.size)
+        if (self.weights < 0.0).any() or not np.allclose(sums[counts > 0], 1.0, rtol=1e-6):
+            raise ValueError("weights of planes are none")
+
+    def _scaled(self, slopes: Coded | Floats) -> Floats:
+        if not isinstance(slopes, Coded):
+            return slopes
+        return np.asarray(np.repeat(self.scale, np.diff(self.bounds)) * slopes.plain())
+
+    def _as_plain(self) -> UserPlanes:
+        """The same without codes."""
+        found = np.empty(self.codes.size)
+        _decoded(self.bounds, *self.slopes, self.counts, found)
+        return replace(self, codes=NO_CODES, reference=NO_CODES, book=NO_FLOATS, plain=found)
+
+
+assert np.iinfo(np.uint16).max == PAGES - 1
+
+
+@compiled(nb.void(nb.int64, nb.int64, nb.int64, nb.int64, *SLOPES, TABLE))
+def read_slopes(
+    u: int, low: int, at: int, count: int, scale: Floats, codes: Codes, reference: Codes, book: Floats, plain: Floats,
+    found: Floats,
+) -> None:  # fmt: skip
+    """found[k, :size] = the slopes of plane k < count of user u, whose ratings begin at `low` and slopes at `at`."""
+    size = found.shape[1]
+    if plain.size:
+        for k in range(count):
+            for e in range(size):
+                found[k, e] = plain[at + k * size + e]
+        return
+    v = scale[u]
+    for k in range(count):
+        for e in range(size):
+            found[k, e] = v * (book[codes[at + k * size + e]] - book[reference[low + e]])
+
+
+@compiled(nb.void(READ_INTS, READ_INTS, READ_FLOATS, INTS, INTS))
+def _placed(bounds: Ints, counts: Ints, weights: Floats, place: Ints, grown: Ints) -> None:
+    first = 0
+    for u in range(counts.size):
+        own = counts[u]
+        place[u] = own
+        if own >= FEW:
+            for k in range(own):
+                if weights[first + k] == 0.0:
+                    place[u] = k
+                    break
+        if bounds[u + 1] > bounds[u]:
+            grown[u] = max(own, place[u] + 1)
+        first += own
+
+
+def _moved_of(kind: Any, read: Any, write: Any) -> Any:
+    return nb.void(READ_INTS, READ_INTS, READ_INTS, READ_INTS, read, read, write)
+
+
+@compiled([_moved_of(nb.uint16, READ_CODES, CODES), _moved_of(nb.float64, READ_FLOATS, FLOATS)])
+def _moved(bounds: Ints, counts: Ints, grown: Ints, place: Ints, held: Any, fresh: Any, found: Any) -> None:
+    """Slopes of all planes with the fresh ones in their places."""
+    old, new = 0, 0
+    for u in range(counts.size):
+        low, size = bounds[u], bounds[u + 1] - bounds[u]
+        for e in range(counts[u] * size):
+            found[new + e] = held[old + e]
+        if size:
+            for e in range(size):
+                found[new + place[u] * size + e] = fresh[low + e]
+        old += counts[u] * size
+        new += grown[u] * size
+
+
+@compiled(
+    nb.void(READ_INTS, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, FLOATS, FLOATS, FLOATS)
+)
+def _numbered(
+    counts: Ints, grown: Ints, place: Ints, weights: Floats, heights: Floats, gram: Floats, fresh: Floats,
+    more_weights: Floats, more_heights: Floats, more_gram: Floats,
+) -> None:  # fmt: skip
+    """Weights, heights and gram likewise; the fresh planes have the weight 0, and no entries yet."""
+    old, new, at, to = 0, 0, 0, 0
+    for u in range(counts.size):
+        own, more = counts[u], grown[u]
+        for k in range(own):
+            more_weights[new + k], more_heights[new + k] = weights[old + k], heights[old + k]
+            for other in range(own):
+                more_gram[to + k * more + other] = gram[at + k * own + other]
+        if more:
+            more_heights[new + place[u]] = fresh[u]
+        old, new, at, to = old + own, new + more, at + own * own, to + more * more
+
+
+@compiled(nb.void(READ_INTS, *SLOPES, READ_INTS, READ_FLOATS, READ_FLOATS, FLOATS, FLOATS))
+def _mixed(
+    bounds: Ints, scale: Floats, codes: Codes, reference: Codes, book: Floats, plain: Floats, counts: Ints,
+    weights: Floats, heights: Floats, found: Floats, height: Floats,
+) -> None:  # fmt: skip
+    first, at = 0, 0
+    for u in range(counts.size):
+        low, size, v = bounds[u], bounds[u + 1] - bounds[u], scale[u]
+        for e in range(size):
+            total = 0.0
+            for k in range(counts[u]):
+                one = at + k * size + e
+                slope = plain[one] if plain.size else v * (book[codes[one]] - book[reference[low + e]])
+                total += weights[first + k] * slope
+            found[low + e] = total
+        height[u] = 0.0
+        for k in range(counts[u]):
+            height[u] += weights[first + k] * heights[first + k]
+        first += counts[u]
+        at += counts[u] * size
+
+
+@compiled(nb.void(READ_INTS, *SLOPES, READ_INTS, FLOATS))
+def _decoded(
+    bounds: Ints, scale: Floats, codes: Codes, reference: Codes, book: Floats, plain: Floats, counts: Ints,
+    found: Floats,
+) -> None:  # fmt: skip
+    at = 0
+    for u in range(counts.size):
+        low, size = bounds[u], bounds[u + 1] - bounds[u]
+        for _ in range(counts[u]):
+            for e in range(size):
+                found[at + e] = scale[u] * (book[codes[at + e]] - book[reference[low + e]])
+            at += size

@@ -1,0 +1,39 @@
+"""Rows sorted inside queries, by counting, by merging or by NumPy: always the one stable order."""
+
+import numpy as np
+import pytest
+
+from formulations import sorted_queries
+from formulations.sorted_queries import falling_rows, sort_range
+
+
+@pytest.mark.parametrize("kinds", [2, sorted_queries.LEVELS, sorted_queries.LEVELS + 1, 1000])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_stable_order(kinds, seed):
+    draws = np.random.default_rng(seed)
+    lengths = draws.integers(0, 60, size=30)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    query = np.repeat(np.arange(30), lengths)
+    first, second = draws.integers(-3, kinds, size=(2, offsets[-1])).astype(float)
+    first[first == 0.0] = draws.choice([0.0, -0.0], size=(first == 0.0).sum())  # are equal
+    wanted = np.lexsort((-second, -first, query))
+    rows = np.arange(offsets[-1])
+    for key in (second, first):
+        sort_range(offsets, key.copy(), 0, 30, rows)
+    np.testing.assert_array_equal(rows, wanted)
+    np.testing.assert_array_equal(falling_rows(offsets, first, second), wanted)
+    np.testing.assert_array_equal(falling_rows(offsets, first.astype(np.int64), second), wanted)
+
+
+def test_as_they_come_without_keys_and_nothing_of_nothing():
+    np.testing.assert_array_equal(falling_rows(np.array([0, 2, 5])), np.arange(5))
+    assert falling_rows(np.array([0]), np.zeros(0)).size == 0
+    assert falling_rows(np.array([0, 0, 0]), np.zeros(0)).size == 0
+
+
+def test_compiled_and_by_numpy_agree(monkeypatch):
+    draws = np.random.default_rng(0)
+    offsets, key = np.array([0, 7, 7, 40, 300]), draws.integers(0, 9, size=300).astype(float)
+    by_numpy = falling_rows(offsets, key)
+    monkeypatch.setattr(type(sort_range), "pays", lambda self, nanoseconds: True)
+    np.testing.assert_array_equal(falling_rows(offsets, key), by_numpy)

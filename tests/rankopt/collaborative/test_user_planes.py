@@ -1,0 +1,135 @@
+"""Slopes as codes are to the bit what was written; planes grow where they carry weight, and mix as sums say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from rankopt.collaborative.blocks import coded_slopes, user_planes
+from rankopt.collaborative.blocks.coded_slopes import Coded, entered
+from rankopt.collaborative.blocks.user_planes import UserPlanes
+
+BOUNDS = np.array([0, 4, 4, 7, 12])
+SCALE = np.array([1.0, 2.0, 0.5, 3.0])
+
+
+def drawn(draws, kinds=6, ratings=12):
+    """Slopes of few values, with minus zero and numbers that are nearly equal among them."""
+    values = np.concatenate([draws.normal(size=kinds), [0.0, -0.0, 1.0, np.nextafter(1.0, 2.0)]])
+    return draws.choice(values, ratings), draws.choice(values, ratings)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_codes_are_read_as_they_were_written(seed):
+    draws = np.random.default_rng(seed)
+    placed, reference = drawn(draws, 400, 5000)
+    coded = Coded.of(placed, reference)
+    assert (coded.book[coded.placed].view(np.int64) == placed.view(np.int64)).all()
+    assert (coded.book[coded.reference].view(np.int64) == reference.view(np.int64)).all()
+    assert np.unique(coded.book.view(np.int64)).size == coded.book.size
+    other, book = coded.under(draws.normal(size=300))
+    assert other.plain().tobytes() == (placed - reference).tobytes()
+    assert other.book is book
+
+
+def test_a_full_book_takes_no_more():
+    pages = np.arange(float(coded_slopes.PAGES))
+    codes, book = entered(np.zeros(0), pages)
+    assert (book[codes] == pages).all()
+    assert entered(book, pages[::-1])[0] is not None
+    codes, same = entered(book, np.array([-1.0]))
+    assert codes is None
+    assert same is book
+    assert Coded.of(pages, -1.0 - pages) is None
+    assert Coded.of(pages[:9], pages[:9] - 0.5).under(book)[0] is None
+
+
+def grown(seed, coded, rounds=9, weights=True):
+    """Planes after so many rounds, and all slopes and heights that went in, user after user, place by place."""
+    draws = np.random.default_rng(seed)
+    _, reference = drawn(draws)
+    spread, known = np.repeat(SCALE, np.diff(BOUNDS)), []
+
+    def one():
+        placed, heights = drawn(draws)[0], draws.normal(size=4)
+        slopes = spread * (placed - reference)
+        return (Coded.of(placed, reference) if coded else slopes), slopes, heights
+
+    given, slopes, heights = one()
+    planes = UserPlanes.first(BOUNDS, SCALE, given, heights)
+    known = [[(slopes[BOUNDS[u] : BOUNDS[u + 1]], heights[u])] if BOUNDS[u + 1] > BOUNDS[u] else [] for u in range(4)]
+    for _ in range(rounds):
+        if weights:  # the first two planes of each user carry weight, whatever else there is
+            owner = np.repeat(np.arange(4), planes.counts)
+            number = np.arange(owner.size) - np.repeat(np.cumsum(planes.counts) - planes.counts, planes.counts)
+            planes.weights[:] = np.where(number == 0, 0.25, np.where(number == 1, 0.75, 0.0))
+            planes.weights[planes.counts[owner] == 1] = 1.0
+        given, slopes, heights = one()
+        planes, place = planes.with_plane(given, heights)
+        for u in (0, 2, 3):
+            fresh = (slopes[BOUNDS[u] : BOUNDS[u + 1]], heights[u])
+            known[u][place[u] : place[u] + 1] = [fresh]
+    return planes, known
+
+
+@pytest.mark.parametrize("coded", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_planes_are_what_went_in(seed, coded):
+    planes, known = grown(seed, coded)
+    assert planes.counts.tolist() == [len(one) for one in known]
+    assert max(planes.counts) == user_planes.FEW  # planes without weight make way
+    assert bool(planes.plain.size) is not coded
+    plain = planes if planes.plain.size else planes._as_plain()
+    assert plain.plain.tobytes() == np.concatenate([one for user in known for one, _ in user]).tobytes()
+    assert planes.heights.tolist() == [height for user in known for _, height in user]
+    slopes, heights = planes.mixed()
+    parts = np.split(planes.weights, np.cumsum(planes.counts)[:-1])
+    for u, (own, weights) in enumerate(zip(known, parts, strict=True)):
+        sums = sum((w * one for w, (one, _) in zip(weights, own, strict=True)), np.zeros(BOUNDS[u + 1] - BOUNDS[u]))
+        assert slopes[BOUNDS[u] : BOUNDS[u + 1]] == pytest.approx(sums, abs=1e-14)
+        assert heights[u] == pytest.approx(sum(w * h for w, (_, h) in zip(weights, own, strict=True)), abs=1e-14)
+    kept = planes.with_weight()
+    kept.check(BOUNDS, SCALE)
+    assert kept.counts.tolist() == [2, 0, 2, 2]
+    for before, after in zip((slopes, heights), kept.mixed(), strict=True):
+        assert after == pytest.approx(before, abs=1e-14)
+
+
+def test_planes_with_weight_never_make_way():
+    planes, _ = grown(0, True, rounds=0)
+    draws = np.random.default_rng(3)
+    _, reference = drawn(draws)
+    planes = UserPlanes.first(BOUNDS, SCALE, Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
+    for _ in range(3 * user_planes.FEW):
+        before = slopes_before = planes._as_plain().plain
+        planes, _ = planes.with_plane(Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
+        planes.weights[:] = 1.0 / np.repeat(planes.counts, planes.counts)
+        assert (
+            planes._as_plain().plain[: 4 * (planes.counts[0] - 1)].tobytes()
+            == before[: slopes_before.size][: 4 * (planes.counts[0] - 1)].tobytes()
+        )
+    assert set(planes.counts.tolist()) == {0, 3 * user_planes.FEW + 1}
+
+
+@pytest.mark.parametrize("why", ["reference", "book", "plain"])
+def test_what_cannot_be_told_by_codes_is_kept_as_it_is(why, monkeypatch):
+    """Another reference, a book that is full, or slopes without codes: the planes so far stay what they were."""
+    planes, known = grown(1, True, rounds=2)
+    draws = np.random.default_rng(7)
+    placed, reference = drawn(draws)
+    given, heights = Coded.of(placed, reference), draws.normal(size=4)
+    slopes = np.repeat(SCALE, np.diff(BOUNDS)) * (placed - reference)
+    if why == "book":
+        monkeypatch.setattr(coded_slopes, "PAGES", planes.book.size)
+    before = planes._as_plain().plain
+    after, place = planes.with_plane(slopes if why == "plain" else given, heights)
+    assert after.plain.size
+    assert not after.codes.size
+    replace(after, weights=np.concatenate([np.eye(1, n).ravel() for n in after.counts if n])).check(BOUNDS, SCALE)
+    parts = np.split(after.plain, np.cumsum(np.repeat(np.diff(BOUNDS), after.counts))[:-1])
+    old = iter(np.split(before, np.cumsum(np.repeat(np.diff(BOUNDS), planes.counts))[:-1]))
+    for u in (0, 2, 3):
+        own = [parts.pop(0) for _ in range(after.counts[u])]
+        assert own.pop(place[u]).tobytes() == slopes[BOUNDS[u] : BOUNDS[u + 1]].tobytes()
+        assert [one.tobytes() for one in own] == [next(old).tobytes() for _ in range(planes.counts[u])]
+    assert len(known) == 4
