@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.pull import pulled
+from rankopt.collaborative.pull import pulled, pulled_by_column
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.row_sums import UNIT, sizes
 
@@ -121,7 +121,7 @@ def block_bounds(problem: Problem, factors: Factors, slopes: Floats, heights: Fl
     users += [_squares(moved, off_user * _longest(factors.items), problem.of_users)]
     if problem.of_user_offsets.size:
         users += [_squares(per_user[:, None], off_user, problem.of_user_offsets)]
-    moved = pulled(rated.item_bounds, rated.item_users, slopes, factors.users, rated.item_order)
+    moved = pulled_by_column(rated.bounds, rated.columns, slopes, factors.users, rated.n_items)
     items = [total, _product(per_item, problem.prior, off_item), _product(per_user, factors.user_offsets, off_user)]
     items += [_penalty(problem.users_penalty(factors), factors)]
     items += [_squares(moved, off_item * _longest(factors.users), problem.of_items)]

@@ -8,6 +8,7 @@ tell apart; where these could change places for nothing, either order is the sam
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,11 @@ Shorts = NDArray[np.int32]
 
 @dataclass(frozen=True, eq=False)
 class Rated:
-    """The ratings of n users on m items, user by user and, by `item_order`, item by item.
+    """The ratings of n users on m items, user by user and, where that is asked for, item by item.
 
     bounds (n + 1,), columns (ratings,) rising inside a user, values (ratings,); weights (ratings,), or empty: 1 each.
-    item_bounds (m + 1,), item_order (ratings,) positions of the ratings of each item, item_users (ratings,) who gave
-    them. users (n,), items (m,), given (ratings,): the places of all in the `Ratings` that they come from, which have
-    all_users, all_items and all_ratings.
+    item_bounds (m + 1,) of the ratings item by item (`by_item`). users (n,), items (m,), given (ratings,): the places
+    of all in the `Ratings` that they come from, which have all_users, all_items and all_ratings.
     """
 
     bounds: Ints
@@ -39,8 +39,6 @@ class Rated:
     values: Floats
     weights: Floats
     item_bounds: Ints
-    item_order: Shorts | Ints
-    item_users: Shorts
     users: Ints
     items: Ints
     given: Shorts | Ints
@@ -75,20 +73,17 @@ class Rated:
         np.take(rank, seen, out=seen)
         by_item = csr_array((rows, seen, starts.astype(kind)), shape=shape, copy=False).tocsc()
         del rows, seen
+        item_bounds = by_item.indptr.astype(np.int64)
         table = by_item.tocsr()  # two counting sorts: items rise inside a user
         del by_item
         given, columns = table.data, table.indices.astype(np.int32, copy=False)
-        table.data = np.arange(given.size, dtype=kind)
-        by_item = table.tocsc()
         del table
         return cls(
             bounds=starts.astype(np.int64),
             columns=columns,
             values=values[given],
             weights=weights[given] if weights.size else weights,
-            item_bounds=by_item.indptr.astype(np.int64),
-            item_order=by_item.data,
-            item_users=by_item.indices.astype(np.int32, copy=False),
+            item_bounds=item_bounds,
             users=users,
             items=items,
             given=given,
@@ -114,6 +109,13 @@ class Rated:
     def n_items(self) -> int:
         return self.item_bounds.size - 1
 
+    @cached_property
+    def by_item(self) -> tuple[Shorts | Ints, Shorts]:
+        """(ratings,) each: the places here of the ratings of each item, and who gave them."""
+        kind = np.int32 if self.values.size < np.iinfo(np.int32).max else np.int64
+        table = self.table(np.arange(self.values.size, dtype=kind)).tocsc()
+        return table.data, table.indices.astype(np.int32, copy=False)
+
     def user_of(self) -> Shorts:
         """(ratings,) the user of each rating."""
         return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.bounds))
@@ -126,7 +128,7 @@ class Rated:
         """(m,) the same of each item."""
         return column_sums(self.columns, values, self.n_items)
 
-    def table(self, values: Floats) -> Any:
+    def table(self, values: NDArray[Any]) -> Any:
         """A scipy CSR array (n, m) of one number a rating."""
         from scipy.sparse import csr_array
 

@@ -23,7 +23,7 @@ from rankopt.collaborative.blocks.rated_shards import (
 from rankopt.collaborative.blocks.user_planes import UserPlanes
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import Problem, Standing, block_bounds
-from rankopt.collaborative.pull import pulled
+from rankopt.collaborative.pull import pulled_by_column
 from rankopt.collaborative.row_sums import row_sums
 from rankopt.engines.threads import Threads
 
@@ -32,8 +32,11 @@ __all__ = ["PlaneBlocks"]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-CHUNK = 1 << 15
-"""Ratings of whole users whose planes are formed at a time."""
+CHUNK = 1 << 14
+"""Ratings of whole users whose planes are formed at a time, at least."""
+
+CHUNKS = 64, 8
+"""Of more ratings this part of all, which more threads share, up to so many times as many."""
 
 PASSES = 2000
 """Passes over all users in one solution of the items' block that bring new planes, at most."""
@@ -134,7 +137,9 @@ class PlaneBlocks:
     def _shards(self) -> tuple[RatedShard, ...]:
         key = id(self.problem.rated)
         if key not in self.known:
-            self.known[key] = user_shards(self.problem.rated, CHUNK, self.weights, self.loss)
+            part, most = CHUNKS
+            size = min(max(self.problem.rated.values.size // part, CHUNK), most * CHUNK)
+            self.known[key] = user_shards(self.problem.rated, size, self.weights, self.loss)
         return self.known[key]
 
     def _answers(self, question: Any) -> Iterator[tuple[RatedShard, slice, Any]]:
@@ -249,7 +254,7 @@ class PlaneBlocks:
     def _items_of(self, factors: Factors, slopes: Floats) -> Factors:
         """M = -ΨᵀU/λ, b = b⁰ - Ψᵀ1/μ."""
         problem, rated = self.problem, self.problem.rated
-        moved = pulled(rated.item_bounds, rated.item_users, slopes, factors.users, rated.item_order)
+        moved = pulled_by_column(rated.bounds, rated.columns, slopes, factors.users, rated.n_items)
         items, offsets = -moved / problem.of_items[:, None], problem.prior.copy()
         if problem.of_offsets.size:
             offsets -= rated.per_item(slopes) / problem.of_offsets

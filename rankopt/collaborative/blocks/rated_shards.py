@@ -120,12 +120,13 @@ def user_shards(
 
 def item_shards(rated: Rated, ratings: int) -> tuple[RatedShard, ...]:
     """Whole items of at least so many ratings a shard, but the last."""
-    weights = rated.weights[rated.item_order] if rated.weights.size else rated.weights
+    order, users = rated.by_item
+    weights = rated.weights[order] if rated.weights.size else rated.weights
     found = []
     for first, last in cut(rated.item_bounds, ratings):
         entries = slice(int(rated.item_bounds[first]), int(rated.item_bounds[last]))
-        scorer = Gathered(rated.values, rated.item_order[entries])
-        found.append(_shard("items", scorer, rated.item_bounds, rated.item_users, weights, first, last))
+        scorer = Gathered(rated.values, order[entries])
+        found.append(_shard("items", scorer, rated.item_bounds, users, weights, first, last))
     return tuple(found)
 
 
