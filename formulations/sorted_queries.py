@@ -4,8 +4,8 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import FLOATS, INTS, READ_INTS, SHORTS, compiled
+from formulations.arrays import Floats, Ints
+from formulations.compiled import FLOATS, INTS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
 from formulations.threads import share_ranges
 
@@ -13,6 +13,11 @@ __all__ = ["falling_rows"]
 
 LEVELS = 12
 """Different keys in a query, up to which it is sorted by counting: grades, ratings, what follows from these."""
+
+SLOTS, SHIFT = 64, nb.uint64(58)
+"""Slots of the table that finds a key's level, and which bits of a product tell the slot."""
+
+LARGE = nb.uint64(0x9E3779B97F4A7C15)
 
 QUERY_ROWS = 1 << 13
 """Rows of whole queries that one thread takes at a time."""
@@ -31,21 +36,29 @@ def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
     return rows
 
 
-@compiled(nb.boolean(INTS, FLOATS, FLOATS, INTS, SHORTS, INTS))
-def _counted(rows: Ints, key: Floats, levels: Floats, begins: Ints, level_of: Shorts, spare: Ints) -> bool:
-    """Sort the rows by counting, where they have no more different keys than there is room for levels."""
-    held = 0
+@compiled(nb.boolean(INTS, FLOATS, FLOATS, INTS, INTS, INTS, INTS))
+def _counted(rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints, level_of: Ints, spare: Ints) -> bool:
+    """Sort the rows by counting, where they have no more different keys than there is room for levels. table: of a
+    power of 2 of slots, which level stands there."""
+    held, bits = 0, key.view(np.int64)
+    table[:] = -1
     for i in range(rows.size):
-        own, one = key[rows[i]], 0
-        while one < held and levels[one] != own:
-            one += 1
-        if one == held:
-            if held == levels.size:
-                return False
-            levels[one], begins[one] = own, 0
-            held += 1
-        level_of[i] = one
-        begins[one] += 1
+        own = key[rows[i]]
+        slot = nb.int64(nb.uint64(bits[rows[i]]) * LARGE >> SHIFT)
+        while table[slot] >= 0 and levels[table[slot]] != own:
+            slot = (slot + 1) & (SLOTS - 1)
+        if table[slot] < 0:
+            one = 0
+            while one < held and levels[one] != own:  # minus zero is zero, in another slot
+                one += 1
+            if one == held:
+                if held == levels.size or own != own:
+                    return False
+                levels[held], begins[held] = own, 0
+                held += 1
+            table[slot] = one
+        level_of[i] = table[slot]
+        begins[level_of[i]] += 1
         spare[i] = rows[i]
     for one in range(held):  # from how many there are to where each begins: behind all of higher levels
         before = 0
@@ -66,9 +79,9 @@ def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Ints) ->
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])
-    spare, level_of = np.empty(longest, np.int64), np.empty(longest, np.int32)
+    spare, level_of, table = np.empty(longest, np.int64), np.empty(longest, np.int64), np.empty(SLOTS, np.int64)
     levels, begins = np.empty(LEVELS), np.empty(2 * LEVELS, np.int64)
     for q in range(first, last):
         own = rows[offsets[q] : offsets[q + 1]]
-        if not _counted(own, key, levels, begins, level_of, spare):
+        if not _counted(own, key, levels, begins, table, level_of, spare):
             sort_falling(own, key, spare)
