@@ -123,10 +123,11 @@ class PlaneBlocks:
     def bend(self) -> float:
         """Σψ²/(2Σl) at b⁰ without weights of users, 1 where nothing is lost there: what a rating of this loss adds to
         the pull on an offset, as 1 is what it adds in a regression, where the same quotient is 1 at all scores."""
-        bent, total = 0.0, 0.0
+        bends, losses = np.empty(self.weights.size), np.empty(self.weights.size)
         for shard, _, (lost, _, slopes) in self._answers(PlanesAt.of(self.problem.without_factors())):
-            bent += float(((slopes / np.repeat(shard.user_weights, np.diff(shard.bounds))) ** 2).sum())
-            total += 2.0 * float((lost / shard.user_weights).sum())
+            bends[shard.rows] = row_sums(shard.bounds, slopes * slopes) / shard.user_weights**2
+            losses[shard.rows] = lost / shard.user_weights
+        bent, total = float(bends.sum()), 2.0 * float(losses.sum())
         return bent / total if total > 0.0 and 0.0 < bent < np.inf else 1.0
 
     def curvature(self, slopes: Floats) -> float:
@@ -174,7 +175,7 @@ class PlaneBlocks:
 
     def _lost(self, factors: Factors) -> float:
         """Σ v_u l_u."""
-        return _total([answer for _, _, answer in self._answers(CodedPlanesAt.of(factors))])
+        return float(np.concatenate([lost for _, _, (lost, _, _) in self._answers(CodedPlanesAt.of(factors))]).sum())
 
     def _items(self, now: Standing, precision: float) -> Standing:
         """M and b of least J for the users as they are, to this part of J."""
@@ -192,15 +193,19 @@ class PlaneBlocks:
                     self._swept(planes, tolerance, at)
             bound = self._under(planes, at)
             trial = _between(best, at)
-            found = self.engine.map(CodedPlanesAt.of(trial, touch), self._shards)
-            lost = _total(found)
+            losses, found = [], []
+            for i, (_, _, (lost, heights, slopes)) in enumerate(self._answers(CodedPlanesAt.of(trial, touch))):
+                planes[i], fresh = planes[i].told(slopes)
+                losses.append(lost)
+                found.append((fresh, heights))
+            lost = float(np.concatenate(losses).sum())
             value = lost + self._penalty(trial)
             if value < best_value:
                 best, best_value, best_lost = trial, value, lost
             if best_value - bound <= precision * abs(best_value):
                 break
-            for i, (_, heights, slopes) in enumerate(found):
-                planes[i], place = planes[i].with_plane(slopes, heights)
+            for i, (fresh, heights) in enumerate(found):
+                planes[i], place = planes[i].with_plane(fresh, heights)
                 given = self._given(self._shards[i], at)
                 ascend_users(*given, planes[i], place, tolerance, at.items, at.offsets)
         del found
@@ -215,10 +220,9 @@ class PlaneBlocks:
         any users; else one of each user, of the loss where it stands."""
         if now.planes is not None:
             return [one.again() for one in now.planes]
-        found = self.engine.map(CodedPlanesAt.of(now.factors, touch), self._shards)
         return [
             UserPlanes.first(shard.bounds, shard.user_weights, slopes, heights)
-            for shard, (_, heights, slopes) in zip(self._shards, found, strict=True)
+            for shard, _, (_, heights, slopes) in self._answers(CodedPlanesAt.of(now.factors, touch))
         ]
 
     def _given(self, shard: RatedShard, at: Factors) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
@@ -259,11 +263,6 @@ class PlaneBlocks:
         if problem.of_offsets.size:
             offsets -= rated.per_item(slopes) / problem.of_offsets
         return replace(factors, items=items, offsets=offsets)
-
-
-def _total(found: Sequence[tuple[Floats, Floats, Any]]) -> float:
-    """Σ v_u l_u."""
-    return float(np.concatenate([lost for lost, _, _ in found]).sum())
 
 
 def _between(best: Factors, model: Factors) -> Factors:

@@ -7,7 +7,7 @@ are, of losses that say too many different ones.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any
 
 import numba as nb
 import numpy as np
@@ -70,31 +70,35 @@ class UserPlanes:
         """What kernels read slopes from."""
         return self.scale, self.codes, self.reference, self.book, self.plain
 
-    def with_plane(self, slopes: Coded | Floats, heights: Floats) -> tuple[UserPlanes, Ints]:
-        """With one more plane of each user, without weight, and its place (n,) among his: the next of the first `FEW`,
-        else that of a plane without weight, else the next. Entries of gram are those of the planes that stay."""
-        known, fresh = self, cast(Any, slopes)
+    def told(self, slopes: Coded | Floats) -> tuple[UserPlanes, Codes | Floats]:
+        """The same planes, and slopes (ratings,) of one more of each user as these tell slopes: as codes of a longer
+        book, or, where that has no room or the reference is another, as they are."""
         if not self.plain.size:
             coded, book = slopes.under(self.book) if isinstance(slopes, Coded) else (None, self.book)
             if coded is not None and np.array_equal(coded.reference, self.reference):
-                known, fresh = replace(self, book=book), coded.placed
-            else:
-                known = self._as_plain()
-        if known.plain.size:
-            fresh = self._scaled(slopes)
+                return replace(self, book=book), coded.placed
+        known = self if self.plain.size else self._as_plain()
+        if isinstance(slopes, Coded):
+            slopes = np.repeat(self.scale, np.diff(self.bounds)) * slopes.plain()
+        return known, slopes
+
+    def with_plane(self, slopes: Codes | Floats, heights: Floats) -> tuple[UserPlanes, Ints]:
+        """With one more plane of each user, of slopes as they are `told`, without weight, and its place (n,) among his:
+        the next of the first `FEW`, else that of a plane without weight, else the next. Entries of gram are those of
+        the planes that stay."""
         place, counts = np.zeros(self.counts.size, dtype=np.int64), self.counts.copy()
         _placed(self.bounds, self.counts, self.weights, place, counts)
         planes, entries = int(counts.sum()), int(counts @ np.diff(self.bounds))
-        held = known.plain if known.plain.size else known.codes
+        held = self.plain if self.plain.size else self.codes
         grown = np.empty(entries, dtype=held.dtype)
-        _moved(self.bounds, self.counts, counts, place, held, fresh, grown)
+        _moved(self.bounds, self.counts, counts, place, held, slopes, grown)
         weights, higher, gram = np.zeros(planes), np.empty(planes), np.zeros(int(counts @ counts))
         _numbered(self.counts, counts, place, self.weights, self.heights, self.gram, heights, weights, higher, gram)
-        kind: dict[str, Any] = {"plain": grown} if known.plain.size else {"codes": grown}
-        return replace(known, counts=counts, weights=weights, heights=higher, gram=gram, **kind), place
+        kind: dict[str, Any] = {"plain": grown} if self.plain.size else {"codes": grown}
+        return replace(self, counts=counts, weights=weights, heights=higher, gram=gram, **kind), place
 
     def with_weight(self) -> UserPlanes:
-        """The planes that have weight, which sums to one again, since moves of weight round; gram is not formed."""
+        """The planes that have weight, which sums to one again, since moves of weight round; no gram."""
         there = self.weights > 0.0
         owner = np.repeat(np.arange(self.counts.size), self.counts)
         totals = np.bincount(owner, self.weights, self.counts.size)
@@ -103,12 +107,11 @@ class UserPlanes:
         kept = held[np.repeat(there, np.diff(self.bounds)[owner])]
         kind: dict[str, Any] = {"plain": kept} if self.plain.size else {"codes": kept}
         weights = self.weights[there] / totals[owner[there]]
-        gram = np.zeros(int(counts @ counts))
-        return replace(self, counts=counts, weights=weights, heights=self.heights[there], gram=gram, **kind)
+        return replace(self, counts=counts, weights=weights, heights=self.heights[there], gram=NO_FLOATS, **kind)
 
     def again(self) -> UserPlanes:
         """The same, to be written to."""
-        return replace(self, weights=self.weights.copy(), gram=np.zeros(self.gram.size))
+        return replace(self, weights=self.weights.copy(), gram=np.zeros(int(self.counts @ self.counts)))
 
     def mixed(self) -> tuple[Floats, Floats]:
         """The mixtures as one plane a user: slopes (ratings,), heights (n,)."""
@@ -117,7 +120,7 @@ class UserPlanes:
         return found, heights
 
     def check(self, bounds: Ints, scale: Floats) -> None:
-        """ValueError for what no mixture of planes of users with these ratings is, who count so much."""
+        """ValueError for what is not planes `with_weight` of users with these ratings, who count so much."""
         sizes, counts = np.diff(bounds), self.counts
         if not np.array_equal(self.bounds, bounds) or not np.array_equal(self.scale, scale):
             raise ValueError("planes are of other ratings")
@@ -128,7 +131,7 @@ class UserPlanes:
         for name, kind, shape in (
             ("weights", np.float64, planes), ("heights", np.float64, planes), ("book", np.float64, self.book.shape),
             ("plain", np.float64, none if coded else entries),
-            ("codes", np.uint16, entries if coded else none), ("gram", np.float64, (int(counts @ counts),)),
+            ("codes", np.uint16, entries if coded else none), ("gram", np.float64, none),
             ("reference", np.uint16, (int(bounds[-1]),) if coded else self.reference.shape),
         ):  # fmt: skip
             array = getattr(self, name)
@@ -139,11 +142,6 @@ class UserPlanes:
         sums = np.bincount(np.repeat(np.arange(counts.size), counts), self.weights, counts.size)
         if (self.weights < 0.0).any() or not np.allclose(sums[counts > 0], 1.0, rtol=1e-6):
             raise ValueError("weights of planes are none")
-
-    def _scaled(self, slopes: Coded | Floats) -> Floats:
-        if not isinstance(slopes, Coded):
-            return slopes
-        return np.asarray(np.repeat(self.scale, np.diff(self.bounds)) * slopes.plain())
 
     def _as_plain(self) -> UserPlanes:
         """The same without codes."""

@@ -44,6 +44,11 @@ def test_a_full_book_takes_no_more():
     assert Coded.of(pages[:9], pages[:9] - 0.5).under(book)[0] is None
 
 
+def added(planes, slopes, heights):
+    planes, fresh = planes.told(slopes)
+    return planes.with_plane(fresh, heights)
+
+
 def grown(seed, coded, rounds=9, weights=True):
     """Planes after so many rounds, and all slopes and heights that went in, user after user, place by place."""
     draws = np.random.default_rng(seed)
@@ -65,7 +70,7 @@ def grown(seed, coded, rounds=9, weights=True):
             planes.weights[:] = np.where(number == 0, 0.25, np.where(number == 1, 0.75, 0.0))
             planes.weights[planes.counts[owner] == 1] = 1.0
         given, slopes, heights = one()
-        planes, place = planes.with_plane(given, heights)
+        planes, place = added(planes, given, heights)
         for u in (0, 2, 3):
             fresh = (slopes[BOUNDS[u] : BOUNDS[u + 1]], heights[u])
             known[u][place[u] : place[u] + 1] = [fresh]
@@ -102,7 +107,7 @@ def test_planes_with_weight_never_make_way():
     planes = UserPlanes.first(BOUNDS, SCALE, Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
     for _ in range(3 * user_planes.FEW):
         before = slopes_before = planes._as_plain().plain
-        planes, _ = planes.with_plane(Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
+        planes, _ = added(planes, Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
         planes.weights[:] = 1.0 / np.repeat(planes.counts, planes.counts)
         assert (
             planes._as_plain().plain[: 4 * (planes.counts[0] - 1)].tobytes()
@@ -122,10 +127,11 @@ def test_what_cannot_be_told_by_codes_is_kept_as_it_is(why, monkeypatch):
     if why == "book":
         monkeypatch.setattr(coded_slopes, "PAGES", planes.book.size)
     before = planes._as_plain().plain
-    after, place = planes.with_plane(slopes if why == "plain" else given, heights)
+    after, place = added(planes, slopes if why == "plain" else given, heights)
     assert after.plain.size
     assert not after.codes.size
-    replace(after, weights=np.concatenate([np.eye(1, n).ravel() for n in after.counts if n])).check(BOUNDS, SCALE)
+    weights = np.concatenate([np.full(n, 1.0 / n) for n in after.counts if n])
+    replace(after, weights=weights).with_weight().check(BOUNDS, SCALE)
     parts = np.split(after.plain, np.cumsum(np.repeat(np.diff(BOUNDS), after.counts))[:-1])
     old = iter(np.split(before, np.cumsum(np.repeat(np.diff(BOUNDS), planes.counts))[:-1]))
     for u in (0, 2, 3):
