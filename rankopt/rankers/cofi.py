@@ -37,14 +37,15 @@ Floats = NDArray[np.float64]
 
 
 class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, BaseEstimator):
-    """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression) that minimise
+    """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression). M and b, with users of the training, make small
 
-        J = Σ_u v_u l_u(F_u) + (λ/2)(‖U‖² + ‖M‖²) + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²),   b⁰_j = mean + c log(1 + count_j)
+        J = Σ_u v_u l_u(F_u) + (λ_U/2)‖U‖² + (λ/2)‖M‖² + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²)   at λ_U = λ,
 
-    l_u a loss of the scores of what user u rated, c the popularity, count_j the ratings of an item by users who tell
-    the loss an order, mean the constant that leaves r_uj - b⁰_j a mean of 0 over all these ratings. For fixed M, b each
-    user is a small convex problem, for fixed U the items are one: the two blocks are solved in turn, each to a gap that
-    is proved.
+    l_u a loss of the scores of what user u rated, b⁰_j = mean + c log(1 + count_j), c the popularity, count_j the
+    ratings of an item by users who tell the loss an order, mean the constant that leaves r_uj - b⁰_j a mean of 0 over
+    all these ratings. For fixed M, b each user is a small convex problem, for fixed U, b_u the items are one: the two
+    blocks are solved in turn, each to a gap that is proved. Then users may be solved once more, at λ_U of their own
+    (`user_strength`): the U, b_u of the scores minimise J at that λ_U, for the M, b that were found.
 
     Everywhere X is `rankopt.data.Ratings`, a data frame with columns of user, item and rating, or (n, 2) rows of user
     and item with y (n,) ratings; ids are any hashables. Relabelled users or items and shuffled rows give the same
@@ -57,6 +58,9 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
             gap of the whole is within `tol`, or closes no more.
         strength: ρ = λ/λ_max, λ_max the λ from which on all factors are 0; "auto" chooses it by cross-fitting inside
             the training ratings (`chosen_` tells how).
+        user_strength: ρ_U = λ_U/λ_max of the users that scores use; None leaves them as trained; "auto" takes two
+            thirds of a strength that was chosen, where the loss is a convex one of orders, else None. With eval_set
+            such users are taken only where they reach there what the trained ones do.
         lam: λ itself, in place of strength.
         offsets: whether items have offsets b of their own; else b is one constant for all.
         offset_strength: how many ratings the prior counts for; None is 10, and 30 where it is "means". μ is this times
@@ -83,9 +87,11 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         verbose: 1 shows progress on a terminal.
 
     Fitted: `users_`, `items_`, the ids; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
-    `user_offsets_` (n,), 0 where the loss cannot see them; `item_prior_` b⁰ (m,), `unknown_` that of an item without
-    ratings, `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`, `offset_strength_` μ; `certificate_`, `history_`,
-    `n_iter_`; and the dual states that prove what the certificate says, each a plane below every user's loss: slopes
+    `user_offsets_` (n,), 0 where the loss cannot see them; `trained_user_factors_` (n, d), `trained_user_offsets_` (n,)
+    of the users of the training, the same arrays where these were not solved once more; `user_strength_`, ρ_U of
+    `user_factors_`, equal to `strength_` then; `item_prior_` b⁰ (m,), `unknown_` that of an item without ratings,
+    `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`, `offset_strength_` μ; `certificate_`, `history_`, `n_iter_` of
+    the training; and the dual states that prove what the certificate says, each a plane below every user's loss: slopes
     (ratings,) in the order of `Ratings` and heights (n,), `dual_slopes_`, `dual_heights_` of the users' block,
     `item_dual_slopes_`, `item_dual_heights_` of the items', often the same. With eval_set the factors are the best of
     all rounds there, and `eval_score_` is what they reach.
@@ -95,8 +101,9 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
     __metadata_request__score: ClassVar = {"sample_weight": True}
 
     _saved: ClassVar[tuple[str, ...]] = (
-        "users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "item_prior_",
-        "unknown_", "item_counts_", "lam_", "lam_max_", "strength_", "offset_strength_", "chosen_", "certificate_",
+        "users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_",
+        "trained_user_factors_", "trained_user_offsets_", "item_prior_", "unknown_", "item_counts_",
+        "lam_", "lam_max_", "strength_", "user_strength_", "offset_strength_", "chosen_", "certificate_",
         "history_", "n_iter_",
         "dual_slopes_", "dual_heights_", "item_dual_slopes_", "item_dual_heights_", "eval_score_", "n_features_in_",
         *Recommending._remembered,
@@ -117,6 +124,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         *,
         factors: int | Literal["free"] = 15,
         strength: float | Literal["auto"] = "auto",
+        user_strength: float | Literal["auto"] | None = "auto",
         lam: float | None = None,
         offsets: bool = True,
         offset_strength: float | None = None,
@@ -142,6 +150,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         self.loss = loss
         self.factors = factors
         self.strength = strength
+        self.user_strength = user_strength
         self.lam = lam
         self.offsets = offsets
         self.offset_strength = offset_strength

@@ -38,6 +38,9 @@ def check_cofi(**given: Any) -> None:
         raise OptionError(f"strength = {strength!r} is no part of λ_max; give a positive number, or 'auto'")
     if not isinstance(strength, str) and not LEAST <= number(strength) <= 1 / LEAST:
         raise OptionError(f"strength = {strength!r} is no part of λ_max; give a number of {RANGE}, or 'auto'")
+    users = given["user_strength"]
+    if users is not None and users != "auto" and not LEAST <= number(users) <= 1 / LEAST:
+        raise OptionError(f"user_strength = {users!r} is no part of λ_max; give a number of {RANGE}, 'auto', or None")
     if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
         raise OptionError(f"lam = {lam!r} is no λ; give a number of {RANGE}, or None and a strength")
     if factors != "free" and not (number(factors) >= 1 and number(factors).is_integer()):
@@ -78,6 +81,7 @@ def check_learned(ranker: Any) -> None:
     width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
     shapes: dict[str, tuple[int, ...]] = {
         "user_factors_": (n, *width), "item_factors_": (m, *width), "item_offsets_": (m,), "user_offsets_": (n,),
+        "trained_user_factors_": (n, *width), "trained_user_offsets_": (n,),
         "item_prior_": (m,), "item_counts_": (m,), "dual_heights_": (n,), "item_dual_heights_": (n,),
     }  # fmt: skip
     for name, shape in shapes.items():
@@ -93,11 +97,13 @@ def check_learned(ranker: Any) -> None:
             raise ModelError(f"{name} is missing or holds not one number a rating.")
         if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
             raise ModelError(f"{name} holds what is no finite number.")
-    for name in ("unknown_", "lam_", "lam_max_", "strength_", "offset_strength_"):
+    for name in ("unknown_", "lam_", "lam_max_", "strength_", "user_strength_", "offset_strength_"):
         if not np.isfinite(number(getattr(ranker, name, None))):
             raise ModelError(f"{name} is missing or no number.")
-    if min(ranker.lam_max_, ranker.offset_strength_) < 0 or min(ranker.lam_, ranker.strength_) <= 0:
-        raise ModelError("lam_max_ and offset_strength_ cannot be negative, lam_ and strength_ are above 0.")
+    if min(ranker.lam_max_, ranker.offset_strength_) < 0:
+        raise ModelError("lam_max_ and offset_strength_ cannot be negative.")
+    if min(ranker.lam_, ranker.strength_, ranker.user_strength_) <= 0:
+        raise ModelError("lam_, strength_ and user_strength_ are above 0.")
     if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
         raise ModelError("certificate_ is missing or is no certificate of factors.")
     if not isinstance(getattr(ranker, "history_", None), AlternationHistory):

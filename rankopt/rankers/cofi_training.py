@@ -34,6 +34,7 @@ from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity_of_ratings
 from rankopt.rankers.cofi_choice import Choosing
 from rankopt.rankers.cofi_options import workers_of
+from rankopt.rankers.cofi_users import Relaxed, Relaxing
 from rankopt.rankers.progress import shown
 
 __all__ = ["Alternating"]
@@ -45,7 +46,7 @@ WIDE = 200
 """Factors that any table may be asked for, so that a part of it may be given what the whole is."""
 
 
-class Alternating(Choosing):
+class Alternating(Choosing, Relaxing):
     """The `_fit` of a ranker with the options of `CofiRanker`."""
 
     _of_the_run: ClassVar[tuple[str, ...]]
@@ -121,10 +122,19 @@ class Alternating(Choosing):
             done = found.pop() if len(found) > 1 else part(found.pop if found else begun, None, settings.tol)
             if free:
                 done = widened(blocks, done, part, settings, judge is not None, found.pop() if found else None)
-            self._keep(ratings, counts, blocks, done, evaluation is not None)
+            try:
+                relaxed = self._relaxed(blocks, done, self._asked_of_users(loss, chosen), start.lam_max, judge)
+            except KeyboardInterrupt:  # the model is done, with the users of the training
+                relaxed, done = None, replace(done, stop=Stop.INTERRUPTED)
+            self._keep(ratings, counts, blocks, done, relaxed)
+        if hasattr(self, "eval_score_"):
+            del self.eval_score_
+        if judge is not None:
+            self.eval_score_ = done.judged if relaxed is None else relaxed.judged
         self.lam_, self.lam_max_ = float(lam), start.lam_max
         self.offset_strength_ = bend * (self._penalties(loss, self._prior_of(loss, chosen)).offsets or 0.0)
         self.strength_ = float(lam / start.lam_max) if start.lam_max else 1.0
+        self.user_strength_ = self.strength_ if relaxed is None else relaxed.strength
         if hasattr(self, "chosen_"):
             del self.chosen_
         if chosen is not None:
@@ -151,13 +161,16 @@ class Alternating(Choosing):
         """b⁰ of an item without ratings."""
         return of_unrated(rated, float(self.popularity) if self.offsets else 0.0)
 
-    def _keep(self, ratings: Ratings, counts: Ints, blocks: Any, done: Alternated, judged: bool) -> None:
+    def _keep(self, ratings: Ratings, counts: Ints, blocks: Any, done: Alternated, relaxed: Relaxed | None) -> None:
+        """relaxed: other users than those of the run, which the certificate is of."""
         self.unknown_ = self._unknown(blocks.problem.rated)  # now: it takes 8 bytes a rating, and the duals come on top
         best, problem = blocks.whole(done.best), blocks.problem
         told = to_caller(problem, best, self.unknown_)
         self.users_, self.items_ = ratings.users, ratings.items
-        self.user_factors_, self.item_factors_ = told.factors.users, told.factors.items
-        self.item_offsets_, self.user_offsets_ = told.factors.offsets, told.factors.user_offsets
+        self.item_factors_, self.item_offsets_ = told.factors.items, told.factors.offsets
+        self.trained_user_factors_, self.trained_user_offsets_ = told.factors.users, told.factors.user_offsets
+        final = told.factors if relaxed is None else factors_to_caller(problem, relaxed.factors, self.unknown_)
+        self.user_factors_, self.user_offsets_ = final.users, final.user_offsets
         self.item_prior_, self.item_counts_ = told.prior, counts
         (self.dual_slopes_, self.dual_heights_), (self.item_dual_slopes_, self.item_dual_heights_) = told.duals
         stop = done.stop if done.stop is not None else Stop.GAP
@@ -170,10 +183,6 @@ class Alternating(Choosing):
         self.n_iter_ = len(done.steps) - 1
         self.n_features_in_ = 2
         self._remember(ratings)
-        if hasattr(self, "eval_score_"):
-            del self.eval_score_
-        if judged:
-            self.eval_score_ = done.judged
 
     def _tell(self, stop: Stop | None) -> None:
         if stop in (Stop.ITERATIONS, Stop.TIME):

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.bounds.loss_verification import slow_loss
+from rankopt.collaborative.bounds.users_verification import UsersClaim, unlike_users
 from rankopt.collaborative.bounds.verification import Claim, VerifiedFactors, verify_factors
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.prior import SHRUNK
@@ -28,6 +30,12 @@ class VerifiedMixin:
     """`verify`, of a ranker of factors that is fitted or loaded."""
 
     certificate_: FactorCertificate
+    model_: Any
+    get_params: Any
+    _own_offsets: Any
+    _pulled_to_means: Any
+    _lam_of_users: Any
+    _asked_of_users: Any
 
     def verify(
         self,
@@ -39,7 +47,8 @@ class VerifiedMixin:
         planes: int = 50,
         seed: int = 0,
     ) -> VerifiedFactors:
-        """Whether J, the bounds of both blocks and that of the whole are as `certificate_` has them.
+        """Whether J, the bounds of both blocks and that of the whole are as `certificate_` has them, of the users of
+        the training; and whether those of `user_strength_` cost no more at their own λ_U than these do there.
 
         X, y, sample_weight, user_weight: what `fit` was given. planes: of how many users, drawn with this seed, the
         dual state itself is checked, each by a linear program; of a regression all are, of a bound that is not convex
@@ -53,7 +62,7 @@ class VerifiedMixin:
         for name, value in (("planes", planes), ("seed", seed)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
                 raise OptionError(f"{name} = {value!r} is no whole number of 0 or more; give one")
-        params, held = self.get_params(deep=False), vars(self)  # type: ignore[attr-defined]
+        params, held = self.get_params(deep=False), vars(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         known = np.array_equal(ratings.users, held["users_"]) and np.array_equal(ratings.items, held["items_"])
         if not known or ratings.n_ratings != held["dual_slopes_"].size:
@@ -68,11 +77,13 @@ class VerifiedMixin:
             of_users, of_items = np.maximum(np.diff(ratings.bounds), 1.0), np.maximum(counts, 1.0)
         own = float(held["offset_strength_"])
         claim = Claim(
-            factors=self.model_,  # type: ignore[attr-defined]
+            factors=replace(
+                self.model_, users=held["trained_user_factors_"], user_offsets=held["trained_user_offsets_"]
+            ),
             of_users=held["lam_"] * of_users,
             of_items=held["lam_"] * of_items,
             of_offsets=own * of_items if params["offsets"] else np.full(ratings.n_items, np.inf),
-            of_user_offsets=self._own_offsets() * of_users if params["loss"] == "regression" else None,  # type: ignore[attr-defined]
+            of_user_offsets=self._own_offsets() * of_users if params["loss"] == "regression" else None,
             prior=held["item_prior_"],
             duals=(
                 (held["dual_slopes_"], held["dual_heights_"]),
@@ -80,14 +91,30 @@ class VerifiedMixin:
             ),
             certificate=self.certificate_,
         )
+        users = UsersClaim(self.model_, self._lam_of_users * of_users, held["user_strength_"] == held["strength_"])
         found = verify_factors(claim, ratings, loss, weights, planes, seed)
         popular = (float(params["popularity"]) if params["offsets"] else 0.0) * np.log1p(counts)
         mean = np.average(ratings.values[learnt] - popular[ratings.columns[learnt]], weights=_some(weights, learnt))
-        if self._pulled_to_means():  # type: ignore[attr-defined]
+        if self._pulled_to_means():
             scale = 1.0 if weights is None else weights[learnt] / weights[learnt].mean()
             left = (ratings.values[learnt] - popular[ratings.columns[learnt]] - mean) * scale
             popular = popular + np.bincount(ratings.columns[learnt], left, ratings.n_items) / (counts + SHRUNK)
-        return replace(found, wrong=(*found.wrong, *_unlike(held, ratings, popular + mean, float(mean), claim)))
+        wrong = [*found.wrong, *_unlike(held, ratings, popular + mean, float(mean), claim)]
+        told = tuple(self._unlike_strengths(held)) or tuple(unlike_users(claim, users, ratings, loss, weights))
+        return replace(found, wrong=(*wrong, *told))
+
+    def _unlike_strengths(self, held: Any) -> Iterator[str]:
+        """Whether strengths fit λ, and what the options ask for."""
+        lam, own, strength = held["lam_"], held["user_strength_"], held["strength_"]
+        if not abs(lam - strength * (held["lam_max_"] or lam)) <= ALLOWED * lam:
+            yield f"strength_ = {strength:g} of lam_max_ = {held['lam_max_']:g} is not lam_ = {lam:g}"
+            return
+        params = self.get_params(deep=False)
+        kind = UserLoss.named(params["loss"], params["bound"], params["decay"])
+        asked = self._asked_of_users(kind, held.get("chosen_"))
+        if own not in (strength, asked):
+            told = "nothing else" if asked is None else f"{asked:g}"
+            yield f"user_strength_ = {own:g} is neither strength_ = {strength:g} nor what was asked for, {told}"
 
 
 def _unlike(held: Any, ratings: Any, prior: Any, mean: float, claim: Claim) -> Iterator[str]:
@@ -99,11 +126,8 @@ def _unlike(held: Any, ratings: Any, prior: Any, mean: float, claim: Claim) -> I
         yield f"the prior of an item without ratings is {mean:.8g}, not {held['unknown_']:.8g}"
     if not np.array_equal(held["item_counts_"], ratings.counts):
         yield "item_counts_ are not those of these ratings"
-    if claim.of_user_offsets is None and held["user_offsets_"].any():
+    if claim.of_user_offsets is None and (held["user_offsets_"].any() or held["trained_user_offsets_"].any()):
         yield "users have offsets, which this loss cannot see"
-    lam, part = held["lam_"], held["strength_"] * (held["lam_max_"] or held["lam_"])
-    if not abs(lam - part) <= ALLOWED * lam:
-        yield f"strength_ = {held['strength_']:g} of lam_max_ = {held['lam_max_']:g} is not lam_ = {lam:g}"
 
 
 def _some(weights: Any, chosen: Any) -> Any:

@@ -41,8 +41,8 @@ class Recommending:
     items_: NDArray[Any]
     item_counts_: NDArray[np.int64]
     unknown_: float
-    lam_: float
     lam_max_: float
+    _lam_of_users: Any
     _tol: Any
     loss: Any
     bound: Any
@@ -104,8 +104,9 @@ class Recommending:
     ) -> KnownModel:
         """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.
 
-        strength: ρ of these users' penalty ρ λ_max, by default that of the training. It may be far lower than what is
-        best for training (benchmarks/cofi.md).
+        strength: ρ of these users' penalty ρ λ_max, by default `user_strength_`, that of `user_factors_`: the ratings
+        of the fit give those users again, to `tol`, where the bound is convex (else they may end at another optimum).
+        It may be far lower than what is best for training (benchmarks/cofi.md).
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
         items that the model does not know are left aside. sample_weight, user_weight: as in `fit`; a user of weight 2
         is pulled to 0 half as much.
@@ -113,7 +114,7 @@ class Recommending:
         check_is_fitted(self)
         if strength is not None and not LEAST <= number(strength) <= 1 / LEAST:
             raise OptionError(f"strength = {strength!r} is no part of λ_max; give a number of {RANGE}, or None")
-        lam = self.lam_ if strength is None else float(strength) * (self.lam_max_ or 1.0)
+        lam = self._lam_of_users if strength is None else float(strength) * (self.lam_max_ or 1.0)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         loss = UserLoss.named(self.loss, self.bound, self.decay)
         loss.check_weights(sample_weight is not None)

@@ -40,8 +40,10 @@ def page_of_cofi(
 ) -> str:
     """The page of a fitted ranker. accuracy: name and evaluations, ranker and baselines, of which each list is of the
     same protocols; none without a test. prices: none where items have no labels."""
-    told = element("pre", str(ranker.certificate_))
-    parts = [section("Training", told, figures([_objective(ranker), _gaps(ranker)]))]
+    told = [element("pre", str(ranker.certificate_))]
+    if ranker.user_strength_ != ranker.strength_:
+        told.append(element("p", _relaxed(ranker)))
+    parts = [section("Training", *told, figures([_objective(ranker), _gaps(ranker)]))]
     if accuracy:
         protocols = [one.protocol for one in accuracy[0][1]]
         head = ["ranker", *(f"{one.measure!r}, {_short(one.protocol)}" for one in accuracy[0][1])]
@@ -54,6 +56,15 @@ def page_of_cofi(
     if prices:
         parts.append(section("What a quota costs", _prices(prices, by), figures([_price(prices, by)])))
     return page("Collaborative ranking", f"{name}. {LEAD}", *parts, finding=_finding(ranker, accuracy), made_by=made_by)
+
+
+def _relaxed(ranker: Any) -> str:
+    """What bounds and figures are of, where the users that scores use are others than those of the training."""
+    trained, own = f"{ranker.strength_:.3g} λ_max", f"{ranker.user_strength_:.3g} λ_max"
+    return (
+        f"All this is of the users of the training, at {trained}. For the items that were found users were solved once "
+        f"more, at {own}, and those are what scores and lists use."
+    )
 
 
 def _short(protocol: str) -> str:

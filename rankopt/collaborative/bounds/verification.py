@@ -24,7 +24,7 @@ from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.factors import Factors
 from rankopt.data.ratings.table import Ratings
 
-__all__ = ["Claim", "VerifiedFactors", "verify_factors"]
+__all__ = ["ALLOWED", "Claim", "VerifiedFactors", "costs_of", "loss_of", "verify_factors"]
 
 Floats = NDArray[np.float64]
 
@@ -94,12 +94,8 @@ def verify_factors(
     seen = np.array([rows.stop > rows.start and loss.told(ratings.values[rows]) for rows in lists], dtype=bool)
     factors, said, wrong = claim.factors, claim.certificate, []
     with np.errstate(over="ignore", invalid="ignore"):
-        scores, primal = _scores(factors, ratings), float(sum(_penalties(claim)))
-        if np.isfinite(primal) and np.isfinite(scores).all():
-            learnt = [rows for rows, one in zip(lists, seen, strict=True) if one]
-            primal += float(sum(loss.value(ratings.values[rows], scores[rows], weight[rows]) for rows in learnt))
-        else:
-            primal = np.inf
+        primal = float(sum(costs_of(claim)))
+        primal = primal + loss_of(factors, ratings, loss, weights) if np.isfinite(primal) else np.inf
     if not np.isfinite(primal):  # beyond what numbers hold, where no comparison finds anything
         return VerifiedFactors(np.inf, -np.inf, -np.inf, np.nan, 0, np.nan, (f"J is inf, not {said.primal:.8g}",))
     scale = max(abs(primal), 1e-300)
@@ -162,6 +158,18 @@ def _not_finite(claim: Claim) -> tuple[str, ...]:
     return tuple(f"{name} are not all finite" for name, array in parts.items() if not np.isfinite(array).all())
 
 
+def loss_of(factors: Factors, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None) -> float:
+    """Σ_u v_u l_u, infinite where scores are beyond what numbers hold. weights: of the ratings."""
+    scores, total = _scores(factors, ratings), 0.0
+    if not np.isfinite(scores).all():
+        return np.inf
+    for low, high in zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True):
+        y, weight = ratings.values[low:high], np.ones(high - low) if weights is None else weights[low:high]
+        if low < high and loss.told(y):
+            total += float(loss.value(y, scores[low:high], weight))
+    return total
+
+
 def _scores(factors: Factors, ratings: Ratings) -> Floats:
     rows, columns = ratings.user_of(), ratings.columns
     found = factors.offsets[columns] + factors.user_offsets[rows]
@@ -170,7 +178,7 @@ def _scores(factors: Factors, ratings: Ratings) -> Floats:
     return np.asarray(found)
 
 
-def _penalties(claim: Claim) -> tuple[float, float]:
+def costs_of(claim: Claim) -> tuple[float, float]:
     """What U, b_u cost, and M, b."""
     factors, away = claim.factors, claim.factors.offsets - claim.prior
     moved = np.isfinite(claim.of_offsets)
@@ -185,7 +193,7 @@ def _blocks(claim: Claim, ratings: Ratings, slopes: Floats, heights: Floats) -> 
     """Lower bounds of J over U, b_u for these M, b, and over M, b for these U, b_u."""
     psi, factors = _table(ratings, slopes), claim.factors
     by_user, by_item = np.asarray(psi.sum(axis=1)).ravel(), np.asarray(psi.sum(axis=0)).ravel()
-    of_u, of_m = _penalties(claim)
+    of_u, of_m = costs_of(claim)
     steep = ((psi @ factors.items) ** 2).sum(axis=1) / claim.of_users
     users = heights.sum() + by_item @ factors.offsets + of_m - steep.sum() / 2.0
     if claim.of_user_offsets is not None:

@@ -40,6 +40,16 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     assert told["users"] == same.train.n_users
 
 
+def test_users_may_have_a_strength_of_their_own(tmp_path):
+    train = written(tmp_path, load_ratings_sample(), "train.tsv")
+    for words, expected in (([], 0.7), (["--user-strength", "none"], 0.7), (["--user-strength", "0.4"], 0.4)):
+        told = json.loads(run(train, *words, "--json", "--model", tmp_path / "m").output)
+        assert told["strength"] == pytest.approx(0.7)
+        assert told["user_strength"] == load_model(tmp_path / "m").user_strength_ == pytest.approx(expected)
+    assert "λ_U / λ_max" in run(train).output
+    assert run(train, "--user-strength", "weak").exit_code != 0
+
+
 @pytest.mark.study
 def test_the_sample_and_its_page(tmp_path, monkeypatch):
     monkeypatch.setattr("rankopt.commands.cofi.USERS", 3)

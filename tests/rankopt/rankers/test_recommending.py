@@ -391,7 +391,7 @@ def test_folded_users_are_weighed_as_in_training(films, loss):
         setattr(half, name, getattr(ranker, name))
     for name in ("item_counts_", "seen_bounds_", "seen_items_", "item_attributes_"):
         setattr(half, name, getattr(ranker, name))
-    half.lam_ = 1.0
+    half.lam_, half.strength_, half.user_strength_ = 1.0, ranker.strength_, ranker.strength_
     light = half.fold_in(rows, values)
     np.testing.assert_allclose(heavy.factors.users, light.factors.users, atol=1e-4)
     assert heavy.proved.value == pytest.approx(2 * light.proved.value, rel=1e-4)
