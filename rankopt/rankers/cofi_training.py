@@ -123,7 +123,8 @@ class Alternating(Choosing, Relaxing):
             if free:
                 done = widened(blocks, done, part, settings, judge is not None, found.pop() if found else None)
             try:
-                relaxed = self._relaxed(blocks, done, self._asked_of_users(loss, chosen), start.lam_max, judge)
+                asked = self._asked_of_users(loss, chosen, np.diff(blocks.problem.rated.bounds))
+                relaxed = self._relaxed(blocks, done, asked, start.lam_max, judge)
             except KeyboardInterrupt:  # the model is done, with the users of the training
                 relaxed, done = None, replace(done, stop=Stop.INTERRUPTED)
             self._keep(ratings, counts, blocks, done, relaxed)

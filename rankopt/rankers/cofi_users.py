@@ -11,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rankopt.collaborative.alternation import Alternated
 from rankopt.collaborative.best_users import best_users
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.strength import RELAXED, Chosen
+from rankopt.collaborative.strength import LONG, RELAXED, Chosen
 
 __all__ = ["Relaxed", "Relaxing"]
 
@@ -42,13 +45,13 @@ class Relaxing:
     user_strength_: float
     _tol: Any
 
-    def _asked_of_users(self, loss: UserLoss, chosen: Chosen | None) -> float | None:
-        """ρ_U, None where users stay those of the training."""
+    def _asked_of_users(self, loss: UserLoss, chosen: Chosen | None, counts: NDArray[np.int64]) -> float | None:
+        """ρ_U, None where users stay those of the training. counts: of the ratings of those who tell an order."""
         if not isinstance(self.user_strength, str):
             return None if self.user_strength is None else float(self.user_strength)
         if chosen is None or loss.sees_levels or not loss.convex:
             return None
-        return RELAXED * chosen.strength
+        return RELAXED * chosen.strength if np.median(counts) >= LONG else None
 
     @property
     def _lam_of_users(self) -> float:

@@ -100,18 +100,20 @@ class VerifiedMixin:
             left = (ratings.values[learnt] - popular[ratings.columns[learnt]] - mean) * scale
             popular = popular + np.bincount(ratings.columns[learnt], left, ratings.n_items) / (counts + SHRUNK)
         wrong = [*found.wrong, *_unlike(held, ratings, popular + mean, float(mean), claim)]
-        told = tuple(self._unlike_strengths(held)) or tuple(unlike_users(claim, users, ratings, loss, weights))
+        told = tuple(self._unlike_strengths(held, np.diff(ratings.bounds)[seen])) or tuple(
+            unlike_users(claim, users, ratings, loss, weights)
+        )
         return replace(found, wrong=(*wrong, *told))
 
-    def _unlike_strengths(self, held: Any) -> Iterator[str]:
-        """Whether strengths fit λ, and what the options ask for."""
+    def _unlike_strengths(self, held: Any, counts: Any) -> Iterator[str]:
+        """Whether strengths fit λ, and what the options ask for of users with so many ratings."""
         lam, own, strength = held["lam_"], held["user_strength_"], held["strength_"]
         if not abs(lam - strength * (held["lam_max_"] or lam)) <= ALLOWED * lam:
             yield f"strength_ = {strength:g} of lam_max_ = {held['lam_max_']:g} is not lam_ = {lam:g}"
             return
         params = self.get_params(deep=False)
         kind = UserLoss.named(params["loss"], params["bound"], params["decay"])
-        asked = self._asked_of_users(kind, held.get("chosen_"))
+        asked = self._asked_of_users(kind, held.get("chosen_"), counts)
         if own not in (strength, asked):
             told = "nothing else" if asked is None else f"{asked:g}"
             yield f"user_strength_ = {own:g} is neither strength_ = {strength:g} nor what was asked for, {told}"

@@ -14,7 +14,7 @@ from rankopt.collaborative import best_users as best
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.strength import RELAXED
+from rankopt.collaborative.strength import LONG, RELAXED
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import Interrupted, ModelError, OptionError
 from rankopt.optimize.certificate import Stop
@@ -96,7 +96,7 @@ def test_the_training_knows_nothing_of_it(loss):
 
 
 def test_two_thirds_are_taken_of_a_strength_that_was_chosen_for_a_convex_loss_of_orders():
-    ratings = tastes(users=30, each=10)
+    ratings = tastes(users=20, items=40, each=LONG)
     options = {"factors": 2, "tol": 1e-2}
     ranker = CofiRanker("ordinal", **options).fit(ratings)
     assert ranker.user_strength_ == RELAXED * ranker.chosen_.strength
@@ -109,11 +109,13 @@ def test_two_thirds_are_taken_of_a_strength_that_was_chosen_for_a_convex_loss_of
         kept.fit(ratings)
         assert kept.user_strength_ == kept.strength_
         assert kept.user_factors_ is kept.trained_user_factors_
+    short = CofiRanker("ordinal", **options).fit(tastes(users=30, items=40, each=LONG - 1))
+    assert short.user_strength_ == short.strength_
 
 
 @pytest.mark.study
 def test_a_bound_that_is_not_convex_keeps_the_users_of_the_training():
-    ratings = tastes(users=30, each=10)
+    ratings = tastes(users=20, items=40, each=LONG)
     ranker = CofiRanker("nDCG@5", bound="nonconvex", factors=2, tol=1e-2).fit(ratings)
     assert ranker.user_strength_ == ranker.strength_
 
@@ -126,10 +128,12 @@ def test_what_is_asked_for_follows_from_the_options():
         ("nDCG@5", "tie-aware", None), ("nDCG@5", "nonconvex", None), ("regression", "convex", None),
     ):  # fmt: skip
         kind = UserLoss.named(loss, bound, "shifted(0.25)")
-        assert ranker._asked_of_users(kind, chosen) == expected
-        assert ranker._asked_of_users(kind, None) is None
-        assert clone(ranker).set_params(user_strength=0.1)._asked_of_users(kind, chosen) == 0.1
-        assert clone(ranker).set_params(user_strength=None)._asked_of_users(kind, chosen) is None
+        for counts, asked in (([5, LONG, LONG + 9], expected), ([5, LONG - 1, LONG + 9], None)):
+            counted = np.array(counts)
+            assert ranker._asked_of_users(kind, chosen, counted) == asked
+            assert ranker._asked_of_users(kind, None, counted) is None
+            assert clone(ranker).set_params(user_strength=0.1)._asked_of_users(kind, chosen, counted) == 0.1
+            assert clone(ranker).set_params(user_strength=None)._asked_of_users(kind, chosen, counted) is None
 
 
 @pytest.mark.parametrize("loss", ["regression", "ordinal"])
