@@ -125,7 +125,8 @@ class PlaneBlocks:
         the pull on an offset, as 1 is what it adds in a regression, where the same quotient is 1 at all scores."""
         bends, losses = np.empty(self.weights.size), np.empty(self.weights.size)
         for shard, _, (lost, _, slopes) in self._answers(PlanesAt.of(self.problem.without_factors())):
-            bends[shard.rows] = row_sums(shard.bounds, slopes * slopes) / shard.user_weights**2
+            slopes = slopes / np.repeat(shard.user_weights, np.diff(shard.bounds))
+            bends[shard.rows] = row_sums(shard.bounds, slopes * slopes)
             losses[shard.rows] = lost / shard.user_weights
         bent, total = float(bends.sum()), 2.0 * float(losses.sum())
         return bent / total if total > 0.0 and 0.0 < bent < np.inf else 1.0
