@@ -95,13 +95,12 @@ class PlaneBlocks:
         if not self.convex:  # then no planes are kept
             dual = {"of_items": (items.slopes, items.heights)}
         checked = replace(now, items=items.items, **dual) if items.items > now.items else now
-        found = self._users(items, precision)
-        if self.convex:  # the items' planes are planes of the loss for any users
-            found = replace(found, planes=items.planes)
-            proved = block_bounds(self.problem, found.factors, items.slopes, items.heights)[1]
-            if proved > found.items:
-                found = replace(found, items=proved, **dual)
-        return checked, found
+        if not self.convex:
+            return checked, self._users(items, precision)
+        found = replace(self._users(items, precision, items.slopes), planes=items.planes)
+        slopes, heights = self._mixed(items.planes)  # planes of the loss for any users
+        proved = block_bounds(self.problem, found.factors, slopes, heights)[1]
+        return checked, replace(found, items=proved, **dual) if proved > found.items else found
 
     def with_users(self, now: Standing, precision: float) -> Standing:
         """U of least J for the items as they are, to this part of J."""
@@ -158,15 +157,16 @@ class PlaneBlocks:
             lost[shard.rows], heights[shard.rows], slopes[rows] = answer
         return Standing.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
-    def _users(self, now: Standing, precision: float) -> Standing:
-        """U of least J for the items as they are, to this part of J."""
+    def _users(self, now: Standing, precision: float, room: Floats | None = None) -> Standing:
+        """U of least J for the items as they are, to this part of J. room: for slopes, those of `now` where these may
+        make way."""
         problem, rated, factors = self.problem, self.problem.rated, now.factors
         tolerance = precision * abs(now.value) / max(rated.n_users, 1)
         question = UsersFor(
             factors.users, factors.items, factors.offsets, problem.of_users, tolerance, rated.bounds, now.slopes,
             now.heights, self.convex,
         )  # fmt: skip
-        users, slopes = np.empty(factors.users.shape), np.empty(rated.values.size)
+        users, slopes = np.empty(factors.users.shape), np.empty(rated.values.size) if room is None else room
         lost, heights = np.empty(rated.n_users), np.empty(rated.n_users)
         for shard, rows, answer in self._answers(question):
             users[shard.rows], slopes[rows], heights[shard.rows], lost[shard.rows] = answer

@@ -27,6 +27,7 @@ from rankopt.losses.loss import says
 from rankopt.losses.regret import Regret
 from rankopt.measures.binary import Binary
 from rankopt.measures.measure_mix import MeasureMix
+from rankopt.risk.sharding import cut
 
 __all__ = ["UserLoss"]
 
@@ -90,7 +91,7 @@ class UserLoss:
                 useful = low < high
             else:
                 with measured(self.regret.measure, some.values, "loss"):
-                    useful = orderable(some.values, some.bounds, self.regret.measure)
+                    useful = _orderable(some, self.regret.measure)
             some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
             measure = None if self.regret is None else self.regret.measure
@@ -102,7 +103,7 @@ class UserLoss:
         """DataError for a part of a mix to which all ratings of every user are worth the same: it would not count."""
         mix = None if self.regret is None else self.regret.measure
         for part in mix.parts if isinstance(mix, MeasureMix) else ():
-            if not orderable(seen.values, seen.bounds, part.measure).any():
+            if not _orderable(seen, part.measure).any():
                 cure = _cure(part.measure, seen) or "leave it out"
                 raise DataError(
                     f"{part.measure} of {mix} would not count because no user has two ratings that it tells apart; "
@@ -128,6 +129,15 @@ class UserLoss:
             np.zeros((values.size, 0)), np.arange(values.size), bounds, np.ones(m), values, tuple(range(m)), {}
         )
         return self.regret.loss(lists, solver or Exact())  # type: ignore[union-attr]
+
+
+def _orderable(rated: Rated, measure: Any) -> NDArray[np.bool_]:
+    """(n,) whose ratings the measure tells apart; of some users at a time, since it takes some numbers a rating."""
+    found = np.empty(rated.n_users, dtype=bool)
+    for first, last in cut(rated.bounds):
+        bounds = rated.bounds[first : last + 1]
+        found[first:last] = orderable(rated.values[bounds[0] : bounds[-1]], bounds - bounds[0], measure)
+    return found
 
 
 def _cure(measure: Any, rated: Rated) -> str:
