@@ -9,7 +9,7 @@ from formulations.compiled import FLOATS, INTS, READ_INTS, compiled
 from formulations.stable_sort import sort_falling
 from formulations.threads import share_ranges
 
-__all__ = ["falling_rows"]
+__all__ = ["QUERY_ROWS", "falling_rows"]
 
 LEVELS = 12
 """Different keys in a query, up to which it is sorted by counting: grades, ratings, what follows from these."""
@@ -24,15 +24,15 @@ QUERY_ROWS = 1 << 13
 
 
 def falling_rows(offsets: Ints, *keys: NDArray[np.generic]) -> Ints:
-    """(N,) the rows, query by query, inside each by the first key from the largest value down, equal ones by the next,
-    then as they come."""
-    if not sort_range.pays(100 * len(keys) * int(offsets[-1])):
+    """(N,) the rows, query by query, inside each by the first key from the largest number down, NaN last, equal ones by
+    the next, then as they come. Keys are compared as numbers in double precision."""
+    numbers = [np.array(key, dtype=np.float64) for key in keys]
+    if any(np.isnan(key).any() for key in numbers) or not sort_range.pays(100 * len(keys) * int(offsets[-1])):
         query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
-        return np.asarray(np.lexsort((*(-key for key in reversed(keys)), query)))
+        return np.asarray(np.lexsort((*(-key for key in reversed(numbers)), query)))
     rows = np.arange(offsets[-1])
-    for key in reversed(keys):
-        by = np.array(key, dtype=np.float64)
-        share_ranges(offsets, QUERY_ROWS, lambda first, last, by=by: sort_range(offsets, by, first, last, rows))  # type: ignore[misc]
+    for key in reversed(numbers):
+        share_ranges(offsets, QUERY_ROWS, lambda first, last, key=key: sort_range(offsets, key, first, last, rows))  # type: ignore[misc]
     return rows
 
 
@@ -52,7 +52,7 @@ def _counted(rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints,
             while one < held and levels[one] != own:  # minus zero is zero, in another slot
                 one += 1
             if one == held:
-                if held == levels.size or own != own:
+                if held == levels.size:
                     return False
                 levels[held], begins[held] = own, 0
                 held += 1
@@ -75,7 +75,7 @@ def _counted(rows: Ints, key: Floats, levels: Floats, begins: Ints, table: Ints,
 
 @compiled(nb.void(READ_INTS, FLOATS, nb.int64, nb.int64, INTS))
 def sort_range(offsets: Ints, key: Floats, first: int, last: int, rows: Ints) -> None:
-    """Sort the rows of the queries first <= q < last in place by falling key[row], equal ones as they stand."""
+    """Sort the rows of the queries first <= q < last in place by falling key[row], no NaN, equal ones as they stand."""
     longest = 1
     for q in range(first, last):
         longest = max(longest, offsets[q + 1] - offsets[q])

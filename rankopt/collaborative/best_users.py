@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.problem import Problem, Standing
 
-__all__ = ["best_users"]
+__all__ = ["best_users", "users_alone"]
 
 MAJORANTS = 30
 """Convex majorants of a bound that is not convex, at most."""
@@ -20,15 +20,20 @@ TWICE = 2
 
 
 def best_users(blocks: Any, now: Standing, tol: float) -> Standing:
-    """From a standing, its users given up for better ones only, until the gap is at most this part of the value; of a
-    bound that is not convex until a majorant gains no more than that. Items cost the same throughout and count for
-    nothing here."""
-    items = blocks.problem.items_penalty(now.factors)
+    """From a standing, its users given up for better ones only, to a gap of this part of what users cost, or as near as
+    their block comes; of a bound that is not convex until a majorant gains no more than that, or `MAJORANTS` were
+    taken. Items cost the same throughout and count for nothing here."""
+    cost, _ = users_alone(blocks.problem, now)
     for _ in range(TWICE if blocks.convex else MAJORANTS):
-        part = 0.5 * tol * abs(now.value - items) / (abs(now.value) or 1.0)
-        found = blocks.with_users(now, part)
-        open_ = found.value - found.users if blocks.convex else now.value - found.value
+        found = blocks.with_users(now, 0.5 * tol * abs(cost) / (abs(now.value) or 1.0))
+        before, (cost, bound) = cost, users_alone(blocks.problem, found)
         now = found
-        if open_ <= tol * abs(now.value - items):
+        if (cost - bound if blocks.convex else before - cost) <= tol * abs(cost):
             break
     return now
+
+
+def users_alone(problem: Problem, now: Standing) -> tuple[float, float]:
+    """What users cost, their losses with it, and what that cannot fall below for these items."""
+    cost = now.lost + problem.users_penalty(now.factors)
+    return cost, min(now.users - problem.items_penalty(now.factors), cost)

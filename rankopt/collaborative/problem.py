@@ -76,7 +76,7 @@ class Standing:
     value: J. slopes ψ (ratings,) and heights δ (n,): l_u(f) >= δ_u + ⟨ψ_u, f⟩ for every f, weights included. users,
     items: the lower bounds of J over each block that the dual state proves; or, of the items, another one that the
     items' block left behind, `of_items`, its slopes and heights. planes: what that block begins with the next time,
-    where it keeps planes; by_planes: their mixture is that dual state of the items.
+    where it keeps planes; by_planes: their mixture is that dual state of the items. lost: Σ l_u, where it is known.
     """
 
     factors: Factors
@@ -88,13 +88,14 @@ class Standing:
     of_items: tuple[Floats, Floats] | None = None
     planes: Any = None
     by_planes: bool = False
+    lost: float = np.nan
 
     @classmethod
     def at(cls, problem: Problem, factors: Factors, loss: float, slopes: Floats, heights: Floats) -> Standing:
         """Of a loss Σ l_u at these factors, with any dual state."""
         value = loss + problem.users_penalty(factors) + problem.items_penalty(factors)
         users, items = block_bounds(problem, factors, slopes, heights)
-        return cls(factors, value, slopes, heights, users, items)
+        return cls(factors, value, slopes, heights, users, items, lost=loss)
 
     @property
     def gaps(self) -> tuple[float, float]:

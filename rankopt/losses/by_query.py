@@ -3,16 +3,12 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.sorted_queries import falling_rows
+from formulations.sorted_queries import QUERY_ROWS, falling_rows
 
 __all__ = ["QUERY_ROWS", "mean_of_alike", "mean_of_runs", "query_of_row", "sorted_rows"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-
-
-QUERY_ROWS = 1 << 13
-"""Rows of whole queries that one thread takes at a time."""
 
 
 def query_of_row(offsets: Ints) -> Ints:

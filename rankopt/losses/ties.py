@@ -37,7 +37,7 @@ MINUS_ZERO = -(1 << 63)
 def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
     """The kind of each document, counted from 0 within its query: the same where all traits (N,) are equal, and only
     there."""
-    order = falling_rows(offsets, *(-trait for trait in reversed(traits)))
+    order = falling_rows(offsets, *(-np.asarray(trait, dtype=np.float64) for trait in reversed(traits)))
     differs = np.zeros(order.size, dtype=bool)
     for trait in traits:
         differs[1:] |= trait[order[1:]] != trait[order[:-1]]

@@ -79,7 +79,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         certify: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix of the
             smaller side, up to 5,000 wide.
         max_iter, time_limit: rounds, and seconds, after which it ends anyway, with a ConvergenceWarning; the choice of
-            a strength may take half of the seconds.
+            a strength may take half of the seconds, and users of a strength of their own are solved after them.
         patience: rounds without a better measure on eval_set after which it ends.
         random_state: of start="random"; nothing else is drawn.
         engine, n_jobs: who computes users and items, as in `LargeMarginRanker`; the bits are the same.
@@ -90,11 +90,13 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
     Fitted: `users_`, `items_`, the ids; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
     `user_offsets_` (n,), 0 where the loss cannot see them; `trained_user_factors_` (n, d), `trained_user_offsets_` (n,)
     of the users of the training, the same arrays where these were not solved once more; `user_strength_`, ρ_U of
-    `user_factors_`, equal to `strength_` then; `item_prior_` b⁰ (m,), `unknown_` that of an item without ratings,
-    `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`, `offset_strength_` μ; `certificate_`, `history_`, `n_iter_` of
-    the training; and the dual states that prove what the certificate says, each a plane below every user's loss: slopes
-    (ratings,) in the order of `Ratings` and heights (n,), `dual_slopes_`, `dual_heights_` of the users' block,
-    `item_dual_slopes_`, `item_dual_heights_` of the items', often the same. With eval_set the factors are the best of
+    `user_factors_`, equal to `strength_` then; else `user_gap_`, by how much of what they cost they may be above the
+    best users, and `user_dual_slopes_`, `user_dual_heights_`, which prove it (else 0 and empty); `item_prior_` b⁰ (m,),
+    `unknown_` that of an item without ratings, `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`,
+    `offset_strength_` μ; `certificate_`, `history_`, `n_iter_` of the training; and the dual states that prove what the
+    certificate says, each a plane below every user's loss: slopes (ratings,) in the order of `Ratings` and heights
+    (n,), `dual_slopes_`, `dual_heights_` of the users' block, `item_dual_slopes_`, `item_dual_heights_` of the items',
+    often the same. With eval_set the factors are the best of
     all rounds there, and `eval_score_` is what they reach.
     """
 
@@ -103,7 +105,8 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
 
     _saved: ClassVar[tuple[str, ...]] = (
         "users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_",
-        "trained_user_factors_", "trained_user_offsets_", "item_prior_", "unknown_", "item_counts_",
+        "trained_user_factors_", "trained_user_offsets_", "user_dual_slopes_", "user_dual_heights_", "user_gap_",
+        "item_prior_", "unknown_", "item_counts_",
         "lam_", "lam_max_", "strength_", "user_strength_", "offset_strength_", "chosen_", "certificate_",
         "history_", "n_iter_",
         "dual_slopes_", "dual_heights_", "item_dual_slopes_", "item_dual_heights_", "eval_score_", "n_features_in_",

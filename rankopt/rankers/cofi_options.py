@@ -39,7 +39,11 @@ def check_cofi(**given: Any) -> None:
     if not isinstance(strength, str) and not LEAST <= number(strength) <= 1 / LEAST:
         raise OptionError(f"strength = {strength!r} is no part of λ_max; give a number of {RANGE}, or 'auto'")
     users = given["user_strength"]
-    if users is not None and users != "auto" and not LEAST <= number(users) <= 1 / LEAST:
+    if (
+        users is not None
+        and not (isinstance(users, str) and users == "auto")
+        and not LEAST <= number(users) <= 1 / LEAST
+    ):
         raise OptionError(f"user_strength = {users!r} is no part of λ_max; give a number of {RANGE}, 'auto', or None")
     if lam is not None and not LEAST <= number(lam) <= 1 / LEAST:
         raise OptionError(f"lam = {lam!r} is no λ; give a number of {RANGE}, or None and a strength")
@@ -97,6 +101,14 @@ def check_learned(ranker: Any) -> None:
             raise ModelError(f"{name} is missing or holds not one number a rating.")
         if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
             raise ModelError(f"{name} holds what is no finite number.")
+    duals = [getattr(ranker, name, None) for name in ("user_dual_slopes_", "user_dual_heights_")]
+    for one, size in zip(duals, (int(ranker.item_counts_.sum()), n), strict=True):
+        if not isinstance(one, np.ndarray) or one.dtype.kind != "f" or one.shape not in ((size,), (0,)):
+            raise ModelError("user_dual_slopes_ or user_dual_heights_ are missing or have another shape.")
+        if not np.isfinite(one).all():
+            raise ModelError("user_dual_slopes_ or user_dual_heights_ hold what is no finite number.")
+    if not number(getattr(ranker, "user_gap_", None)) >= 0:
+        raise ModelError("user_gap_ is missing or no gap.")
     for name in ("unknown_", "lam_", "lam_max_", "strength_", "user_strength_", "offset_strength_"):
         if not np.isfinite(number(getattr(ranker, name, None))):
             raise ModelError(f"{name} is missing or no number.")

@@ -46,6 +46,10 @@ WIDE = 200
 """Factors that any table may be asked for, so that a part of it may be given what the whole is."""
 
 
+LOOSE = 1e-3
+"""The gap of users of a strength of their own from which on a warning tells of it."""
+
+
 class Alternating(Choosing, Relaxing):
     """The `_fit` of a ranker with the options of `CofiRanker`."""
 
@@ -78,7 +82,8 @@ class Alternating(Choosing, Relaxing):
             counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
             rated = loss.seen(Rated.of(ratings, weights)).of_rated_items()
             loss.check_parts(rated)
-            params = {k: v for k, v in self.get_params(deep=False).items() if k not in self._of_the_run}
+            others = (*self._of_the_run, "user_strength")  # which the training knows nothing of
+            params = {k: v for k, v in self.get_params(deep=False).items() if k not in others}
             of_run = identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
             width = FIRST if isinstance(self.factors, str) else int(self.factors)
             if width > max(WIDE, most := min(ratings.n_users, ratings.n_items)):
@@ -141,6 +146,11 @@ class Alternating(Choosing, Relaxing):
         if chosen is not None:
             self.chosen_ = chosen
         self._tell(self.certificate_.stop)
+        if self.user_gap_ > max(self._tol, LOOSE) and loss.convex:
+            warnings.warn(
+                f"users of user_strength = {self.user_strength_:g} may cost {self.user_gap_:.2g} of what they do more "
+                "than the best; raise user_strength, or give None", ConvergenceWarning, stacklevel=4,
+            )  # fmt: skip
 
     def _judge(self, ratings: Ratings, rated: Rated, blocks: Any, evaluation: Ratings) -> Callable[[Standing], float]:
         """The measure on the evaluation ratings of a standing."""
@@ -170,7 +180,12 @@ class Alternating(Choosing, Relaxing):
         self.users_, self.items_ = ratings.users, ratings.items
         self.item_factors_, self.item_offsets_ = told.factors.items, told.factors.offsets
         self.trained_user_factors_, self.trained_user_offsets_ = told.factors.users, told.factors.user_offsets
-        final = told.factors if relaxed is None else factors_to_caller(problem, relaxed.factors, self.unknown_)
+        final, none = told.factors, np.zeros(0)
+        self.user_dual_slopes_, self.user_dual_heights_, self.user_gap_ = none, none, 0.0
+        if relaxed is not None:
+            own = to_caller(problem, relaxed.standing, self.unknown_)
+            final, (self.user_dual_slopes_, self.user_dual_heights_) = own.factors, own.duals[0]
+            self.user_gap_ = relaxed.gap
         self.user_factors_, self.user_offsets_ = final.users, final.user_offsets
         self.item_prior_, self.item_counts_ = told.prior, counts
         (self.dual_slopes_, self.dual_heights_), (self.item_dual_slopes_, self.item_dual_heights_) = told.duals

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.alternation import Alternated
-from rankopt.collaborative.best_users import best_users
+from rankopt.collaborative.best_users import best_users, users_alone
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.problem import Standing
 from rankopt.collaborative.strength import LONG, RELAXED, Chosen
 
 __all__ = ["Relaxed", "Relaxing"]
@@ -28,10 +28,12 @@ EQUAL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """ρ_U, the factors with users of that strength, and their measure on eval_set, NaN without one."""
+    """ρ_U, the standing with users of that strength and its dual state, by how much of what users cost they may be
+    above the best, and their measure on eval_set, NaN without one."""
 
     strength: float
-    factors: Factors
+    standing: Standing
+    gap: float
     judged: float
 
 
@@ -73,4 +75,6 @@ class Relaxing:
         if not found.value < start.value:
             return None
         judged = math.nan if judge is None else judge(found)
-        return None if judged < done.judged else Relaxed(asked, found.factors, judged)
+        cost, bound = users_alone(others.problem, found)
+        gap = (cost - bound) / cost if cost > 0.0 else math.inf
+        return None if judged < done.judged else Relaxed(asked, others.whole(found), gap, judged)

@@ -48,7 +48,8 @@ class VerifiedMixin:
         seed: int = 0,
     ) -> VerifiedFactors:
         """Whether J, the bounds of both blocks and that of the whole are as `certificate_` has them, of the users of
-        the training; and whether those of `user_strength_` cost no more at their own λ_U than these do there.
+        the training; and whether those of `user_strength_` cost no more at their own λ_U than these do there, and no
+        more than `user_gap_` above what their own dual state proves.
 
         X, y, sample_weight, user_weight: what `fit` was given. planes: of how many users, drawn with this seed, the
         dual state itself is checked, each by a linear program; of a regression all are, of a bound that is not convex
@@ -91,7 +92,10 @@ class VerifiedMixin:
             ),
             certificate=self.certificate_,
         )
-        users = UsersClaim(self.model_, self._lam_of_users * of_users, held["user_strength_"] == held["strength_"])
+        users = UsersClaim(
+            self.model_, self._lam_of_users * of_users, held["user_strength_"] == held["strength_"],
+            (held["user_dual_slopes_"], held["user_dual_heights_"]), float(held["user_gap_"]),
+        )  # fmt: skip
         found = verify_factors(claim, ratings, loss, weights, planes, seed)
         popular = (float(params["popularity"]) if params["offsets"] else 0.0) * np.log1p(counts)
         mean = np.average(ratings.values[learnt] - popular[ratings.columns[learnt]], weights=_some(weights, learnt))
@@ -101,7 +105,7 @@ class VerifiedMixin:
             popular = popular + np.bincount(ratings.columns[learnt], left, ratings.n_items) / (counts + SHRUNK)
         wrong = [*found.wrong, *_unlike(held, ratings, popular + mean, float(mean), claim)]
         told = tuple(self._unlike_strengths(held, np.diff(ratings.bounds)[seen])) or tuple(
-            unlike_users(claim, users, ratings, loss, weights)
+            unlike_users(claim, users, ratings, loss, weights, planes, seed)
         )
         return replace(found, wrong=(*wrong, *told))
 

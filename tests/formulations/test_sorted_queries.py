@@ -31,9 +31,21 @@ def test_as_they_come_without_keys_and_nothing_of_nothing():
     assert falling_rows(np.array([0, 0, 0]), np.zeros(0)).size == 0
 
 
-def test_compiled_and_by_numpy_agree(monkeypatch):
-    draws = np.random.default_rng(0)
-    offsets, key = np.array([0, 7, 7, 40, 300]), draws.integers(0, 9, size=300).astype(float)
-    by_numpy = falling_rows(offsets, key)
-    monkeypatch.setattr(type(sort_range), "pays", lambda self, nanoseconds: True)
-    np.testing.assert_array_equal(falling_rows(offsets, key), by_numpy)
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("kind", [bool, np.uint8, np.int8, np.int64, np.float32, np.float64])
+def test_compiled_and_by_numpy_agree_for_every_kind_of_key(kind, compiled, monkeypatch):
+    monkeypatch.setattr(type(sort_range), "pays", lambda self, nanoseconds: compiled)
+    draws, lengths = np.random.default_rng(0), [7, 0, 33, 260]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    key = draws.integers(-128, 256, size=300).astype(kind)
+    wanted = np.lexsort((-key.astype(np.float64), np.repeat(np.arange(4), lengths)))
+    np.testing.assert_array_equal(falling_rows(offsets, key), wanted)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_infinite_keys_come_first_and_last_and_what_is_no_number_behind_all(compiled, monkeypatch):
+    monkeypatch.setattr(type(sort_range), "pays", lambda self, nanoseconds: compiled)
+    key = np.array([np.nan, 1.0, -np.inf, np.inf, np.nan, 1.0, 2.0, np.nan])
+    np.testing.assert_array_equal(falling_rows(np.array([0, 6, 8]), key), [3, 1, 5, 2, 0, 4, 6, 7])
+    many = np.random.default_rng(0).choice([np.nan, 1.0, 2.0, 3.0], size=5000)
+    assert sorted(falling_rows(np.array([0, 2000, 5000]), many)) == list(range(5000))

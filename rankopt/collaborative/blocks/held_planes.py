@@ -1,4 +1,4 @@
-"""Planes of users held side by side: each user has a few, mixed by weights that sum to one."""
+"""Planes of users in their own block, side by side: each has a few, mixed by weights that sum to one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CUBE = nb.types.Array(nb.float64, 3, "C")
 @dataclass(frozen=True, eq=False)
 class Held:
     """slopes (room, ratings) and heights (n, room) of the planes of n users, their weights (n, room), how many each
-    user has (n,), and their Gram matrices (n, room, room) in whatever metric the block has."""
+    user has (n,), and their Gram matrices (n, room, room) as the users' block has them."""
 
     slopes: Floats
     heights: Floats

@@ -20,7 +20,7 @@ from rankopt.collaborative.blocks.rated_shards import (
     scores_of,
     user_shards,
 )  # fmt: skip
-from rankopt.collaborative.blocks.user_planes import UserPlanes
+from rankopt.collaborative.blocks.user_planes import MOST, UserPlanes
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import Problem, Standing, block_bounds
 from rankopt.collaborative.pull import pulled_by_column
@@ -37,6 +37,9 @@ CHUNK = 1 << 14
 
 CHUNKS = 64, 8
 """Of more ratings this part of all, which more threads share, up to so many times as many."""
+
+CROWD = 1 << 25
+"""Entries of all Gram matrices, 256 MiB, from which on no user gets more planes: his lightest two are joined."""
 
 PASSES = 2000
 """Passes over all users in one solution of the items' block that bring new planes, at most."""
@@ -205,8 +208,9 @@ class PlaneBlocks:
                 best, best_value, best_lost = trial, value, lost
             if best_value - bound <= precision * abs(best_value):
                 break
+            most = 0 if sum(one.gram.size for one in planes) > CROWD else MOST
             for i, (fresh, heights) in enumerate(found):
-                planes[i], place = planes[i].with_plane(fresh, heights)
+                planes[i], place = planes[i].with_plane(fresh, heights, most)
                 given = self._given(self._shards[i], at)
                 ascend_users(*given, planes[i], place, tolerance, at.items, at.offsets)
         del found

@@ -17,14 +17,18 @@ from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from rankopt.collaborative.blocks.coded_slopes import CODES, PAGES, READ_CODES, Coded
 from rankopt.collaborative.normal_equations import TABLE
 
-__all__ = ["SLOPES", "UserPlanes", "read_slopes"]
+__all__ = ["FEW", "MOST", "SLOPES", "UserPlanes", "read_slopes"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint16]
 
 FEW = 6
-"""Planes of a user from which on one without weight makes way for the next, before there are more."""
+"""Planes of a user from which on one without weight makes way for the next, before there are more; fewer than a user of
+the users' block has (`held_planes`), since they are kept from pass to pass and from round to round."""
+
+MOST = 512
+"""Planes of a user from which on the two lightest are joined in one, which no code tells."""
 
 NO_CODES = np.zeros(0, dtype=np.uint16)
 NO_FLOATS = np.zeros(0)
@@ -82,10 +86,14 @@ class UserPlanes:
             slopes = np.repeat(self.scale, np.diff(self.bounds)) * slopes.plain()
         return known, slopes
 
-    def with_plane(self, slopes: Codes | Floats, heights: Floats) -> tuple[UserPlanes, Ints]:
+    def with_plane(self, slopes: Codes | Floats, heights: Floats, most: int = MOST) -> tuple[UserPlanes, Ints]:
         """With one more plane of each user, of slopes as they are `told`, without weight, and its place (n,) among his:
-        the next of the first `FEW`, else that of a plane without weight, else the next. Entries of gram are those of
-        the planes that stay."""
+        the next of the first `FEW`, else that of a plane without weight, else the next; of `most` or more that all have
+        weight the two lightest are joined. Entries of gram are those of the planes that stay."""
+        if _crowded(self.counts, self.weights, max(most, FEW)):
+            if not self.plain.size:
+                slopes = np.repeat(self.scale, np.diff(self.bounds)) * (self.book[slopes] - self.book[self.reference])
+            return self._joined(max(most, FEW)).with_plane(slopes, heights, most)
         place, counts = np.zeros(self.counts.size, dtype=np.int64), self.counts.copy()
         _placed(self.bounds, self.counts, self.weights, place, counts)
         planes, entries = int(counts.sum()), int(counts @ np.diff(self.bounds))
@@ -124,10 +132,13 @@ class UserPlanes:
         sizes, counts = np.diff(bounds), self.counts
         if not np.array_equal(self.bounds, bounds) or not np.array_equal(self.scale, scale):
             raise ValueError("planes are of other ratings")
-        if counts.dtype != np.int64 or counts.shape != sizes.shape or not ((counts > 0) == (sizes > 0)).all():
+        users = counts.dtype == np.int64 and counts.shape == sizes.shape and counts.min(initial=0) >= 0
+        if not users or not ((counts > 0) == (sizes > 0)).all():
             raise ValueError("users of planes are not those of the ratings")
         planes, entries, none = (int(counts.sum()),), (int(counts @ sizes),), (0,)
         coded = not self.plain.size
+        if self.book.ndim != 1 or self.book.size > PAGES:
+            raise ValueError("book of planes has another shape")
         for name, kind, shape in (
             ("weights", np.float64, planes), ("heights", np.float64, planes), ("book", np.float64, self.book.shape),
             ("plain", np.float64, none if coded else entries),
@@ -142,6 +153,16 @@ class UserPlanes:
         sums = np.bincount(np.repeat(np.arange(counts.size), counts), self.weights, counts.size)
         if (self.weights < 0.0).any() or not np.allclose(sums[counts > 0], 1.0, rtol=1e-6):
             raise ValueError("weights of planes are none")
+
+    def _joined(self, most: int) -> UserPlanes:
+        """The same mixtures, the two lightest planes of each user who has so many one, and the other without weight."""
+        plain = self.plain.copy() if self.plain.size else self._as_plain().plain
+        weights, heights, gram = self.weights.copy(), self.heights.copy(), self.gram.copy()
+        _join(self.bounds, self.counts, most, plain, weights, heights, gram)
+        return replace(
+            self, codes=NO_CODES, reference=NO_CODES, book=NO_FLOATS, plain=plain, weights=weights, heights=heights,
+            gram=gram,
+        )  # fmt: skip
 
     def _as_plain(self) -> UserPlanes:
         """The same without codes."""
@@ -169,6 +190,49 @@ def read_slopes(
     for k in range(count):
         for e in range(size):
             found[k, e] = v * (book[codes[at + k * size + e]] - book[reference[low + e]])
+
+
+@compiled(nb.boolean(READ_INTS, READ_FLOATS, nb.int64))
+def _crowded(counts: Ints, weights: Floats, most: int) -> bool:
+    """Whether a user has so many planes, or more, that all have weight."""
+    first = 0
+    for u in range(counts.size):
+        if counts[u] >= most:
+            full = True
+            for k in range(counts[u]):
+                full &= weights[first + k] > 0.0
+            if full:
+                return True
+        first += counts[u]
+    return False
+
+
+@compiled(nb.void(READ_INTS, READ_INTS, nb.int64, FLOATS, FLOATS, FLOATS, FLOATS))
+def _join(bounds: Ints, counts: Ints, most: int, plain: Floats, weights: Floats, heights: Floats, gram: Floats) -> None:
+    first, at, table = 0, 0, 0
+    for u in range(counts.size):
+        own, size = counts[u], bounds[u + 1] - bounds[u]
+        light, other = -1, -1
+        for k in range(own):
+            if light < 0 or weights[first + k] < weights[first + light]:
+                light, other = k, light
+            elif other < 0 or weights[first + k] < weights[first + other]:
+                other = k
+        if own >= most and weights[first + light] > 0.0:
+            total = weights[first + light] + weights[first + other]
+            p, q = weights[first + light] / total, weights[first + other] / total
+            for e in range(size):
+                to = at + other * size + e
+                plain[to] = p * plain[at + light * size + e] + q * plain[to]
+            heights[first + other] = p * heights[first + light] + q * heights[first + other]
+            square = gram[table : table + own * own].reshape((own, own))
+            alone = p * p * square[light, light] + 2.0 * p * q * square[light, other] + q * q * square[other, other]
+            for k in range(own):
+                square[other, k] = p * square[light, k] + q * square[other, k]
+                square[k, other] = square[other, k]
+            square[other, other] = alone
+            weights[first + other], weights[first + light] = total, 0.0
+        first, at, table = first + own, at + own * size, table + own * own
 
 
 @compiled(nb.void(READ_INTS, READ_INTS, READ_FLOATS, INTS, INTS))

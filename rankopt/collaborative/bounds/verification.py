@@ -24,7 +24,10 @@ from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.factors import Factors
 from rankopt.data.ratings.table import Ratings
 
-__all__ = ["ALLOWED", "Claim", "VerifiedFactors", "costs_of", "loss_of", "verify_factors"]
+__all__ = [
+    "ALLOWED", "Claim", "VerifiedFactors", "blocks_of", "costs_of", "drawn_users", "loss_of", "planes_above",
+    "verify_factors",
+]  # fmt: skip
 
 Floats = NDArray[np.float64]
 
@@ -101,24 +104,18 @@ def verify_factors(
     scale = max(abs(primal), 1e-300)
     if not abs(primal - said.primal) <= ALLOWED * scale:
         wrong.append(f"J is {primal:.8g}, not {said.primal:.8g}")
-    able, too_long = _drawn(ratings, lists, loss, seen, planes, seed)
+    able, too_long = drawn_users(ratings, loss, seen, planes, seed)
     checked, worst = 0, 0.0
     for name, (slopes, heights) in zip(("users'", "items'"), claim.duals, strict=True):
-        if any(heights[~seen]) or any(slopes[np.repeat(~seen, np.diff(ratings.bounds))]):
-            wrong.append(f"the {name} dual state says something of users who order nothing")
+        above, more = planes_above(name, slopes, heights, ratings, seen, able, loss, weight)
+        worst = max(worst, above)
+        wrong += more
         if loss.highest is None:
             continue
-        for u in able:
-            rows = lists[u]
-            above = float(heights[u]) - loss.highest(ratings.values[rows], slopes[rows], weight[rows])
-            worst = max(worst, above)
-            if above > ALLOWED * (1.0 + abs(float(heights[u]))):
-                wrong.append(f"the {name} plane of user {ratings.users.item(u)!r} stands {above:.3g} above the loss")
-                break
         checked = len(able)
         if too_long and not able:
             wrong.append(f"no plane of the {name} dual state could be checked: all drawn lists are too long")
-    bounds = [_blocks(claim, ratings, *dual) for dual in claim.duals]
+    bounds = [blocks_of(claim, ratings, *dual) for dual in claim.duals]
     users, items = bounds[0][0], max(both[1] for both in bounds)
     for name, found, told in (("users'", users, said.users), ("items'", items, said.items)):
         if not told <= found + ALLOWED * scale:
@@ -134,15 +131,35 @@ def verify_factors(
     return VerifiedFactors(primal, users, items, whole, checked, worst, tuple(wrong), int(seen.sum()), too_long)
 
 
-def _drawn(
-    ratings: Ratings, lists: list[slice], loss: SlowLoss, seen: NDArray[np.bool_], planes: int, seed: int
+def planes_above(
+    name: str, slopes: Floats, heights: Floats, ratings: Ratings, seen: NDArray[np.bool_], users: list[int],
+    loss: SlowLoss, weight: Floats,
+) -> tuple[float, list[str]]:  # fmt: skip
+    """By how much planes of these users stand above the loss, at most, and what is wrong with a dual state in words."""
+    wrong, worst = [], 0.0
+    if any(heights[~seen]) or any(slopes[np.repeat(~seen, np.diff(ratings.bounds))]):
+        wrong.append(f"the {name} dual state says something of users who order nothing")
+    highest = loss.highest
+    for u in users if highest is not None else ():
+        assert highest is not None
+        rows = slice(*ratings.bounds[u : u + 2].tolist())
+        above = float(heights[u]) - highest(ratings.values[rows], slopes[rows], weight[rows])
+        worst = max(worst, above)
+        if above > ALLOWED * (1.0 + abs(float(heights[u]))):
+            wrong.append(f"the {name} plane of user {ratings.users.item(u)!r} stands {above:.3g} above the loss")
+            break
+    return worst, wrong
+
+
+def drawn_users(
+    ratings: Ratings, loss: SlowLoss, seen: NDArray[np.bool_], planes: int, seed: int
 ) -> tuple[list[int], int]:
     """The users whose planes are checked, and how many were drawn besides whose programs are too large."""
     if loss.highest is None:
         return [], 0
     some = np.flatnonzero(seen)
     some = some if loss.squared else np.random.default_rng(seed).permutation(some)[:planes]
-    able = [u for u in some.tolist() if loss.able(ratings.values[lists[u]])]
+    able = [u for u in some.tolist() if loss.able(ratings.values[ratings.bounds[u] : ratings.bounds[u + 1]])]
     return able, some.size - len(able)
 
 
@@ -189,7 +206,7 @@ def costs_of(claim: Claim) -> tuple[float, float]:
     return users, items + float(claim.of_offsets[moved] @ away[moved] ** 2) / 2.0
 
 
-def _blocks(claim: Claim, ratings: Ratings, slopes: Floats, heights: Floats) -> tuple[float, float]:
+def blocks_of(claim: Claim, ratings: Ratings, slopes: Floats, heights: Floats) -> tuple[float, float]:
     """Lower bounds of J over U, b_u for these M, b, and over M, b for these U, b_u."""
     psi, factors = _table(ratings, slopes), claim.factors
     by_user, by_item = np.asarray(psi.sum(axis=1)).ravel(), np.asarray(psi.sum(axis=0)).ravel()

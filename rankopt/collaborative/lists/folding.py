@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.threads import threads
-from rankopt.collaborative.best_users import best_users
+from rankopt.collaborative.best_users import best_users, users_alone
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
@@ -36,7 +36,8 @@ class Folded:
     @property
     def relative_gap(self) -> float:
         """The gap as a part of the value."""
-        return max(self.value - self.bound, 0.0) / abs(self.value) if self.value else 0.0
+        away = max(self.value - self.bound, 0.0)
+        return away / abs(self.value) if self.value else np.inf if away else 0.0
 
 
 def folded(
@@ -57,5 +58,5 @@ def folded(
     blocks = loss.blocks(problem, Threads(threads()))  # here, whoever trained: as many as are allowed
     found = best_users(blocks, blocks.at(items), tol)
     users[rated.users], user_offsets[rated.users] = found.factors.users, found.factors.user_offsets
-    cost, kind = problem.items_penalty(items), "blocks" if blocks.convex else "blocks of the majorant"
-    return Folded(users, user_offsets, found.value - cost, found.users - cost, kind)
+    kind = "blocks" if blocks.convex else "blocks of the majorant"
+    return Folded(users, user_offsets, *users_alone(problem, found), kind)

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from problems.rated import few, tastes
 
+from rankopt.collaborative.blocks import plane_blocks
 from rankopt.collaborative.blocks.mixture import mix
 from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt
 from rankopt.collaborative.blocks.user_loss import UserLoss
+from rankopt.collaborative.blocks.user_planes import FEW
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import Standing
@@ -220,6 +222,22 @@ def test_a_block_that_begins_with_planes_asks_the_loss_less_often(monkeypatch):
     assert values[0] == pytest.approx(values[1], rel=2e-5)
 
 
+def test_where_planes_have_no_room_what_is_left_open_is_told(monkeypatch):
+    """Lists of few stars need many planes; where these have no room, bounds are bounds still, and nearly meet."""
+    monkeypatch.setattr(plane_blocks, "PASSES", 100)
+    blocks = made("nDCG@10", tastes(users=12, items=30, each=20))
+    at = blocks.begun(drawn(blocks))
+    free = blocks.with_items(at, 1e-4)
+    assert max(one.counts.max() for one in free.planes) > FEW
+    monkeypatch.setattr(plane_blocks, "CROWD", 0)
+    crowded = blocks.with_items(at, 1e-3)
+    assert max(one.counts.max() for one in crowded.planes) <= FEW
+    assert crowded.items <= free.value
+    assert free.items <= crowded.value
+    assert crowded.value - crowded.items <= 0.01 * crowded.value
+    assert free.value - free.items <= 1e-4 * free.value * (1.0 + 1e-6)
+
+
 def test_planes_that_are_no_mixture_are_refused():
     blocks = made("nDCG@3", tastes(users=12, items=10, each=6))
     (planes,) = blocks.with_items(blocks.begun(drawn(blocks)), 1e-3).planes
@@ -236,6 +254,8 @@ def test_planes_that_are_no_mixture_are_refused():
         ("gram", np.zeros(3), "shape"),
         ("heights", np.full_like(planes.heights, np.nan), "finite"),
         ("weights", wrong, "weights"),
+        ("counts", -planes.counts, "users"),
+        ("book", planes.book[:, None], "book"),
         ("scale", 2.0 * planes.scale, "other ratings"),
         ("bounds", planes.bounds[:-1], "other ratings"),
     ):

@@ -116,6 +116,44 @@ def test_planes_with_weight_never_make_way():
     assert set(planes.counts.tolist()) == {0, 3 * user_planes.FEW + 1}
 
 
+@pytest.mark.parametrize("coded", [True, False])
+def test_of_too_many_planes_the_two_lightest_are_joined(coded):
+    """Mixtures stay what they were, and Gram matrices those of the planes."""
+    planes, _ = grown(0, coded, rounds=user_planes.FEW - 1, weights=False)
+    assert planes.counts.tolist() == [user_planes.FEW, 0, user_planes.FEW, user_planes.FEW]
+    planes.weights[:] = np.tile([0.3, 0.2, 0.05, 0.25, 0.12, 0.08], 3)
+    planes.gram[:] = np.concatenate([(own @ own.T).ravel() for own in tables(planes)])
+    before, heights = planes.mixed(), np.random.default_rng(5).normal(size=4)
+    slopes = np.repeat(SCALE, np.diff(BOUNDS))
+    after, place = planes.with_plane(planes.codes[: BOUNDS[-1]] if coded else slopes, heights, most=0)
+    assert after.plain.size
+    assert after.counts.tolist() == planes.counts.tolist()
+    assert place[[0, 2, 3]].tolist() == [2, 2, 2]
+    assert after.weights[:6] == pytest.approx([0.3, 0.2, 0.0, 0.25, 0.12, 0.13])
+    assert after.heights[[2, 8, 14]].tolist() == heights[[0, 2, 3]].tolist()
+    for one, other in zip(before, after.mixed(), strict=True):
+        assert other == pytest.approx(one, abs=1e-14)
+    found = np.split(after.gram, 3)
+    stay = np.delete(np.arange(user_planes.FEW), 2)
+    for own, gram in zip(tables(after), found, strict=True):
+        square = gram.reshape(user_planes.FEW, user_planes.FEW)
+        np.testing.assert_allclose(square[np.ix_(stay, stay)], (own @ own.T)[np.ix_(stay, stay)], atol=1e-12)
+    assert (
+        planes.with_plane(planes.codes[: BOUNDS[-1]] if coded else slopes, heights)[0].counts.max()
+        == user_planes.FEW + 1
+    )
+
+
+def tables(planes):
+    """(planes, ratings) slopes of each user who has any."""
+    kept, low, found = planes.plain if planes.plain.size else planes._as_plain().plain, 0, []
+    for count, size in zip(planes.counts, np.diff(planes.bounds), strict=True):
+        if count:
+            found.append(kept[low : low + count * size].reshape(count, size))
+            low += count * size
+    return found
+
+
 @pytest.mark.parametrize("why", ["reference", "book", "plain"])
 def test_what_cannot_be_told_by_codes_is_kept_as_it_is(why, monkeypatch):
     """Another reference, a book that is full, or slopes without codes: the planes so far stay what they were."""

@@ -19,7 +19,7 @@ from rankopt.data.ratings.table import Ratings
 from rankopt.errors import Interrupted, ModelError, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.rankers import CofiRanker, load_model
+from rankopt.rankers import CofiRanker, cofi_users, load_model
 from rankopt.report.of_cofi import page_of_cofi
 
 QUICK = {"factors": 3, "strength": 0.5}
@@ -30,6 +30,17 @@ OF_TRAINING = (
     "dual_heights_", "item_dual_slopes_", "item_dual_heights_",
 )  # fmt: skip
 OF_USERS = ("user_factors_", "user_offsets_")
+
+
+def loss_of_ordinal(ranker, ratings):
+    """Σ l_u of its scores, the hinge of each pair of different stars, the mean over pairs of a user."""
+    total, scores = 0.0, ranker.predict(ratings)
+    for u in range(ratings.n_users):
+        rows = slice(*ratings.bounds[u : u + 2].tolist())
+        y, f = ratings.values[rows], scores[rows]
+        worse, better = np.nonzero(y[:, None] < y[None, :])
+        total += float(((y[better] - y[worse]) * np.maximum(1 + f[worse] - f[better], 0.0)).sum() / max(worse.size, 1))
+    return total
 
 
 def same(one, two, names=(*OF_TRAINING, *OF_USERS)):
@@ -55,6 +66,8 @@ def test_relaxed_users_are_the_best_for_the_items_that_were_found():
             own.value = factors[u]
             costs[name] += program.value
     assert costs["ours"] == pytest.approx(costs["best"], rel=1e-6)
+    assert 0.0 <= ranker.user_gap_ <= 1e-6
+    assert costs["ours"] * (1.0 - ranker.user_gap_) <= costs["best"] * (1.0 + 1e-7)
     assert costs["trained"] > 1.001 * costs["best"]
 
 
@@ -308,6 +321,9 @@ FORGED = {
     "huge": ("user_factors_", lambda ranker: 1e200 * ranker.user_factors_, "users cost inf"),
     "no number": ("user_factors_", lambda ranker: np.nan * ranker.user_factors_, "not all finite"),
     "those of the training": ("user_factors_", lambda ranker: ranker.trained_user_factors_.copy(), "those of the tra"),
+    "unproved": ("user_dual_slopes_", lambda ranker: 0.5 * ranker.user_dual_slopes_, "users"),
+    "too high": ("user_dual_heights_", lambda ranker: ranker.user_dual_heights_ + 1.0, "above the loss"),
+    "no proof": ("user_dual_slopes_", lambda ranker: np.zeros(0), "no dual state"),
     "trained": ("trained_user_factors_", lambda ranker: 1.01 * ranker.trained_user_factors_, "J is"),
     "final as trained": ("trained_user_factors_", lambda ranker: ranker.user_factors_, "J is"),
     "as trained": ("user_strength_", lambda ranker: ranker.strength_, "users are not those of the training"),
@@ -333,6 +349,11 @@ def test_what_was_tampered_with_is_named(loss):
             forged = deepcopy(whole)
             setattr(forged, name, getattr(whole, name) + 0.5)
             assert any(told in one for one in forged.verify(ratings).wrong)
+    forged = deepcopy(whole)
+    for of_users in OF_USERS:  # better than those of the training, and far from the best
+        trained, best = getattr(whole, f"trained_{of_users}"), getattr(whole, of_users)
+        setattr(forged, of_users, 0.98 * trained + 0.02 * best)
+    assert any("more than user_gap_ apart" in one for one in forged.verify(ratings).wrong)
     plain = CofiRanker(loss, factors=2, strength=0.5).fit(ratings)
     plain.user_factors_ = plain.user_factors_ * 1.001
     assert plain.verify(ratings).wrong == (
@@ -340,7 +361,36 @@ def test_what_was_tampered_with_is_named(loss):
     )
 
 
-@pytest.mark.parametrize("value", ["much", 0, -1.0, float("nan"), 1e300, True, (0.5,)])
+def test_users_that_are_not_solved_are_told_with_their_gap(monkeypatch):
+    """As where a solver ends too soon: the gap is a true one, and a warning names it."""
+    coarse = lambda blocks, now, tol: best.best_users(blocks, now, 0.3)  # noqa: E731
+    monkeypatch.setattr(cofi_users, "best_users", coarse)
+    ratings = tastes(users=15, items=12, each=8)
+    with pytest.warns(ConvergenceWarning, match=r"users of user_strength = 0.05 may cost .* more than the best"):
+        ranker = CofiRanker("ordinal", factors=2, strength=0.5, user_strength=0.05).fit(ratings)
+    monkeypatch.undo()
+    assert ranker.verify(ratings)
+    least = ranker.fold_in(ratings).proved
+    most = least.value / (1.0 - ranker.user_gap_)
+    assert ranker.user_gap_ > 1e-3
+    own = 0.05 * ranker.lam_max_ / 2 * (ranker.user_factors_**2).sum()
+    assert least.bound <= own + loss_of_ordinal(ranker, ratings) <= most * (1.0 + 1e-9)
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal", "nDCG@5"])
+@pytest.mark.parametrize("weight", [1.0, 1e-14, 1e-30])
+def test_a_guest_who_hardly_counts_is_told_no_gap_that_is_not_so(loss, weight):
+    ratings = tastes(users=15, items=12, each=8)
+    ranker = CofiRanker(loss, **QUICK).fit(ratings)
+    guest = Ratings.of(["guest"] * 3, ratings.items[:3], [5.0, 1.0, 3.0])
+    known, light = ranker.fold_in(guest), ranker.fold_in(guest, user_weight={"guest": weight})
+    free = ranker.fold_in(guest, strength=1e6).proved.value  # hardly any factors: what a light guest pays
+    assert light.proved.value / weight <= free * (1.0 + 1e-4)
+    assert light.proved.value / weight >= known.proved.value * (1.0 - 1e-6)
+    assert light.proved.relative_gap > 0.5 or light.proved.bound >= 0.9 * light.proved.value
+
+
+@pytest.mark.parametrize("value", ["much", 0, -1.0, float("nan"), 1e300, True, (0.5,), np.array([0.1, 0.2])])
 def test_strengths_that_cannot_be_are_refused(value):
     with pytest.raises(OptionError, match=r"user_strength = .* is no part of λ_max; give a number .*'auto', or None"):
         CofiRanker(**QUICK, user_strength=value).fit(few())
