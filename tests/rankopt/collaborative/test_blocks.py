@@ -224,12 +224,12 @@ def test_a_block_that_begins_with_planes_asks_the_loss_less_often(monkeypatch):
 
 def test_where_planes_have_no_room_what_is_left_open_is_told(monkeypatch):
     """Lists of few stars need many planes; where these have no room, bounds are bounds still, and nearly meet."""
-    monkeypatch.setattr(plane_blocks, "PASSES", 100)
     blocks = made("nDCG@10", tastes(users=12, items=30, each=20))
     at = blocks.begun(drawn(blocks))
     free = blocks.with_items(at, 1e-4)
     assert max(one.counts.max() for one in free.planes) > FEW
     monkeypatch.setattr(plane_blocks, "CROWD", 0)
+    monkeypatch.setattr(plane_blocks, "PASSES", 100)
     crowded = blocks.with_items(at, 1e-3)
     assert max(one.counts.max() for one in crowded.planes) <= FEW
     assert crowded.items <= free.value
