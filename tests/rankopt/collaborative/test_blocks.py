@@ -226,16 +226,16 @@ def test_where_planes_have_no_room_what_is_left_open_is_told(monkeypatch):
     """Lists of few stars need many planes; where these have no room, bounds are bounds still, and nearly meet."""
     blocks = made("nDCG@10", tastes(users=12, items=30, each=20))
     at = blocks.begun(drawn(blocks))
-    free = blocks.with_items(at, 1e-4)
+    free = blocks.with_items(at, 1e-3)
     assert max(one.counts.max() for one in free.planes) > FEW
+    assert free.value - free.items <= 1e-3 * free.value * (1.0 + 1e-6)
     monkeypatch.setattr(plane_blocks, "CROWD", 0)
-    monkeypatch.setattr(plane_blocks, "PASSES", 100)
+    monkeypatch.setattr(plane_blocks, "PASSES", 60)
     crowded = blocks.with_items(at, 1e-3)
     assert max(one.counts.max() for one in crowded.planes) <= FEW
     assert crowded.items <= free.value
     assert free.items <= crowded.value
     assert crowded.value - crowded.items <= 0.01 * crowded.value
-    assert free.value - free.items <= 1e-4 * free.value * (1.0 + 1e-6)
 
 
 def test_planes_that_are_no_mixture_are_refused():
