@@ -186,17 +186,19 @@ class PlaneBlocks:
         rated = self.problem.rated
         touch = None if self.convex else now.factors
         planes = self._begun(now, touch)
-        tolerance = precision * abs(now.value) / max(rated.n_users, 1)
         at = self._items_of(now.factors, self._mixed(planes)[0])
         for one, shard in zip(planes, self._shards, strict=True):
             form_gram(*self._given(shard, at), one)
-        best, best_value, best_lost = now.factors, now.value, np.nan
+        best, best_value, best_lost, before = now.factors, now.value, np.nan, -np.inf
         for asked in range(PASSES):
+            size = min(abs(now.value), 2.0 * abs(best_value))  # where it began J may be far larger
+            tolerance = precision * size / max(rated.n_users, 1)
             if asked or now.planes is not None:
                 for _ in range(SWEEPS):
                     self._swept(planes, tolerance, at)
             bound = self._under(planes, at)
-            trial = _between(best, at)
+            trial = _between(best, at, WAY if bound > before else 1.0)  # nearer by, no plane may be worth its weight
+            before = bound
             losses, found = [], []
             for i, (_, _, (lost, heights, slopes)) in enumerate(self._answers(CodedPlanesAt.of(trial, touch))):
                 planes[i], fresh = planes[i].told(slopes)
@@ -270,7 +272,7 @@ class PlaneBlocks:
         return replace(factors, items=items, offsets=offsets)
 
 
-def _between(best: Factors, model: Factors) -> Factors:
-    """`WAY` from the items of one to those of the other."""
-    items, offsets = best.items + WAY * (model.items - best.items), best.offsets + WAY * (model.offsets - best.offsets)
+def _between(best: Factors, model: Factors, way: float) -> Factors:
+    """This part of the way from the items of one to those of the other."""
+    items, offsets = best.items + way * (model.items - best.items), best.offsets + way * (model.offsets - best.offsets)
     return replace(model, items=items, offsets=offsets)
