@@ -108,12 +108,12 @@ def test_the_training_knows_nothing_of_it(loss):
     assert np.linalg.norm(weak.user_factors_) > np.linalg.norm(weak.trained_user_factors_)
 
 
-def test_half_is_taken_of_a_strength_that_was_chosen_for_a_convex_loss_of_orders():
+def test_two_thirds_are_taken_of_a_strength_that_was_chosen_for_a_convex_loss_of_orders():
     ratings = tastes(users=20, items=40, each=LONG)
     options = {"factors": 2, "tol": 1e-2}
     ranker = CofiRanker("ordinal", **options).fit(ratings)
     assert ranker.user_strength_ == RELAXED * ranker.chosen_.strength
-    assert RELAXED == 0.5
+    assert abs(3 * RELAXED - 2) < 1e-15
     as_trained = CofiRanker("ordinal", **options, user_strength=None).fit(ratings)
     assert as_trained.user_strength_ == as_trained.strength_
     assert same(ranker, as_trained, OF_TRAINING)
