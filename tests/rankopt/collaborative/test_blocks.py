@@ -11,9 +11,9 @@ from problems.rated import few, tastes
 
 from rankopt.collaborative.blocks import plane_blocks
 from rankopt.collaborative.blocks.mixture import mix
+from rankopt.collaborative.blocks.plane_kernels import FEW
 from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.blocks.user_planes import FEW
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import Standing

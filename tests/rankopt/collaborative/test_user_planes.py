@@ -5,8 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankopt.collaborative.blocks import coded_slopes, user_planes
+from rankopt.collaborative.blocks import coded_slopes
 from rankopt.collaborative.blocks.coded_slopes import Coded, entered
+from rankopt.collaborative.blocks.plane_kernels import FEW
 from rankopt.collaborative.blocks.user_planes import UserPlanes
 
 BOUNDS = np.array([0, 4, 4, 7, 12])
@@ -82,7 +83,7 @@ def grown(seed, coded, rounds=9, weights=True):
 def test_planes_are_what_went_in(seed, coded):
     planes, known = grown(seed, coded)
     assert planes.counts.tolist() == [len(one) for one in known]
-    assert max(planes.counts) == user_planes.FEW  # planes without weight make way
+    assert max(planes.counts) == FEW  # planes without weight make way
     assert bool(planes.plain.size) is not coded
     plain = planes if planes.plain.size else planes._as_plain()
     assert plain.plain.tobytes() == np.concatenate([one for user in known for one, _ in user]).tobytes()
@@ -105,7 +106,7 @@ def test_planes_with_weight_never_make_way():
     draws = np.random.default_rng(3)
     _, reference = drawn(draws)
     planes = UserPlanes.first(BOUNDS, SCALE, Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
-    for _ in range(3 * user_planes.FEW):
+    for _ in range(3 * FEW):
         before = slopes_before = planes._as_plain().plain
         planes, _ = added(planes, Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
         planes.weights[:] = 1.0 / np.repeat(planes.counts, planes.counts)
@@ -113,14 +114,14 @@ def test_planes_with_weight_never_make_way():
             planes._as_plain().plain[: 4 * (planes.counts[0] - 1)].tobytes()
             == before[: slopes_before.size][: 4 * (planes.counts[0] - 1)].tobytes()
         )
-    assert set(planes.counts.tolist()) == {0, 3 * user_planes.FEW + 1}
+    assert set(planes.counts.tolist()) == {0, 3 * FEW + 1}
 
 
 @pytest.mark.parametrize("coded", [True, False])
 def test_of_too_many_planes_the_two_lightest_are_joined(coded):
     """Mixtures stay what they were, and Gram matrices those of the planes."""
-    planes, _ = grown(0, coded, rounds=user_planes.FEW - 1, weights=False)
-    assert planes.counts.tolist() == [user_planes.FEW, 0, user_planes.FEW, user_planes.FEW]
+    planes, _ = grown(0, coded, rounds=FEW - 1, weights=False)
+    assert planes.counts.tolist() == [FEW, 0, FEW, FEW]
     planes.weights[:] = np.tile([0.3, 0.2, 0.05, 0.25, 0.12, 0.08], 3)
     planes.gram[:] = np.concatenate([(own @ own.T).ravel() for own in tables(planes)])
     before, heights = planes.mixed(), np.random.default_rng(5).normal(size=4)
@@ -134,14 +135,11 @@ def test_of_too_many_planes_the_two_lightest_are_joined(coded):
     for one, other in zip(before, after.mixed(), strict=True):
         assert other == pytest.approx(one, abs=1e-14)
     found = np.split(after.gram, 3)
-    stay = np.delete(np.arange(user_planes.FEW), 2)
+    stay = np.delete(np.arange(FEW), 2)
     for own, gram in zip(tables(after), found, strict=True):
-        square = gram.reshape(user_planes.FEW, user_planes.FEW)
+        square = gram.reshape(FEW, FEW)
         np.testing.assert_allclose(square[np.ix_(stay, stay)], (own @ own.T)[np.ix_(stay, stay)], atol=1e-12)
-    assert (
-        planes.with_plane(planes.codes[: BOUNDS[-1]] if coded else slopes, heights)[0].counts.max()
-        == user_planes.FEW + 1
-    )
+    assert planes.with_plane(planes.codes[: BOUNDS[-1]] if coded else slopes, heights)[0].counts.max() == FEW + 1
 
 
 def tables(planes):
