@@ -35,7 +35,7 @@ def popular(rated: Rated, popularity: float, means: bool = False) -> Floats:
         return np.asarray(prior)
     weights = rated.weights if rated.weights.size else None
     left = prior[rated.columns]
-    np.subtract(rated.values, left, out=left)
+    np.subtract(rated.values[:], left, out=left)
     mean = np.average(left, weights=weights)
     prior = prior + mean
     if means:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.colours import colours
+from rankopt.collaborative.levels import Levels
 from rankopt.collaborative.row_sums import column_sums, row_sums
 from rankopt.data.ratings.table import Ratings
 
@@ -29,14 +30,15 @@ Shorts = NDArray[np.int32]
 class Rated:
     """The ratings of n users on m items, user by user and, where that is asked for, item by item.
 
-    bounds (n + 1,), columns (ratings,) rising inside a user, values (ratings,); weights (ratings,), or empty: 1 each.
+    bounds (n + 1,), columns (ratings,) rising inside a user, values (ratings,) as `Levels`; weights (ratings,), or
+    empty: 1 each.
     item_bounds (m + 1,) of the ratings item by item (`by_item`). users (n,), items (m,), given (ratings,): the places
     of all in the `Ratings` that they come from, which have all_users, all_items and all_ratings.
     """
 
     bounds: Ints
     columns: Shorts
-    values: Floats
+    values: Levels
     weights: Floats
     item_bounds: Ints
     users: Ints
@@ -52,11 +54,12 @@ class Rated:
         weights = np.zeros(0) if weights is None else weights
         found = colours(ratings.bounds, ratings.columns, ratings.values, weights, ratings.n_items)
         users, items = (np.argsort(one, kind="stable") for one in found)
-        return cls._arranged(ratings.bounds, ratings.columns, ratings.values, weights, users, items, ratings.n_items)
+        values = Levels.of(ratings.values)
+        return cls._arranged(ratings.bounds, ratings.columns, values, weights, users, items, ratings.n_items)
 
     @classmethod
     def _arranged(
-        cls, bounds: Ints, columns: Shorts, values: Floats, weights: Floats, users: Ints, items: Ints, all_items: int
+        cls, bounds: Ints, columns: Shorts, values: Levels, weights: Floats, users: Ints, items: Ints, all_items: int
     ) -> Rated:
         """The users and items of these places, in this order; items of others have no ratings."""
         from scipy.sparse import csr_array
@@ -81,7 +84,7 @@ class Rated:
         return cls(
             bounds=starts.astype(np.int64),
             columns=columns,
-            values=values[given],
+            values=values.kept(given),
             weights=weights[given] if weights.size else weights,
             item_bounds=item_bounds,
             users=users,
@@ -97,7 +100,7 @@ class Rated:
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights
         users, items = np.arange(self.n_users), np.arange(self.n_items)
-        cut = (before[self.bounds], self.columns[mask], self.values[mask], weights)
+        cut = (before[self.bounds], self.columns[mask], self.values.kept(mask), weights)
         kept = self._arranged(*cut, users, items, self.n_items)
         return replace(kept, given=np.flatnonzero(mask)[kept.given])
 

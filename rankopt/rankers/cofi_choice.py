@@ -101,7 +101,7 @@ class Choosing:
             return None
 
         def measure(some: Rated, shares: Floats) -> Floats:
-            return long_lists(self.measure, some.bounds, some.values, shares)
+            return long_lists(self.measure, some.bounds, some.values[:], shares)
 
         def build(prior: str, some: Rated) -> Any:
             penalties = self._penalties(loss, prior)

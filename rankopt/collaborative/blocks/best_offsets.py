@@ -26,7 +26,7 @@ def best_offsets(problem: Problem) -> tuple[Floats, Floats]:
     rated, n = problem.rated, problem.rated.n_users
     weights = rated.weights if rated.weights.size else np.ones(rated.values.size)
     left = problem.prior[rated.columns]
-    np.subtract(rated.values, left, out=left)
+    np.subtract(rated.values[:], left, out=left)
     left *= weights
     has_users, has_items = bool(problem.of_user_offsets.size), bool(problem.of_offsets.size)
     of_users = rated.per_user(left) if has_users else np.zeros(n)

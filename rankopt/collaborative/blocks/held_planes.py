@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, INTS, READ_INTS, compiled
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
-__all__ = ["CUBE", "Held", "free_slot"]
+__all__ = ["CUBE", "FEW", "Held", "free_slot"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -38,6 +38,24 @@ class Held:
         return cls(
             np.zeros((room, ratings)), np.zeros((users, room)), np.zeros((users, room)),
             np.zeros(users, dtype=np.int64), np.zeros((users, room, room)),
+        )  # fmt: skip
+
+    @property
+    def room(self) -> int:
+        """Planes that a user may hold."""
+        return self.slopes.shape[0]
+
+    def full(self, users: NDArray[np.bool_]) -> bool:
+        """Whether one of these users (n,) has no slot left, and none whose plane has no weight."""
+        crowded = users & (self.counts == self.room)
+        return bool((self.weights[crowded] > 0.0).all(axis=1).any())
+
+    def roomier(self, room: int) -> Held:
+        """The same planes with room for more."""
+        more = room - self.room
+        return Held(
+            np.pad(self.slopes, ((0, more), (0, 0))), np.pad(self.heights, ((0, 0), (0, more))),
+            np.pad(self.weights, ((0, 0), (0, more))), self.counts, np.pad(self.gram, ((0, 0), (0, more), (0, more))),
         )  # fmt: skip
 
     def mixed(self, bounds: Ints) -> tuple[Floats, Floats]:

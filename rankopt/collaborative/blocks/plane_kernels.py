@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
-from rankopt.collaborative.blocks.coded_slopes import CODES, READ_CODES
+from rankopt.collaborative.book import CODES, READ_CODES
 from rankopt.collaborative.normal_equations import TABLE
 
 __all__ = [

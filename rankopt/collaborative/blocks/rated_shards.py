@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from rankopt.collaborative.blocks.coded_slopes import Coded
 from rankopt.collaborative.blocks.user_masters import solved_users
 from rankopt.collaborative.factors import Factors, pair_scores
+from rankopt.collaborative.levels import Levels
 from rankopt.collaborative.normal_equations import solve_ridges
 from rankopt.collaborative.rated import Rated
 from rankopt.losses.loss import LossAt
@@ -36,13 +37,14 @@ LASTING = 1 << 19
 
 @dataclass(frozen=True, eq=False)
 class Entries:
-    """The ratings (n, 1) of a shard, which engines put into files of their own."""
+    """The ratings of a shard as codes (n, 1), which engines put into files of their own, and their book."""
 
     features: Any
+    book: Floats
 
     def read(self) -> Floats:
-        """(n,)"""
-        return np.asarray(self.features[:, 0])
+        """(n,) of the moment."""
+        return Levels(self.features[:, 0], self.book)[:]
 
     def with_features(self, features: Any) -> Entries:
         return replace(self, features=features)
@@ -52,19 +54,19 @@ class Entries:
 class Gathered:
     """The same of ratings that lie in another order, of which no copy is kept: engines with files make one."""
 
-    values: Floats
+    values: Levels
     order: NDArray[Any]
 
     @cached_property
-    def features(self) -> Floats:
-        return self.read()[:, None]
+    def features(self) -> NDArray[Any]:
+        return np.asarray(self.values.codes[self.order, None])
 
     def read(self) -> Floats:
         """(n,) of the moment."""
-        return np.asarray(self.values[self.order])
+        return self.values[self.order]
 
     def with_features(self, features: Any) -> Entries:
-        return Entries(features)
+        return Entries(features, self.values.book)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +111,9 @@ def user_shards(
     rated: Rated, ratings: int, user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None = None
 ) -> tuple[RatedShard, ...]:
     """Whole users of at least so many ratings a shard, but the last."""
-    found = []
+    found, values = [], rated.values
     for first, last in cut(rated.bounds, ratings):
-        scorer = Entries(rated.values[int(rated.bounds[first]) : int(rated.bounds[last]), None])
+        scorer = Entries(values.codes[int(rated.bounds[first]) : int(rated.bounds[last]), None], values.book)
         shard = _shard("users", scorer, rated.bounds, rated.columns, rated.weights, first, last)
         lasting = rated.values.size <= LASTING
         found.append(replace(shard, user_weights=user_weights[first:last], loss=loss, lasting=lasting))

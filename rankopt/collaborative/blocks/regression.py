@@ -106,7 +106,7 @@ class Regression:
         conjugate of the loss there."""
         rated = self.problem.rated
         slopes = factors.scores(rated.bounds, rated.columns)
-        loss, heights = squared_loss(rated.bounds, rated.values, rated.weights, slopes)
+        loss, heights = squared_loss(rated.bounds, rated.values[:], rated.weights, slopes)
         return Standing.at(self.problem, factors, loss, slopes, heights)
 
 

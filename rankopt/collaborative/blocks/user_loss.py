@@ -87,10 +87,10 @@ class UserLoss:
         some = told_apart = rated.only_users(told)
         if some.n_users:
             if self.regret is None:
-                low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
+                low, high = (one.reduceat(some.values[:], some.bounds[:-1]) for one in (np.minimum, np.maximum))
                 useful = low < high
             else:
-                with measured(self.regret.measure, some.values, "loss"):
+                with measured(self.regret.measure, some.values[:], "loss"):
                     useful = _orderable(some, self.regret.measure)
             some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
@@ -143,7 +143,7 @@ def _orderable(rated: Rated, measure: Any) -> NDArray[np.bool_]:
 def _cure(measure: Any, rated: Rated) -> str:
     """What to say of a measure that asks what is relevant, of ratings that all are: from which on, if that helps."""
     single = [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
-    values = rated.values
+    values = rated.values[:]
     if not values.size or values.min() <= 0:
         return ""
     high = values[values > np.median(values)]

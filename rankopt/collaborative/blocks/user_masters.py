@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from formulations.active_set.cholesky import inner
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.threads import share_ranges
-from rankopt.collaborative.blocks.held_planes import CUBE, Held, free_slot
+from rankopt.collaborative.blocks.held_planes import CUBE, FEW, Held, free_slot
 from rankopt.collaborative.blocks.mixture import mix
 from rankopt.collaborative.factors import pair_scores
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 
 ROOM = 24
-"""Planes that a user holds at most."""
+"""Planes that a user holds at most; there is room for `FEW` until one of them needs more."""
 
 STEPS = 200
 """Planes that a user is given at most in one solution."""
@@ -59,14 +59,19 @@ def solved_users(
     n, d = bounds.size - 1, items.shape[1]
     spread = np.repeat(user_weights, np.diff(bounds))
     none = np.zeros(n)
-    held = Held.none(n, columns.size, ROOM)
-    moved, values = np.zeros((n, ROOM, d)), np.zeros((n, ROOM))
+    held = Held.none(n, columns.size, FEW)
+    moved, values = np.zeros((n, FEW, d)), np.zeros((n, FEW))
     given = (bounds, columns, items, offsets, penalty)
-    room = (held.slopes, held.heights, held.weights, held.counts, held.gram, moved, values)
     trial, dual, open_ = np.zeros((n, d)), np.full(n, -np.inf), np.ones(n, dtype=bool)
 
     def admit(fresh: Floats, height: Floats) -> None:
-        arrays: tuple[Any, ...] = (*given, fresh, height, open_, tolerance, *room, trial, dual)
+        nonlocal held, moved, values
+        if held.room < ROOM and held.full(open_):
+            more = ROOM - held.room
+            held, moved = held.roomier(ROOM), np.pad(moved, ((0, 0), (0, more), (0, 0)))
+            values = np.pad(values, ((0, 0), (0, more)))
+        planes = (held.slopes, held.heights, held.weights, held.counts, held.gram, moved, values)
+        arrays: tuple[Any, ...] = (*given, fresh, height, open_, tolerance, *planes, trial, dual)
         share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*arrays, first, last))  # type: ignore[call-arg]
 
     def valued(at: Floats) -> tuple[Any, Floats, Floats]:

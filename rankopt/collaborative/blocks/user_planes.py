@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.blocks.coded_slopes import PAGES, Coded
+from rankopt.collaborative.blocks.coded_slopes import Coded
 from rankopt.collaborative.blocks.plane_kernels import (
     FEW,
     crowded,
@@ -23,6 +23,7 @@ from rankopt.collaborative.blocks.plane_kernels import (
     move_slopes,
     place_fresh,
 )  # fmt: skip
+from rankopt.collaborative.book import PAGES
 
 __all__ = ["MOST", "UserPlanes"]
 

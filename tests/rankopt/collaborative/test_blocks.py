@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from problems.rated import few, tastes
 
-from rankopt.collaborative.blocks import plane_blocks
+from rankopt.collaborative.blocks import plane_blocks, user_masters
+from rankopt.collaborative.blocks.held_planes import Held
 from rankopt.collaborative.blocks.mixture import mix
 from rankopt.collaborative.blocks.plane_kernels import FEW
 from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt
@@ -175,8 +176,6 @@ def test_the_best_mixture_of_planes():
 
 def test_the_items_block_is_given_planes_and_no_ratings(monkeypatch):
     """The paper's remark on privacy: what users send for the items is Σ r_uj U_u, r of planes, and heights."""
-    from rankopt.collaborative.blocks import plane_blocks
-
     told = []
     real = plane_blocks.ascend_users
     monkeypatch.setattr(plane_blocks, "ascend_users", lambda *given: (told.append(given), real(*given))[1])
@@ -187,8 +186,10 @@ def test_the_items_block_is_given_planes_and_no_ratings(monkeypatch):
     for given in told:
         arrays = [one for part in given for one in (vars(part).values() if hasattr(part, "mixed") else [part])]
         for one in arrays:
-            assert one is None or not np.shares_memory(one, grades)
-            assert np.shape(one)[-1:] != grades.shape or not np.array_equal(one, np.broadcast_to(grades, one.shape))
+            assert one is None or not np.shares_memory(one, grades.codes)
+            for told_by in (grades[:], grades.codes):
+                same = np.shape(one)[-1:] == told_by.shape
+                assert not same or not np.array_equal(one, np.broadcast_to(told_by, one.shape))
 
 
 @pytest.mark.parametrize("loss", ["nDCG@3", "ordinal"])
@@ -230,6 +231,21 @@ def test_the_block_closes_from_any_start(precision):
     found = blocks.with_items(at, precision)
     assert at.value > 10.0 * found.value
     assert found.value - found.items <= precision * found.value * (1.0 + 1e-6)
+
+
+def test_room_for_planes_of_users_is_made_when_one_needs_it(monkeypatch):
+    """And then all is as if it had been there from the start, to the bit."""
+    blocks, widths = made("nDCG@10", tastes(users=12, items=30, each=20)).at_strength(0.05, 0.4), []
+    at, real = blocks.begun(drawn(blocks, d=8)), Held.roomier
+    monkeypatch.setattr(Held, "roomier", lambda self, room: (widths.append((self.room, room)), real(self, room))[1])
+    found = blocks.with_users(at, 1e-10)
+    assert widths == [(12, 24)]
+    monkeypatch.setattr(user_masters, "FEW", user_masters.ROOM)
+    wide = blocks.with_users(at, 1e-10)
+    assert len(widths) == 1
+    assert found.factors.users.tobytes() == wide.factors.users.tobytes()
+    assert (found.users, found.slopes.tobytes()) == (wide.users, wide.slopes.tobytes())
+    assert found.value - found.users <= 1e-9 * found.value
 
 
 def test_where_planes_have_no_room_what_is_left_open_is_told(monkeypatch):
@@ -311,7 +327,7 @@ def test_bounds_of_blocks_are_rounded_down(size):
         factors = drawn(blocks, seed=seed)
         factors = replace(factors, offsets=factors.offsets + size)
         now, rated = blocks.at(factors), blocks.problem.rated
-        terms = float(np.abs(now.slopes) @ np.abs(rated.values)) + size
+        terms = float(np.abs(now.slopes) @ np.abs(rated.values[:])) + size
         for found, bound in zip(
             (now.users, now.items), exact_bounds(blocks.problem, factors, now.slopes, now.heights), strict=True
         ):
@@ -319,7 +335,7 @@ def test_bounds_of_blocks_are_rounded_down(size):
             assert 0.0 <= below[-1] <= 1e-12 * terms
         for u in range(rated.n_users):
             own = slice(*rated.bounds[u : u + 2])
-            psi, y = ([Fraction(one) for one in part[own].tolist()] for part in (now.slopes, rated.values))
+            psi, y = ([Fraction(one) for one in part[own].tolist()] for part in (now.slopes, rated.values[:]))
             exact = -sum(p * p / 2 + p * v for p, v in zip(psi, y, strict=True))
             below.append(float(exact - Fraction(now.heights[u])))
             assert 0.0 <= below[-1] <= 1e-12 * terms

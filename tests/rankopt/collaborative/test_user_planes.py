@@ -5,10 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankopt.collaborative.blocks import coded_slopes
-from rankopt.collaborative.blocks.coded_slopes import Coded, entered
+from rankopt.collaborative import book as books
+from rankopt.collaborative.blocks.coded_slopes import Coded
 from rankopt.collaborative.blocks.plane_kernels import FEW
 from rankopt.collaborative.blocks.user_planes import UserPlanes
+from rankopt.collaborative.book import entered
 
 BOUNDS = np.array([0, 4, 4, 7, 12])
 SCALE = np.array([1.0, 2.0, 0.5, 3.0])
@@ -34,7 +35,7 @@ def test_codes_are_read_as_they_were_written(seed):
 
 
 def test_a_full_book_takes_no_more():
-    pages = np.arange(float(coded_slopes.PAGES))
+    pages = np.arange(float(books.PAGES))
     codes, book = entered(np.zeros(0), pages)
     assert (book[codes] == pages).all()
     assert entered(book, pages[::-1])[0] is not None
@@ -161,7 +162,7 @@ def test_what_cannot_be_told_by_codes_is_kept_as_it_is(why, monkeypatch):
     given, heights = Coded.of(placed, reference), draws.normal(size=4)
     slopes = np.repeat(SCALE, np.diff(BOUNDS)) * (placed - reference)
     if why == "book":
-        monkeypatch.setattr(coded_slopes, "PAGES", planes.book.size)
+        monkeypatch.setattr(books, "PAGES", planes.book.size)
     before = planes._as_plain().plain
     after, place = added(planes, slopes if why == "plain" else given, heights)
     assert after.plain.size

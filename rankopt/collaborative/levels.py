@@ -1,0 +1,52 @@
+"""Ratings as codes: there are few different ones, so one byte or two say which a rating is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.collaborative.book import entered
+
+__all__ = ["Levels"]
+
+Floats = NDArray[np.float64]
+
+FEW = 1 << 8
+"""Numbers that one byte tells apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """(ratings,) numbers, to the bit: `book[codes]`, or `codes` themselves where no book holds them all.
+
+    What is asked of an index or of places is told as floats of the moment.
+    """
+
+    codes: NDArray[Any]
+    book: Floats
+
+    @classmethod
+    def of(cls, values: Floats) -> Levels:
+        codes, book = entered(np.zeros(0), values)
+        if codes is None:
+            return cls(values, np.zeros(0))
+        return cls(codes.astype(np.uint8) if book.size <= FEW else codes, book)
+
+    @property
+    def size(self) -> int:
+        return self.codes.size
+
+    def __getitem__(self, places: Any) -> Floats:
+        found = self.codes[places]
+        return np.asarray(self.book[found] if self.book.size else found)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        found = self[:]
+        return found if dtype is None else found.astype(dtype)
+
+    def kept(self, places: NDArray[Any]) -> Levels:
+        """Those at these places, or where a mask holds, as codes."""
+        return Levels(self.codes[places], self.book)
