@@ -31,6 +31,10 @@ class Blocks(Protocol):
         part of J. J never rises."""
         ...
 
+    def whole(self, now: Standing) -> Standing:
+        """The standing with its dual state, and nothing that blocks write to."""
+        ...
+
 
 @dataclass(frozen=True)
 class Alternation:
@@ -83,7 +87,7 @@ def alternated(
     while (stop := _over(at, settings, judge, interrupted)) is None:
         rounds = len(at.steps)
         try:
-            at = _round(blocks, at, settings, judge, began)
+            at = _round(blocks, at, at.now if keep is None else at.now.apart(), settings, judge, began)
         except KeyboardInterrupt:
             if len(at.steps) == 1:
                 raise
@@ -123,8 +127,11 @@ def _precision(at: Alternated, settings: Alternation) -> float:
     return min(max(finest, gained / FINER), COARSE)
 
 
-def _round(blocks: Blocks, at: Alternated, settings: Alternation, judge: Any, began: float) -> Alternated:
-    checked, now = blocks.around(at.now, _precision(at, settings))
+def _round(
+    blocks: Blocks, at: Alternated, start: Standing, settings: Alternation, judge: Any, began: float
+) -> Alternated:
+    """start: the last standing, as blocks may write to it: where a run is kept, what it kept is not to change."""
+    checked, now = blocks.around(start, _precision(at, settings))
     steps = (*at.steps[:-1], replace(at.steps[-1], users=checked.users, items=checked.items))
     if max(checked.gaps) <= settings.tol and len(at.steps) > at.begun + 1:
         best = checked if at.best is at.now else at.best
@@ -133,8 +140,8 @@ def _round(blocks: Blocks, at: Alternated, settings: Alternation, judge: Any, be
     step = _step(len(at.steps), now, judged, perf_counter() - began)
     better = judged > at.judged if judge is not None else now.value <= at.best.value
     best, best_judged = (now, judged) if better else (at.best, at.judged)
-    if not better and not best.by_planes:
-        best = replace(best, planes=None)
+    if not better and best.planes is not None:  # the last one alone has them, and its blocks write to them
+        best = blocks.whole(best)
     return Alternated(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
 
 

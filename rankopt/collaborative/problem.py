@@ -6,6 +6,7 @@ f_uj = b_j + b_u + ⟨U_u, M_j⟩; weights stand in l_u.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.pull import pulled, pulled_by_column
+from rankopt.collaborative.pull import pull_by_column, pulled
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.row_sums import UNIT, sizes
+from rankopt.collaborative.row_sums import UNIT, add_columns, add_sizes, row_sums
 
-__all__ = ["Problem", "Standing", "block_bounds"]
+__all__ = ["Problem", "Standing", "block_bounds", "items_bound"]
 
 Floats = NDArray[np.float64]
 
@@ -75,8 +76,9 @@ class Standing:
 
     value: J. slopes ψ (ratings,) and heights δ (n,): l_u(f) >= δ_u + ⟨ψ_u, f⟩ for every f, weights included. users,
     items: the lower bounds of J over each block that the dual state proves; or, of the items, another one that the
-    items' block left behind, `of_items`, its slopes and heights. planes: what that block begins with the next time,
-    where it keeps planes; by_planes: their mixture is that dual state of the items. lost: Σ l_u, where it is known.
+    items' block left behind, `of_items`, its slopes and heights. planes: of the users of each shard, what that block
+    begins with the next time, where it keeps planes, and writes to; by_planes: their mixture is that dual state of the
+    items. lost: Σ l_u, where it is known.
     """
 
     factors: Factors
@@ -86,7 +88,7 @@ class Standing:
     users: float
     items: float
     of_items: tuple[Floats, Floats] | None = None
-    planes: Any = None
+    planes: list[Any] | None = None
     by_planes: bool = False
     lost: float = np.nan
 
@@ -96,6 +98,10 @@ class Standing:
         value = loss + problem.users_penalty(factors) + problem.items_penalty(factors)
         users, items = block_bounds(problem, factors, slopes, heights)
         return cls(factors, value, slopes, heights, users, items, lost=loss)
+
+    def apart(self) -> Standing:
+        """The same, with a list of planes that is its own."""
+        return self if self.planes is None else replace(self, planes=list(self.planes))
 
     @property
     def gaps(self) -> tuple[float, float]:
@@ -112,23 +118,64 @@ def block_bounds(problem: Problem, factors: Factors, slopes: Floats, heights: Fl
     lost is subtracted.
     """
     rated = problem.rated
-    per_user, per_item = rated.per_user(slopes), rated.per_item(slopes)
-    off_user, off_item = sizes(rated.bounds, rated.columns, slopes, rated.n_items)
-    off_user *= UNIT * (np.diff(rated.bounds) + 8)
-    off_item *= UNIT * (np.diff(rated.item_bounds) + 8)
-    total = _product(heights, np.ones(heights.size), UNIT * np.abs(heights))
+    sums = _Sums.of(problem, factors, [(slice(0, rated.n_users), slopes, heights)])
+    users = [sums.total, _product(sums.per_item, factors.offsets, sums.off_item)]
+    users += [_penalty(problem.items_penalty(factors), factors)]
     moved = pulled(rated.bounds, rated.columns, slopes, factors.items)
-    users = [total, _product(per_item, factors.offsets, off_item), _penalty(problem.items_penalty(factors), factors)]
-    users += [_squares(moved, off_user * _longest(factors.items), problem.of_users)]
+    users += [_squares(moved, sums.off_user * _longest(factors.items), problem.of_users)]
     if problem.of_user_offsets.size:
-        users += [_squares(per_user[:, None], off_user, problem.of_user_offsets)]
-    moved = pulled_by_column(rated.bounds, rated.columns, slopes, factors.users, rated.n_items)
-    items = [total, _product(per_item, problem.prior, off_item), _product(per_user, factors.user_offsets, off_user)]
-    items += [_penalty(problem.users_penalty(factors), factors)]
-    items += [_squares(moved, off_item * _longest(factors.users), problem.of_items)]
-    if problem.of_offsets.size:
-        items += [_squares(per_item[:, None], off_item, problem.of_offsets)]
-    return _rounded_down(users), _rounded_down(items)
+        users += [_squares(sums.per_user[:, None], sums.off_user, problem.of_user_offsets)]
+    return _rounded_down(users), sums.items_bound(problem, factors)
+
+
+def items_bound(problem: Problem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> float:
+    """The second of these bounds. parts: some users after others, as a slice of all, with their slopes and heights, so
+    that those of all need not be there at a time."""
+    return _Sums.of(problem, factors, parts).items_bound(problem, factors)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """Of a dual state: heights (n,), Σψ of each user (n,) and item (m,), how much each may be off for rounding, and
+    Ψᵀ U (m, d)."""
+
+    heights: Floats
+    per_user: Floats
+    per_item: Floats
+    off_user: Floats
+    off_item: Floats
+    moved: Floats
+
+    @classmethod
+    def of(cls, problem: Problem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> _Sums:
+        rated = problem.rated
+        n, m = rated.n_users, rated.n_items
+        heights, per_user, off_user = np.empty(n), np.empty(n), np.empty(n)
+        per_item, off_item, moved = np.zeros(m), np.zeros(m), np.zeros((m, factors.dimensions))
+        for users, slopes, own in parts:
+            bounds = rated.bounds[users.start : users.stop + 1]
+            columns = rated.columns[bounds[0] : bounds[-1]]
+            bounds = bounds - bounds[0]
+            heights[users], per_user[users] = own, row_sums(bounds, slopes)
+            off_user[users] = add_sizes(bounds, columns, slopes, off_item)
+            add_columns(columns, slopes, per_item)
+            pull_by_column(bounds, columns, slopes, factors.users[users], moved)
+        off_user *= UNIT * (np.diff(rated.bounds) + 8)
+        off_item *= UNIT * (np.diff(rated.item_bounds) + 8)
+        return cls(heights, per_user, per_item, off_user, off_item, moved)
+
+    @property
+    def total(self) -> Term:
+        return _product(self.heights, np.ones(self.heights.size), UNIT * np.abs(self.heights))
+
+    def items_bound(self, problem: Problem, factors: Factors) -> float:
+        items = [self.total, _product(self.per_item, problem.prior, self.off_item)]
+        items += [_product(self.per_user, factors.user_offsets, self.off_user)]
+        items += [_penalty(problem.users_penalty(factors), factors)]
+        items += [_squares(self.moved, self.off_item * _longest(factors.users), problem.of_items)]
+        if problem.of_offsets.size:
+            items += [_squares(self.per_item[:, None], self.off_item, problem.of_offsets)]
+        return _rounded_down(items)
 
 
 Term = tuple[float, float]

@@ -10,7 +10,7 @@ from formulations.compiled import READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.threads import share_ranges
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
-__all__ = ["pulled", "pulled_by_column"]
+__all__ = ["pull_by_column", "pulled", "pulled_by_column"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,9 +32,14 @@ def pulled(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats) -> Floa
 def pulled_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, width: int) -> Floats:
     """(width, d): for column j the sum of slopes[e] other[row of e] over its entries, in their order."""
     found = np.zeros((width, other.shape[1]))
+    pull_by_column(bounds, columns, slopes, other, found)
+    return found
+
+
+def pull_by_column(bounds: Ints, columns: Shorts, slopes: Floats, other: Floats, found: Floats) -> None:
+    """The same added to `found`, so that rows may come some at a time."""
     if columns.size and other.shape[1]:
         _pulled_by_column(bounds, columns, slopes, np.ascontiguousarray(other), found)
-    return found
 
 
 @compiled(

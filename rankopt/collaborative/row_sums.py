@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 
-__all__ = ["UNIT", "column_sums", "row_sums", "sizes", "squared_loss"]
+__all__ = ["UNIT", "add_columns", "add_sizes", "column_sums", "row_sums", "squared_loss"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,15 +28,20 @@ def row_sums(bounds: Ints, values: Floats) -> Floats:
 def column_sums(columns: Shorts, values: Floats, size: int) -> Floats:
     """(size,) the sum over the entries of each column, in the order of the entries."""
     found = np.zeros(size)
-    _by_column(columns, values, found)
+    add_columns(columns, values, found)
     return found
 
 
-def sizes(bounds: Ints, columns: Shorts, values: Floats, width: int) -> tuple[Floats, Floats]:
-    """(rows,) and (width,) the sums of |values| over the entries of each row and of each column."""
-    rows, found = np.zeros(bounds.size - 1), np.zeros(width)
+def add_columns(columns: Shorts, values: Floats, found: Floats) -> None:
+    """The same added to `found`, so that entries may come some at a time."""
+    _by_column(columns, values, found)
+
+
+def add_sizes(bounds: Ints, columns: Shorts, values: Floats, found: Floats) -> Floats:
+    """(rows,) the sum of |values| over the entries of each row; that of each column is added to `found`."""
+    rows = np.zeros(bounds.size - 1)
     _sized(bounds, columns, values, rows, found)
-    return rows, found
+    return rows
 
 
 def squared_loss(bounds: Ints, values: Floats, weights: Floats, slopes: Floats) -> tuple[float, Floats]:

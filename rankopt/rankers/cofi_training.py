@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.collaborative.alternation import Alternated, Alternation, alternated
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.history import AlternationHistory
+from rankopt.collaborative.history import AlternationHistory, AlternationStep
 from rankopt.collaborative.kept import as_data, chosen_of, run_of
 from rankopt.collaborative.learned import factors_to_caller, to_caller
 from rankopt.collaborative.measured import rated_only
@@ -96,7 +96,8 @@ class Alternating(Choosing, Relaxing):
             start = start_of(blocks, width)
             lam = self._lam(chosen) * (1.0 if self.lam is not None else start.lam_max or 1.0)
             blocks = blocks.at_strength(lam, lam)
-            judge = None if evaluation is None else self._judge(ratings, rated, blocks, evaluation)
+            unknown = of_unrated(rated, float(self.popularity) if self.offsets else 0.0)  # now, for what it takes
+            judge = None if evaluation is None else self._judge(ratings, blocks, evaluation, unknown)
             limit = self.time_limit
             if limit is not None and chosen is not None:
                 limit = max(limit - chosen.seconds, 0.0)
@@ -132,11 +133,14 @@ class Alternating(Choosing, Relaxing):
                 relaxed = self._relaxed(blocks, done, asked, start.lam_max, judge)
             except KeyboardInterrupt:  # the model is done, with the users of the training
                 relaxed, done = None, replace(done, stop=Stop.INTERRUPTED)
-            self._keep(ratings, counts, blocks, done, relaxed)
+            best, steps, stop = blocks.whole(done.best), done.steps, done.stop
+            judged = done.judged if relaxed is None else relaxed.judged
+            del done  # with its planes
+            self._keep(ratings, counts, blocks, best, steps, stop, relaxed, unknown)
         if hasattr(self, "eval_score_"):
             del self.eval_score_
         if judge is not None:
-            self.eval_score_ = done.judged if relaxed is None else relaxed.judged
+            self.eval_score_ = judged
         self.lam_, self.lam_max_ = float(lam), start.lam_max
         self.offset_strength_ = bend * (self._penalties(loss, self._prior_of(loss, chosen)).offsets or 0.0)
         self.strength_ = float(lam / start.lam_max) if start.lam_max else 1.0
@@ -152,11 +156,10 @@ class Alternating(Choosing, Relaxing):
                 "than the best; raise user_strength, or give None", ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
 
-    def _judge(self, ratings: Ratings, rated: Rated, blocks: Any, evaluation: Ratings) -> Callable[[Standing], float]:
+    def _judge(self, ratings: Ratings, blocks: Any, evaluation: Ratings, unknown: float) -> Callable[[Standing], float]:
         """The measure on the evaluation ratings of a standing."""
         users, items = ratings.user_index(evaluation.users), ratings.item_index(evaluation.items)
         users, items = users[evaluation.user_of()], items[evaluation.columns]
-        unknown = self._unknown(rated)
 
         def judge(now: Standing) -> float:
             factors = factors_to_caller(blocks.problem, now.factors, unknown)
@@ -168,35 +171,34 @@ class Alternating(Choosing, Relaxing):
 
         return judge
 
-    def _unknown(self, rated: Rated) -> float:
-        """b⁰ of an item without ratings."""
-        return of_unrated(rated, float(self.popularity) if self.offsets else 0.0)
-
-    def _keep(self, ratings: Ratings, counts: Ints, blocks: Any, done: Alternated, relaxed: Relaxed | None) -> None:
-        """relaxed: other users than those of the run, which the certificate is of."""
-        self.unknown_ = self._unknown(blocks.problem.rated)  # now: it takes 8 bytes a rating, and the duals come on top
-        best, problem = blocks.whole(done.best), blocks.problem
-        told = to_caller(problem, best, self.unknown_)
+    def _keep(
+        self, ratings: Ratings, counts: Ints, blocks: Any, best: Standing, steps: tuple[AlternationStep, ...],
+        stop: Stop | None, relaxed: Relaxed | None, unknown: float,
+    ) -> None:  # fmt: skip
+        """relaxed: other users than those of the run, which the certificate is of. unknown: b⁰ of an item without
+        ratings."""
+        problem, self.unknown_ = blocks.problem, unknown
+        told = to_caller(problem, best, unknown)
         self.users_, self.items_ = ratings.users, ratings.items
         self.item_factors_, self.item_offsets_ = told.factors.items, told.factors.offsets
         self.trained_user_factors_, self.trained_user_offsets_ = told.factors.users, told.factors.user_offsets
         final, none = told.factors, np.zeros(0)
         self.user_dual_slopes_, self.user_dual_heights_, self.user_gap_ = none, none, 0.0
         if relaxed is not None:
-            own = to_caller(problem, relaxed.standing, self.unknown_)
+            own = to_caller(problem, relaxed.standing, unknown)
             final, (self.user_dual_slopes_, self.user_dual_heights_) = own.factors, own.duals[0]
             self.user_gap_ = relaxed.gap
         self.user_factors_, self.user_offsets_ = final.users, final.user_offsets
         self.item_prior_, self.item_counts_ = told.prior, counts
         (self.dual_slopes_, self.dual_heights_), (self.item_dual_slopes_, self.item_dual_heights_) = told.duals
-        stop = done.stop if done.stop is not None else Stop.GAP
+        stop = Stop.GAP if stop is None else stop
         try:
             self.certificate_ = certificate_of(blocks, best, stop, bool(self.certify))
         except KeyboardInterrupt:  # the factors are done, only the bound of the whole is not
             stop = Stop.INTERRUPTED
             self.certificate_ = certificate_of(blocks, best, stop, False)
-        self.history_ = AlternationHistory.of(done.steps)
-        self.n_iter_ = len(done.steps) - 1
+        self.history_ = AlternationHistory.of(steps)
+        self.n_iter_ = len(steps) - 1
         self.n_features_in_ = 2
         self._remember(ratings)
 

@@ -43,7 +43,7 @@ class Held:
     @property
     def room(self) -> int:
         """Planes that a user may hold."""
-        return self.slopes.shape[0]
+        return len(self.slopes)
 
     def full(self, users: NDArray[np.bool_]) -> bool:
         """Whether one of these users (n,) has no slot left, and none whose plane has no weight."""

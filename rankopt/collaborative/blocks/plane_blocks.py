@@ -22,7 +22,7 @@ from rankopt.collaborative.blocks.rated_shards import (
 )  # fmt: skip
 from rankopt.collaborative.blocks.user_planes import MOST, UserPlanes
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import Problem, Standing, block_bounds
+from rankopt.collaborative.problem import Problem, Standing, items_bound
 from rankopt.collaborative.pull import pulled_by_column
 from rankopt.collaborative.row_sums import row_sums
 from rankopt.engines.threads import Threads
@@ -76,14 +76,18 @@ class PlaneBlocks:
         return self.at(balanced(self.problem, now.factors))
 
     def whole(self, now: Standing) -> Standing:
-        """The standing with its dual state: that of the items may be left to the planes."""
-        return replace(now, of_items=self._mixed(now.planes), by_planes=False) if now.by_planes else now
+        """The standing with its dual state, of which that of the items may be left to the planes, and without these."""
+        if now.planes is None or not now.by_planes:
+            return replace(now, planes=None)
+        slopes, heights = self._mixed(now.planes)
+        items = items_bound(self.problem, now.factors, [(slice(0, heights.size), slopes, heights)])
+        return replace(now, items=items, of_items=(slopes, heights), planes=None, by_planes=False)
 
-    def planes_of(self, kept: Sequence[Mapping[str, Any]]) -> tuple[UserPlanes, ...]:
+    def planes_of(self, kept: Sequence[Mapping[str, Any]]) -> list[UserPlanes]:
         """Planes of the users of each shard, of what was kept of them; ValueError or TypeError where they are none."""
         if len(kept) != len(self._shards):
             raise ValueError("planes are of other ratings")
-        for one, shard in zip(found := tuple(UserPlanes(**one) for one in kept), self._shards, strict=True):
+        for one, shard in zip(found := [UserPlanes(**one) for one in kept], self._shards, strict=True):
             one.check(shard.bounds, shard.user_weights)
         return found
 
@@ -92,17 +96,18 @@ class PlaneBlocks:
         return self.at(factors).value
 
     def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
-        """What the items' block proves of where it stands; and after it and the users'."""
+        """What the items' block proves of where it stands; and after it and the users'. Planes of all three are one
+        list, which the items' block writes to."""
         items = self._items(now, precision)
         dual: dict[str, Any] = {"planes": items.planes, "of_items": None, "by_planes": True}
         if not self.convex:  # then no planes are kept
             dual = {"of_items": (items.slopes, items.heights)}
-        checked = replace(now, items=items.items, **dual) if items.items > now.items else now
+        checked = replace(now, items=items.items, **dual) if now.by_planes or items.items > now.items else now
         if not self.convex:
             return checked, self._users(items, precision)
         found = replace(self._users(items, precision, items.slopes), planes=items.planes)
-        slopes, heights = self._mixed(items.planes)  # planes of the loss for any users
-        proved = block_bounds(self.problem, found.factors, slopes, heights)[1]
+        mixtures = ((shard.rows, *one.mixed()) for one, shard in zip(items.planes or (), self._shards, strict=True))
+        proved = items_bound(self.problem, found.factors, mixtures)  # planes of the loss for any users
         return checked, replace(found, items=proved, **dual) if proved > found.items else found
 
     def with_users(self, now: Standing, precision: float) -> Standing:
@@ -182,10 +187,23 @@ class PlaneBlocks:
         return float(np.concatenate([lost for _, _, (lost, _, _) in self._answers(CodedPlanesAt.of(factors))]).sum())
 
     def _items(self, now: Standing, precision: float) -> Standing:
-        """M and b of least J for the users as they are, to this part of J."""
-        rated = self.problem.rated
+        """M and b of least J for the users as they are, to this part of J. Planes of where it stands are written to: at
+        any time they are planes, whose mixture proves no less than before."""
         touch = None if self.convex else now.factors
         planes = self._begun(now, touch)
+        try:
+            best, best_lost = self._ascended(now, touch, planes, precision)
+        finally:  # an interruption leaves them as they are, and they are kept
+            for i, one in enumerate(planes):
+                planes[i] = one.with_weight()
+        proved = Standing.at(self.problem, best, best_lost, *self._mixed(planes))
+        return replace(proved, planes=planes) if self.convex else proved
+
+    def _ascended(
+        self, now: Standing, touch: Factors | None, planes: list[UserPlanes], precision: float
+    ) -> tuple[Factors, float]:
+        """The best factors found, and what is lost there. planes: where the ascent stands, before and after."""
+        rated = self.problem.rated
         at = self._items_of(now.factors, self._mixed(planes)[0])
         for one, shard in zip(planes, self._shards, strict=True):
             form_gram(*self._given(shard, at), one)
@@ -215,18 +233,17 @@ class PlaneBlocks:
                 planes[i], place = planes[i].with_plane(fresh, heights, most)
                 given = self._given(self._shards[i], at)
                 ascend_users(*given, planes[i], place, tolerance, at.items, at.offsets)
-        del found
         if not self.convex or np.isnan(best_lost):  # of J itself
             best_lost = self._lost(best)
-        planes = [one.with_weight() for one in planes]
-        proved = Standing.at(self.problem, best, best_lost, *self._mixed(planes))
-        return replace(proved, planes=tuple(planes)) if self.convex else proved
+        return best, best_lost
 
     def _begun(self, now: Standing, touch: Factors | None) -> list[UserPlanes]:
         """Planes of each shard: those of the last block, where there was one, since a plane of a convex loss is one for
         any users; else one of each user, of the loss where it stands."""
         if now.planes is not None:
-            return [one.again() for one in now.planes]
+            for i, one in enumerate(now.planes):
+                now.planes[i] = one.again()
+            return now.planes
         return [
             UserPlanes.first(shard.bounds, shard.user_weights, slopes, heights)
             for shard, _, (_, heights, slopes) in self._answers(CodedPlanesAt.of(now.factors, touch))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from itertools import permutations
 
 import cvxpy as cp
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 from problems.rated import few, tastes
 
+from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.blocks import plane_blocks, user_masters
 from rankopt.collaborative.blocks.held_planes import Held
 from rankopt.collaborative.blocks.mixture import mix
@@ -17,7 +19,7 @@ from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.problem import Standing, block_bounds
 from rankopt.collaborative.rated import Rated
 from rankopt.data import Ratings
 from rankopt.engines.serial import Serial
@@ -158,6 +160,27 @@ def test_other_bounds_fall_from_round_to_round(bound):
     for _ in range(4):
         before, (_, now) = now.value, blocks.around(now, 1e-3)
         assert now.value <= before + 1e-12
+
+
+@pytest.mark.parametrize(("loss", "seed", "at_best"), [("nDCG@3", 0, 1), ("ordinal", 0, 3), ("ordinal", 1, 2)])
+def test_a_best_round_that_is_not_the_last_keeps_its_proof(loss, seed, at_best):
+    """Planes that proved it are written to by later rounds."""
+    blocks, proved = made(loss, tastes(users=30, items=20, each=12)), []
+
+    def note(step, now):
+        proved.append((now.by_planes, now.items, now.factors))
+
+    begin, rounds = partial(blocks.begun, drawn(blocks, seed=seed)), iter(range(100))
+    done = alternated(
+        blocks, Alternation(1e-9, 8, patience=20), begin, [note], lambda now: -abs(next(rounds) - at_best)
+    )
+    by_planes, items, factors = proved[at_best - 1]
+    assert by_planes
+    assert len(proved) == 8
+    assert done.best.factors is factors
+    best = blocks.whole(done.best)
+    assert best.items >= items - 1e-12 * best.value
+    assert best.items == block_bounds(blocks.problem, best.factors, *best.of_items)[1]
 
 
 def test_the_best_mixture_of_planes():

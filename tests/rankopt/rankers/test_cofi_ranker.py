@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import KFold, cross_val_score
 
+from rankopt.collaborative.blocks import plane_blocks
 from rankopt.collaborative.bounds.bound_verification import verify_global_bound
 from rankopt.collaborative.bounds.global_bound import global_bound
 from rankopt.data.ratings.table import Ratings
@@ -248,6 +249,56 @@ def test_a_run_that_died_goes_on_to_the_same_bits(loss, deaths, tmp_path):
             assert getattr(went_on, name).tobytes() == getattr(whole, name).tobytes()
         with pytest.raises(OptionError, match="strength differ"):
             CofiRanker(loss, **{**options, "strength": 0.3}, checkpoint=kept).fit(ratings)
+
+
+def interrupted_in_the_items_block(monkeypatch, ranker, ratings):
+    """Ctrl-C amid the third round, when planes of the second have been written to."""
+    seen, calls, real = [], [], plane_blocks.ascend_users
+
+    def ascend(*given):
+        real(*given)
+        if seen and seen[-1] == 2:
+            calls.append(1)
+            if len(calls) == 6:
+                raise KeyboardInterrupt
+
+    ranker.set_params(callbacks=[lambda step, now: seen.append(step.step)])
+    with monkeypatch.context() as patched:
+        patched.setattr(plane_blocks, "ascend_users", ascend)
+        with pytest.raises(Interrupted):
+            ranker.fit(ratings)
+    assert len(calls) == 6
+    return ranker.set_params(callbacks=())
+
+
+HARD = {"loss": "nDCG@5", "factors": 4, "strength": 0.2, "tol": 1e-7, "prior": "mean"}
+
+
+def test_ctrl_c_amid_a_round_leaves_the_model_of_the_last_one(monkeypatch):
+    ratings = tastes()
+    whole = CofiRanker(**HARD, callbacks=[lambda step, now: step.step == 2]).fit(ratings)
+    ranker = interrupted_in_the_items_block(monkeypatch, CofiRanker(**HARD), ratings)
+    assert ranker.n_iter_ == whole.n_iter_ == 2
+    for name in ("user_factors_", "item_factors_", "item_offsets_", "dual_slopes_"):
+        assert getattr(ranker, name).tobytes() == getattr(whole, name).tobytes()
+    proved, before = ranker.certificate_, whole.certificate_
+    assert proved.primal == before.primal
+    assert proved.items >= before.items - 1e-12 * proved.primal  # the block had gone on
+    assert ranker.verify(ratings)
+
+
+def test_a_run_with_a_checkpoint_goes_on_after_ctrl_c_to_the_same_bits(monkeypatch, tmp_path):
+    from rankopt.persistence.checkpoint import Checkpoint
+
+    ratings, options = tastes(), {**HARD, "max_iter": 5}
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        whole = CofiRanker(**options).fit(ratings)
+    kept = Checkpoint(tmp_path / "run", every=3600)
+    ranker = interrupted_in_the_items_block(monkeypatch, CofiRanker(**options, checkpoint=kept), ratings)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        ranker.fit(ratings)
+    for name in FITTED:
+        assert getattr(ranker, name).tobytes() == getattr(whole, name).tobytes()
 
 
 def test_what_ends_a_fit():
