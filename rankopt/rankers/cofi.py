@@ -74,7 +74,8 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         bound: of a measure's regret: "convex", "tie-aware", "nonconvex", or of your own.
         decay: position weights of the scores, for a measure; "shifted(0.25)" is (i + 1)^-0.25, the paper's.
         measure: what `score`, eval_set and strength="auto" go by, over the rated items of each user.
-        start: "residual", the top singular pairs of what offsets alone leave over; or "random", which draws.
+        start: "residual", the top singular pairs of what offsets alone leave over, and of a bound that is not convex,
+            which ends near where it starts, the factors of a regression; or "random", which draws.
         tol: the gap of both blocks at which training ends, as a part of J; None is 1e-4.
         certify: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix of the
             smaller side, up to 5,000 wide.

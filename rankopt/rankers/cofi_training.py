@@ -58,7 +58,6 @@ class Alternating(Choosing, Relaxing):
     _each_step: Any
     _remember: Any
     factors: Any
-    start: Any
     certify: Any
     patience: Any
     random_state: Any
@@ -93,7 +92,7 @@ class Alternating(Choosing, Relaxing):
             if chosen is None:
                 chosen = self._chosen(rated, loss, engine, width)
             blocks, bend = self._penalties(loss, self._prior_of(loss, chosen)).blocks(loss, rated, engine)
-            start = start_of(blocks, width)
+            start = start_of(blocks, width, self._levels(loss, engine))
             lam = self._lam(chosen) * (1.0 if self.lam is not None else start.lam_max or 1.0)
             blocks = blocks.at_strength(lam, lam)
             unknown = of_unrated(rated, float(self.popularity) if self.offsets else 0.0)  # now, for what it takes
