@@ -49,13 +49,13 @@ def start_of(blocks: Any, count: int, levels: Callable[[Rated], Any] | None = No
         return found
     known = levels(blocks.problem.rated)
     pairs = _pairs_of(known, count)
+    if not pairs.lam_max:  # levels tell nothing that offsets do not
+        return found
     known = known.at_strength(LEVELS * pairs.lam_max, LEVELS * pairs.lam_max)
     done = alternated(known, TRAINED, partial(known.begun, pairs.factors))
     if done.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt("interrupted before the first round")
     learnt = done.best.factors
-    if not learnt.items.any():  # levels tell nothing that offsets do not
-        return found
     return replace(found, factors=replace(found.factors, users=learnt.users, items=learnt.items))
 
 
