@@ -1,5 +1,6 @@
 """Both blocks: optima against cvxpy on 5 users and 8 films, bounds that are bounds, and slopes that are gradients."""
 
+import weakref
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -244,6 +245,19 @@ def test_a_block_that_begins_with_planes_asks_the_loss_less_often(monkeypatch):
         often.append(len(asked))
     assert often[0] < often[1]
     assert values[0] == pytest.approx(values[1], rel=2e-5)
+
+
+def test_planes_of_the_last_round_are_gone_when_the_block_has_its_own():
+    blocks = made("nDCG@3", tastes(users=12, items=10, each=6))
+    _, now = blocks.around(blocks.begun(drawn(blocks)), 1e-5)
+    before = now.apart()
+    gone = [weakref.ref(one.codes) for one in now.planes]
+    checked, after = blocks.around(now, 1e-5)
+    assert now.planes is after.planes
+    assert checked.by_planes
+    assert all(one() is not None for one in gone)  # of the list of its own
+    del before
+    assert all(one() is None for one in gone)
 
 
 @pytest.mark.parametrize("precision", [1e-3, 1e-6])
