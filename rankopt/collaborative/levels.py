@@ -41,7 +41,7 @@ class Levels:
 
     def __getitem__(self, places: Any) -> Floats:
         found = self.codes[places]
-        return np.asarray(self.book[found] if self.book.size else found)
+        return np.asarray(self.book[found] if self.book.size else found, dtype=np.float64)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         found = self[:]
