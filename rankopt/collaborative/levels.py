@@ -14,7 +14,7 @@ __all__ = ["Levels"]
 
 Floats = NDArray[np.float64]
 
-FEW = 1 << 8
+BYTE = 1 << 8
 """Numbers that one byte tells apart."""
 
 
@@ -33,7 +33,7 @@ class Levels:
         codes, book = entered(np.zeros(0), values)
         if codes is None:
             return cls(values, np.zeros(0))
-        return cls(codes.astype(np.uint8) if book.size <= FEW else codes, book)
+        return cls(codes.astype(np.uint8) if book.size <= BYTE else codes, book)
 
     @property
     def size(self) -> int:
@@ -44,8 +44,7 @@ class Levels:
         return np.asarray(self.book[found] if self.book.size else found, dtype=np.float64)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        found = self[:]
-        return found if dtype is None else found.astype(dtype)
+        return np.array(self[:], dtype=dtype, copy=copy is not False)
 
     def kept(self, places: NDArray[Any]) -> Levels:
         """Those at these places, or where a mask holds, as codes."""

@@ -1,65 +1,34 @@
-"""Where factors start, without a draw: at the top singular pairs of what offsets alone leave over.
-
-A bound that is not convex ends near where it starts, and starts at least squares: at the factors of a regression.
-"""
+"""Where factors start, without a draw: at the top singular pairs of what offsets alone leave over."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.top_pairs import scaled, top_pairs
 from rankopt.errors import OptionError
-from rankopt.optimize.certificate import Stop
 
-__all__ = ["LEVELS", "Start", "random_start", "start_of"]
+__all__ = ["Start", "random_start", "start_of"]
 
 Floats = NDArray[np.float64]
-
-LEVELS = 0.65
-"""The ρ that is right for most ratings under a squared loss."""
-
-TRAINED = Alternation(1e-4, 100)
-"""How far that regression is trained."""
 
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """factors: U = P √s, M = Q √s for -Ψ ≈ P s Qᵀ, or those of a regression; with the offsets that are best alone.
-    lam_max: ‖Ψ‖₂, from which on √(λ_U λ_M) leaves no factors. alone: the offsets alone."""
+    """factors: U = P √s, M = Q √s for -Ψ ≈ P s Qᵀ, with the offsets that are best alone. lam_max: ‖Ψ‖₂, from which on
+    √(λ_U λ_M) leaves no factors. alone: the offsets alone."""
 
     factors: Factors
     lam_max: float
     alone: Factors
 
 
-def start_of(blocks: Any, count: int, levels: Callable[[Rated], Any] | None = None) -> Start:
-    """Of so many factors; Ψ is the dual state of the best offsets, in units of the users' and items' scales. levels:
-    from these ratings to the blocks of a regression, where its factors are the start."""
-    found = _pairs_of(blocks, count)
-    if levels is None or not found.lam_max:
-        return found
-    known = levels(blocks.problem.rated)
-    pairs = _pairs_of(known, count)
-    if not pairs.lam_max:  # levels tell nothing that offsets do not
-        return found
-    known = known.at_strength(LEVELS * pairs.lam_max, LEVELS * pairs.lam_max)
-    done = alternated(known, TRAINED, partial(known.begun, pairs.factors))
-    if done.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt("interrupted before the first round")
-    learnt = done.best.factors
-    return replace(found, factors=replace(found.factors, users=learnt.users, items=learnt.items))
-
-
-def _pairs_of(blocks: Any, count: int) -> Start:
+def start_of(blocks: Any, count: int) -> Start:
+    """Of so many factors; Ψ is the dual state of the best offsets, in units of the users' and items' scales."""
     problem, alone = blocks.problem, blocks.offsets_only()
     table = scaled(problem.rated.table(alone.slopes), problem.user_scale, problem.item_scale)
     left, size, right = top_pairs(table, max(count, 1))

@@ -24,7 +24,7 @@ from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.long_lists import levelled, shares_above
 from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.start import LEVELS, Start, start_of
+from rankopt.collaborative.start import Start, start_of
 from rankopt.errors import DataError
 from rankopt.optimize.certificate import Stop
 
@@ -37,7 +37,7 @@ STRENGTHS = (1.0, 0.85, 0.75, 0.65, 0.55, 0.45, 0.35, 0.25)
 
 FOLDS = 5
 
-USUAL = {"levels": LEVELS, "orders": 0.75}
+USUAL = {"levels": 0.65, "orders": 0.75}
 """The ρ that is right for most ratings, of losses that see levels and of losses of orders."""
 
 RELAXED = 2.0 / 3.0
@@ -79,11 +79,10 @@ def chosen_strength(
     usual: float = USUAL["orders"],
     strengths: tuple[float, ...] = STRENGTHS,
     folds: int = FOLDS,
-    levels: Callable[[Rated], Any] | None = None,
 ) -> Chosen:
     """builds: for each prior from ratings to blocks, or DataError for such as tell the loss nothing. measure: of
     ratings and the share of items above each, one number a user, NaN for none. ends: the `perf_counter` at which no
-    further strength is tried. levels: what `start_of` is given.
+    further strength is tried.
 
     Few ratings tell near strengths apart by luck only. So `usual` is taken unless it lies below the best by `SURE`
     standard errors of the difference over users or more, then the best; and none are tried that are weaker than one
@@ -97,7 +96,7 @@ def chosen_strength(
             if left.values.size and kept.values.size:
                 with suppress(DataError):  # what is left of few ratings has no order to learn
                     blocks = build(kept)
-                    parts.append(_Part(blocks, start_of(blocks, factors, levels), kept, left))
+                    parts.append(_Part(blocks, start_of(blocks, factors), kept, left))
         return _Folds(parts, rated, measure, settings, ends)
 
     dealt = {prior: deal(build) for prior, build in builds.items()}

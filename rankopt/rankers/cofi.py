@@ -56,8 +56,8 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
             loss of `rankopt.losses.LOSSES` by name, "ordinal", "preferences", ... that says planes and is exact.
         factors: d, the width of U and M; or "free": doubled along the top singular pairs of the dual state until the
             gap of the whole is within `tol`, or closes no more.
-        strength: ρ = λ/λ_max, λ_max the λ from which on all factors are 0; "auto" chooses it by cross-fitting inside
-            the training ratings (`chosen_` tells how).
+        strength: ρ = λ/λ_max, λ_max the λ from which on a convex loss leaves no factors; "auto" chooses it by
+            cross-fitting inside the training ratings (`chosen_` tells how).
         user_strength: ρ_U = λ_U/λ_max of the users that scores use; None leaves them as trained; "auto" takes two
             thirds of a strength that was chosen, where the loss is a convex one of orders and users have 30 ratings or
             more in the median, else None. With eval_set such users are taken only where they reach there what the
@@ -74,8 +74,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         bound: of a measure's regret: "convex", "tie-aware", "nonconvex", or of your own.
         decay: position weights of the scores, for a measure; "shifted(0.25)" is (i + 1)^-0.25, the paper's.
         measure: what `score`, eval_set and strength="auto" go by, over the rated items of each user.
-        start: "residual", the top singular pairs of what offsets alone leave over, and of a bound that is not convex,
-            which ends near where it starts, the factors of a regression; or "random", which draws.
+        start: "residual", the top singular pairs of what offsets alone leave over; or "random", which draws.
         tol: the gap of both blocks at which training ends, as a part of J; None is 1e-4.
         certify: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix of the
             smaller side, up to 5,000 wide.

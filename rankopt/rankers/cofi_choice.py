@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -48,7 +47,6 @@ class Choosing:
     by_counts: Any
     tol: Any
     max_iter: Any
-    start: Any
     time_limit: Any
 
     @property
@@ -91,14 +89,6 @@ class Choosing:
             return ("mean",)
         return ("mean", "means") if loss.convex else ("means",)
 
-    def _levels(self, loss: UserLoss, engine: Any) -> Callable[[Rated], Any] | None:
-        """From ratings to the blocks of a regression of the same options, where training starts at its factors: a bound
-        that is not convex ends near where it starts."""
-        if loss.convex or self.start != "residual":
-            return None
-        squared = UserLoss()
-        return lambda rated: self._penalties(squared, "mean").blocks(squared, rated, engine)[0]
-
     def _lam(self, chosen: Chosen | None) -> float:
         """λ, or as a part of λ_max."""
         if self.lam is not None:
@@ -121,8 +111,7 @@ class Choosing:
         ends = math.inf if self.time_limit is None else perf_counter() + 0.5 * self.time_limit
         builds = {prior: partial(build, prior) for prior in self._priors(loss)}
         usual = USUAL["levels" if loss.sees_levels else "orders"]
-        levels = self._levels(loss, engine)
-        found = chosen_strength(rated, builds, width, measure, settings, ends, usual, levels=levels)
+        found = chosen_strength(rated, builds, width, measure, settings, ends, usual)
         if found.cut:
             tried = ", ".join(f"{one:g}" for one in found.tried)
             warnings.warn(

@@ -58,6 +58,7 @@ class Alternating(Choosing, Relaxing):
     _each_step: Any
     _remember: Any
     factors: Any
+    start: Any
     certify: Any
     patience: Any
     random_state: Any
@@ -92,7 +93,7 @@ class Alternating(Choosing, Relaxing):
             if chosen is None:
                 chosen = self._chosen(rated, loss, engine, width)
             blocks, bend = self._penalties(loss, self._prior_of(loss, chosen)).blocks(loss, rated, engine)
-            start = start_of(blocks, width, self._levels(loss, engine))
+            start = start_of(blocks, width)
             lam = self._lam(chosen) * (1.0 if self.lam is not None else start.lam_max or 1.0)
             blocks = blocks.at_strength(lam, lam)
             unknown = of_unrated(rated, float(self.popularity) if self.offsets else 0.0)  # now, for what it takes
@@ -103,13 +104,14 @@ class Alternating(Choosing, Relaxing):
             settings = Alternation(self._tol, int(self.max_iter), limit, int(self.patience))
             free = isinstance(self.factors, str)
 
-            def part(begin: Callable[[], Any], before: Alternated | None, tol: float) -> Alternated:
-                def keep(at: Alternated) -> None:
-                    if kept is not None:
-                        kept.write(lambda: {**as_data(at, before), "chosen": chosen}, at.stop is not None)
+            def keeps(before: Alternated | None) -> Callable[[Alternated], None] | None:
+                if kept is None:
+                    return None
+                return lambda at: kept.write(lambda: {**as_data(at, before), "chosen": chosen}, at.stop is not None)
 
-                finer = replace(settings, tol=tol)
-                return alternated(blocks, finer, begin, (*self.callbacks, *progress, *self._each_step()), judge, keep)
+            def part(begin: Callable[[], Any], before: Alternated | None, tol: float) -> Alternated:
+                finer, told = replace(settings, tol=tol), (*self.callbacks, *progress, *self._each_step())
+                return alternated(blocks, finer, begin, told, judge, keeps(before))
 
             def begun() -> Any:
                 if self.start != "residual":

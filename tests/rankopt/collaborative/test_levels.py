@@ -23,6 +23,8 @@ def test_what_is_read_is_what_was_given(levels, wide):
     assert found.kept(some)[3:9].tobytes() == given[some][3:9].tobytes()
     assert (found.kept(given > 0.0)[:] == given[given > 0.0]).all()
     assert np.asarray(found, dtype=np.float32).dtype == np.float32
+    np.array(found)[0] += 1.0
+    assert found[:].tobytes() == given.tobytes()
 
 
 def test_signs_of_zero_and_neighbours_are_different_numbers():
