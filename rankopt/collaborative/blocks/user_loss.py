@@ -51,16 +51,17 @@ class UserLoss:
             return cls()
         if callable(spec) or (isinstance(spec, str) and spec in LOSSES):
             factory = loss_named(spec)
-            if says(factory) != "plane":
+            if not _says_planes(factory):
                 raise OptionError(f"loss = {spec!r} says no planes, which both blocks need; take another")
-            if not getattr(factory, "exact", True):
+            if not _exact(factory):
                 raise OptionError(f"loss = {spec!r} is known within bounds only, and so would be J; take another")
             return cls(factory=factory, ours=isinstance(spec, str))
         kind, weights = bound_named(bound), parse_decay(decay)
         try:
             return cls(regret=Regret.named(spec, "positional", kind, weights))
         except ValueError as error:
-            known = ", ".join(map(repr, ("regression", *LOSSES)))
+            able = [name for name in LOSSES if _says_planes(found := loss_named(name)) and _exact(found)]
+            known = ", ".join(map(repr, ("regression", *able)))
             raise OptionError(f"loss = {spec!r} is neither one of {known} nor a measure: {error}") from error
 
     @property
@@ -129,6 +130,14 @@ class UserLoss:
             np.zeros((values.size, 0)), np.arange(values.size), bounds, np.ones(m), values, tuple(range(m)), {}
         )
         return self.regret.loss(lists, solver or Exact())  # type: ignore[union-attr]
+
+
+def _says_planes(factory: Any) -> bool:
+    return says(factory) == "plane"
+
+
+def _exact(factory: Any) -> bool:
+    return bool(getattr(factory, "exact", True))
 
 
 def _orderable(rated: Rated, measure: Any) -> NDArray[np.bool_]:

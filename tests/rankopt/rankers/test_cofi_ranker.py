@@ -1,5 +1,7 @@
 """`CofiRanker`: the same model for any names, conventions, files, checkpoints, and certificates that hold."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -279,6 +281,16 @@ def test_a_guest_who_knows_only_unknown_items_has_the_prior(loss):
     first = ratings.items[:4]
     pairs = np.array([["guest", item] for item in first], dtype=object)
     np.testing.assert_allclose(np.diff(known.predict(pairs)), np.diff(ranker.item_offsets_[:4]), atol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:training stopped")
+def test_the_losses_that_an_error_names_are_fitted():
+    with pytest.raises(OptionError, match="is neither one of") as told:
+        CofiRanker("bogus").fit(tastes())
+    named = re.findall(r"'(\w+)'", str(told.value).split("nor a measure")[0].split("one of")[1])
+    assert {"regression", "ordinal", "preferences"} <= {*named}
+    for loss in named:
+        assert CofiRanker(loss, **QUICK, max_iter=1).fit(tastes()).n_iter_ == 1
 
 
 HARD = {"loss": "nDCG@5", "factors": 4, "strength": 0.2, "tol": 1e-7, "prior": "mean"}
