@@ -57,14 +57,14 @@ def of(split, model, name, protocol, n, seed, **more):
     return {"ranker": name, "protocol": protocol, "n": n, "seed": seed, **values, **more}
 
 
-def rankers(file, losses, splits, protocols, known):
+def rankers(file, losses, seeds, protocols, known):
     """Rows of rankers that the file lacks, written to it one by one."""
     from rankopt.rankers import CofiRanker
 
     path = Path(file)
     done = {tuple(json.loads(line)[key] for key in ("ranker", "protocol", "n", "seed")) for line in lines(path)}
     ratings = ratings_at_hand()
-    for seed in range(splits):
+    for seed in seeds:
         for protocol in protocols:
             for n in known:
                 split = SPLITS[protocol](ratings, n, seed=seed)
@@ -129,6 +129,7 @@ def main():
     parser.add_argument("mode", choices=("baselines", "rankers", "table"))
     parser.add_argument("rows", nargs="?", help="a file of rows, for rankers and table")
     parser.add_argument("--splits", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="the seed of the first split of rankers")
     parser.add_argument("--losses", nargs="+", default=LOSSES)
     parser.add_argument("--protocols", nargs="+", choices=[*SPLITS], default=[*SPLITS])
     parser.add_argument("--n", nargs="+", type=int, default=KNOWN)
@@ -139,7 +140,8 @@ def main():
     if given.rows is None:
         parser.error("name the file of rows")
     if given.mode == "rankers":
-        rankers(given.rows, given.losses, given.splits, given.protocols, given.n)
+        seeds = range(given.first, given.first + given.splits)
+        rankers(given.rows, given.losses, seeds, given.protocols, given.n)
     show([json.loads(line) for line in lines(Path(given.rows))])
 
 
