@@ -24,20 +24,24 @@ CUBE = nb.types.Array(nb.float64, 3, "C")
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """slopes (room, ratings) and heights (n, room) of the planes of n users, their weights (n, room), how many each
-    user has (n,), and their Gram matrices (n, room, room) as the users' block has them."""
+    """slopes ψ (room, ratings) and heights δ (n, room) of the planes of n users, their weights (n, room), how many each
+    user has (n,); and as planes of U_u (n, d) for these M, b: their slopes Mᵀψ (n, room, d), values δ + ⟨ψ, b⟩ (n,
+    room) and Gram matrices (n, room, room)."""
 
     slopes: Floats
     heights: Floats
     weights: Floats
     counts: Ints
+    moved: Floats
+    values: Floats
     gram: Floats
 
     @classmethod
-    def none(cls, users: int, ratings: int, room: int) -> Held:
+    def none(cls, users: int, ratings: int, room: int, factors: int) -> Held:
         return cls(
             np.zeros((room, ratings)), np.zeros((users, room)), np.zeros((users, room)),
-            np.zeros(users, dtype=np.int64), np.zeros((users, room, room)),
+            np.zeros(users, dtype=np.int64),
+            np.zeros((users, room, factors)), np.zeros((users, room)), np.zeros((users, room, room)),
         )  # fmt: skip
 
     @property
@@ -52,10 +56,11 @@ class Held:
 
     def roomier(self, room: int) -> Held:
         """The same planes with room for more."""
-        more = room - self.room
+        none, more = (0, 0), (0, room - self.room)
         return Held(
-            np.pad(self.slopes, ((0, more), (0, 0))), np.pad(self.heights, ((0, 0), (0, more))),
-            np.pad(self.weights, ((0, 0), (0, more))), self.counts, np.pad(self.gram, ((0, 0), (0, more), (0, more))),
+            np.pad(self.slopes, (more, none)), np.pad(self.heights, (none, more)), np.pad(self.weights, (none, more)),
+            self.counts, np.pad(self.moved, (none, more, none)), np.pad(self.values, (none, more)),
+            np.pad(self.gram, (none, more, more)),
         )  # fmt: skip
 
     def mixed(self, bounds: Ints) -> tuple[Floats, Floats]:

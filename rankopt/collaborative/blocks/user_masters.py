@@ -59,18 +59,15 @@ def solved_users(
     n, d = bounds.size - 1, items.shape[1]
     spread = np.repeat(user_weights, np.diff(bounds))
     none = np.zeros(n)
-    held = Held.none(n, columns.size, FEW)
-    moved, values = np.zeros((n, FEW, d)), np.zeros((n, FEW))
+    held = Held.none(n, columns.size, FEW, d)
     given = (bounds, columns, items, offsets, penalty)
     trial, dual, open_ = np.zeros((n, d)), np.full(n, -np.inf), np.ones(n, dtype=bool)
 
     def admit(fresh: Floats, height: Floats) -> None:
-        nonlocal held, moved, values
+        nonlocal held
         if held.room < ROOM and held.full(open_):
-            more = ROOM - held.room
-            held, moved = held.roomier(ROOM), np.pad(moved, ((0, 0), (0, more), (0, 0)))
-            values = np.pad(values, ((0, 0), (0, more)))
-        planes = (held.slopes, held.heights, held.weights, held.counts, held.gram, moved, values)
+            held = held.roomier(ROOM)
+        planes = (held.slopes, held.heights, held.weights, held.counts, held.gram, held.moved, held.values)
         arrays: tuple[Any, ...] = (*given, fresh, height, open_, tolerance, *planes, trial, dual)
         share_ranges(bounds, ENTRIES, lambda first, last: _admitted(*arrays, first, last))  # type: ignore[call-arg]
 

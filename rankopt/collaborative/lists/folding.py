@@ -48,11 +48,13 @@ def folded(
     user whose ratings tell the loss nothing has the factors 0."""
     n, d = ratings.n_users, model.dimensions
     users, user_offsets = np.zeros((n, d)), np.zeros(n)
-    rated = Rated.of(ratings, weights)
+    nothing = Folded(users, user_offsets, 0.0, 0.0, "blocks")
+    if not ratings.n_ratings:
+        return nothing
     try:
-        rated = loss.seen(rated)
-    except DataError:  # nothing to learn from
-        return Folded(users, user_offsets, 0.0, 0.0, "blocks")
+        rated = loss.seen(Rated.of(ratings, weights))
+    except DataError:  # no order to learn from
+        return nothing
     problem = penalties.problem(rated).at_strength(lam, min(lam, 1.0))  # what items cost is taken off: let it be small
     items = Factors(users[rated.users], model.items[rated.items], model.offsets[rated.items], user_offsets[rated.users])
     blocks = loss.blocks(problem, Threads(threads()))  # here, whoever trained: as many as are allowed

@@ -281,6 +281,7 @@ def test_a_guest_who_knows_only_unknown_items_has_the_prior(loss):
     first = ratings.items[:4]
     pairs = np.array([["guest", item] for item in first], dtype=object)
     np.testing.assert_allclose(np.diff(known.predict(pairs)), np.diff(ranker.item_offsets_[:4]), atol=1e-12)
+    assert known.proved.value == known.proved.bound == known.proved.relative_gap == 0.0
 
 
 @pytest.mark.filterwarnings("ignore:training stopped")
