@@ -62,7 +62,9 @@ class UserLoss:
         except ValueError as error:
             able = [name for name in LOSSES if _says_planes(found := loss_named(name)) and _exact(found)]
             known = ", ".join(map(repr, ("regression", *able)))
-            raise OptionError(f"loss = {spec!r} is neither one of {known} nor a measure: {error}") from error
+            raise OptionError(
+                f"loss = {spec!r} is neither one of {known} nor a measure with a bounded regret: {error}"
+            ) from error
 
     @property
     def sees_levels(self) -> bool:
