@@ -156,7 +156,7 @@ def _over(at: Alternated, settings: Alternation, judge: Any, interrupted: bool) 
     if len(at.steps) > at.begun + 1 and max(at.now.gaps) <= settings.tol:
         return Stop.GAP if at.best is at.now else Stop.CHOSEN if judge is not None else Stop.STALLED
     if judge is not None and idle(at) >= settings.patience:
-        return Stop.CHOSEN
+        return Stop.PATIENCE
     if len(at.steps) > settings.max_iter:
         return Stop.ITERATIONS
     if settings.time_limit is not None and at.spent >= settings.time_limit:

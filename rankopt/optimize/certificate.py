@@ -17,7 +17,8 @@ class Stop(StrEnum):
     """Why a run ended."""
 
     GAP = "the gap is within the tolerance"
-    CHOSEN = "the gap closed, and weights from before were better on eval_set"
+    CHOSEN = "the gap closed, and an earlier step was better on eval_set"
+    PATIENCE = "eval_set found nothing better for as many rounds as patience allows"
     ANNEALED = "every sigma was gone through"
     STALLED = "no step narrowed the gap any more, as far as double precision and the master allow"
     ITERATIONS = "max_iter steps were taken"

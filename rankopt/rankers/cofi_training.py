@@ -28,7 +28,7 @@ from rankopt.collaborative.start import random_start, start_of
 from rankopt.collaborative.strength import Chosen
 from rankopt.collaborative.widening import FIRST, widened
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import DataError, Interrupted, OptionError
+from rankopt.errors import DataError, Interrupted, OptimumAtStart, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity_of_ratings
@@ -144,13 +144,21 @@ class Alternating(Choosing, Relaxing):
             self.eval_score_ = judged
         self.lam_, self.lam_max_ = float(lam), start.lam_max
         self.offset_strength_ = bend * (self._penalties(loss, self._prior_of(loss, chosen)).offsets or 0.0)
-        self.strength_ = float(lam / start.lam_max) if start.lam_max else 1.0
+        self.strength_ = self._lam(chosen) if self.lam is None else float(lam / (start.lam_max or lam))
+        if not start.lam_max:
+            self.strength_ = 1.0
         self.user_strength_ = self.strength_ if relaxed is None else relaxed.strength
         if hasattr(self, "chosen_"):
             del self.chosen_
         if chosen is not None:
             self.chosen_ = chosen
         self._tell(self.certificate_.stop)
+        if start.lam_max and self.strength_ >= 1.0 and not self.item_factors_.any():
+            told = "strength='auto' found none" if chosen is not None else f"strength = {self.strength_:g} is none"
+            warnings.warn(
+                f"{told} at which factors help: every user has the same order, that of item_offsets_; give a strength "
+                "below 1, or more ratings", OptimumAtStart, stacklevel=3,
+            )  # fmt: skip
         if self.user_gap_ > max(self._tol, LOOSE) and loss.convex:
             warnings.warn(
                 f"users of user_strength = {self.user_strength_:g} may cost {self.user_gap_:.2g} of what they do more "

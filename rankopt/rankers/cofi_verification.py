@@ -17,7 +17,8 @@ from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.prior import SHRUNK
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.data.given import Values
-from rankopt.errors import DataError, OptionError
+from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.optimize.certificate import Stop
 from rankopt.rankers.choices import AnyRatings, Weights
 
 __all__ = ["VerifiedMixin"]
@@ -36,6 +37,8 @@ class VerifiedMixin:
     _pulled_to_means: Any
     _lam_of_users: Any
     _asked_of_users: Any
+    _lam: Any
+    _tol: Any
 
     def verify(
         self,
@@ -70,7 +73,10 @@ class VerifiedMixin:
             raise DataError("these are not the ratings of the fit: users, items or their number differ; give those")
         loss = slow_loss(params["loss"], params["bound"], params["decay"])
         rows = zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True)
-        seen = np.array([low < high and loss.told(ratings.values[low:high]) for low, high in rows], dtype=bool)
+        try:
+            seen = np.array([low < high and loss.told(ratings.values[low:high]) for low, high in rows], dtype=bool)
+        except MeasureError as error:
+            raise OptionError(f"loss = {params['loss']!r} cannot be verified on these ratings: {error}") from error
         learnt = np.repeat(seen, np.diff(ratings.bounds))
         counts = np.bincount(ratings.columns[learnt], minlength=ratings.n_items)
         of_users, of_items = np.ones(ratings.n_users), np.ones(ratings.n_items)
@@ -110,16 +116,26 @@ class VerifiedMixin:
         return replace(found, wrong=(*wrong, *told))
 
     def _unlike_strengths(self, held: Any, counts: Any) -> Iterator[str]:
-        """Whether strengths fit λ, and what the options ask for of users with so many ratings."""
+        """Whether strengths fit λ, and what the options ask for of users with so many ratings; and whether factors are
+        as many as asked for, and the gaps closed where training says so."""
         lam, own, strength = held["lam_"], held["user_strength_"], held["strength_"]
+        params, chosen, said = self.get_params(deep=False), held.get("chosen_"), self.certificate_
         if not abs(lam - strength * (held["lam_max_"] or lam)) <= ALLOWED * lam:
             yield f"strength_ = {strength:g} of lam_max_ = {held['lam_max_']:g} is not lam_ = {lam:g}"
             return
-        params = self.get_params(deep=False)
+        found, name = (strength, "strength_") if params["lam"] is None and held["lam_max_"] else (lam, "lam_")
+        if not abs(found - (asked := self._lam(chosen))) <= ALLOWED * found:
+            yield f"{name} = {found:.8g} is not the {asked:.8g} that was asked for or chosen"
+        if params["factors"] not in ("free", width := held["item_factors_"].shape[1]):
+            yield f"there are {width} factors, not {params['factors']}"
+        if said.stop is Stop.GAP and not (gap := max(said.users_gap, said.items_gap)) <= self._tol * (1.0 + ALLOWED):
+            yield f"a gap of {gap:.2g} is not within the tolerance {self._tol:g}"
+        if own == strength and held["user_gap_"] and not held["user_dual_heights_"].size:
+            yield f"user_gap_ = {held['user_gap_']:g} is of users of another strength, and there are none"
         kind = UserLoss.named(params["loss"], params["bound"], params["decay"])
-        asked = self._asked_of_users(kind, held.get("chosen_"), counts)
-        if own not in (strength, asked):
-            told = "nothing else" if asked is None else f"{asked:g}"
+        of_users = self._asked_of_users(kind, chosen, counts)
+        if own not in (strength, of_users):
+            told = "nothing else" if of_users is None else f"{of_users:g}"
             yield f"user_strength_ = {own:g} is neither strength_ = {strength:g} nor what was asked for, {told}"
 
 

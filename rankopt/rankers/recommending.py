@@ -90,7 +90,8 @@ class Recommending:
         )
 
     def similar(self, item: Hashable, k: int = 10) -> list[tuple[Any, float]]:
-        """The k items (id, cosine) whose factors point most nearly where those of this one do."""
+        """The k items (id, cosine) whose factors point most nearly where those of this one do; items without factors
+        are like none."""
         return self._all_known().similar(item, k)
 
     def fold_in(

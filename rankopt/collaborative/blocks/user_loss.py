@@ -25,7 +25,9 @@ from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.loss import says
 from rankopt.losses.regret import Regret
+from rankopt.losses.squared import SquaredError
 from rankopt.measures.binary import Binary
+from rankopt.measures.measure import Measure
 from rankopt.measures.measure_mix import MeasureMix
 from rankopt.risk.sharding import cut
 
@@ -33,6 +35,9 @@ __all__ = ["UserLoss"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+SHIFTED = "shifted(0.25)"
+"""The paper's decay of position weights."""
 
 
 @dataclass(frozen=True)
@@ -47,24 +52,29 @@ class UserLoss:
     @classmethod
     def named(cls, spec: Any, bound: Any, decay: Any) -> UserLoss:
         """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
-        if isinstance(spec, str) and spec == "regression":
-            return cls()
-        if callable(spec) or (isinstance(spec, str) and spec in LOSSES):
-            factory = loss_named(spec)
-            if not _says_planes(factory):
-                raise OptionError(f"loss = {spec!r} says no planes, which both blocks need; take another")
-            if not _exact(factory):
-                raise OptionError(f"loss = {spec!r} is known within bounds only, and so would be J; take another")
-            return cls(factory=factory, ours=isinstance(spec, str))
         kind, weights = bound_named(bound), parse_decay(decay)
+        named = isinstance(spec, str) and spec in ("regression", *LOSSES)
+        if named or (callable(spec) and not isinstance(spec, Measure)):
+            if not (isinstance(bound, str) and bound == "convex"):
+                raise OptionError(f"bound = {bound!r} is of a measure's regret, which loss = {spec!r} has not; omit it")
+            if weights != parse_decay(SHIFTED):
+                raise OptionError(f"decay = {decay!r} weighs positions, which loss = {spec!r} has not; omit it")
+            return cls() if spec == "regression" else cls._made(spec)
         try:
             return cls(regret=Regret.named(spec, "positional", kind, weights))
         except ValueError as error:
-            able = [name for name in LOSSES if _says_planes(found := loss_named(name)) and _exact(found)]
-            known = ", ".join(map(repr, ("regression", *able)))
+            known = ", ".join(map(repr, ("regression", *(name for name in LOSSES if not _unfit(name)))))
             raise OptionError(
                 f"loss = {spec!r} is neither one of {known} nor a measure with a bounded regret: {error}"
             ) from error
+
+    @classmethod
+    def _made(cls, spec: Any) -> UserLoss:
+        if why := _unfit(spec):
+            raise OptionError(f"loss = {spec!r} {why}")
+        made = getattr(spec, "func", spec)  # of a partial: one of ours with other costs is never below 0 either
+        place = f"{getattr(made, '__module__', '')}:{getattr(made, '__qualname__', '')}"
+        return cls(factory=loss_named(spec), ours=isinstance(spec, str) or place in LOSSES.values())
 
     @property
     def sees_levels(self) -> bool:
@@ -134,12 +144,16 @@ class UserLoss:
         return self.regret.loss(lists, solver or Exact())  # type: ignore[union-attr]
 
 
-def _says_planes(factory: Any) -> bool:
-    return says(factory) == "plane"
-
-
-def _exact(factory: Any) -> bool:
-    return bool(getattr(factory, "exact", True))
+def _unfit(spec: Any) -> str:
+    """Why a loss cannot be that of users' scores, and what can; "" where it can."""
+    factory = loss_named(spec)
+    if says(factory) != "plane":
+        return "says no planes, which both blocks need; take another"
+    if not getattr(factory, "exact", True):
+        return "is known within bounds only, and so would be J; take another"
+    if getattr(factory, "func", factory) is SquaredError:
+        return "is not of orders, and levels want offsets of users; take 'regression'"
+    return ""
 
 
 def _orderable(rated: Rated, measure: Any) -> NDArray[np.bool_]:

@@ -17,8 +17,9 @@ __all__ = ["similar_items"]
 
 
 def similar_items(known: Ratings, factors: NDArray[np.float64], item: Any, k: int) -> list[tuple[Any, float]]:
-    """The k other items of largest cosine ⟨M_i, M_j⟩ / (‖M_i‖ ‖M_j‖), 0 where one of them is 0; equal ones in the order
-    of their ids. Raises DataError for an item that the model does not know, OptionError for no number of items."""
+    """The k other items of largest cosine ⟨M_i, M_j⟩ / (‖M_i‖ ‖M_j‖), equal ones in the order of their ids; fewer where
+    fewer have factors, and none where the item has not. Raises DataError for an item that the model does not know,
+    OptionError for no number of items."""
     k = check_length(k)
     if not isinstance(item, Hashable):
         raise DataError(f"item {item!r} is not hashable and so no id; pass one id of an item")
@@ -29,8 +30,9 @@ def similar_items(known: Ratings, factors: NDArray[np.float64], item: Any, k: in
         raise DataError(f"item {item!r} is like none because the model does not know it; fit with ratings of it")
     norms = np.linalg.norm(factors, axis=1)
     scale = norms * norms[place]
-    cosine = np.divide(factors @ factors[place], scale, out=np.zeros(scale.size), where=scale > 0)
+    placed = scale > 0.0
+    cosine = np.divide(factors @ factors[place], scale, out=np.zeros(scale.size), where=placed)
     cosine = np.clip(cosine, -1.0, 1.0)
     order = np.argsort(-cosine, kind="stable")
-    nearest = order[order != place][:k]
+    nearest = order[placed[order] & (order != place)][:k]
     return list(zip(known.items[nearest].tolist(), cosine[nearest].tolist(), strict=True))

@@ -241,5 +241,11 @@ def test_whatever_the_user_is_told_is_checked():
         other = deepcopy(ranker)
         setattr(other, name, value)
         assert len(other.verify(ratings).wrong) == 1, name
+    for name, value in {"strength": 0.9, "lam": 5.0, "factors": 7, "tol": 1e-9}.items():
+        other = deepcopy(ranker).set_params(**{name: value})
+        assert len(other.verify(ratings).wrong) == 1, name
+    other = deepcopy(ranker)
+    other.user_gap_ = 0.01
+    assert "there are none" in str(other.verify(ratings))
     with pytest.raises(ValueError, match="proof"):
         replace(certificate, proof="trust me")

@@ -13,7 +13,7 @@ from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.rated import Rated
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import DataError, OptionError
+from rankopt.errors import DataError, OptimumAtStart, OptionError
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import CofiRanker
 
@@ -166,7 +166,8 @@ def test_an_interruption_of_a_fold_ends_the_choice_and_leaves_the_ranker_unfitte
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5", "ordinal", "preferences"])
 def test_from_lam_max_on_no_factors_are_the_optimum_of_the_whole(loss):
     for strength in (1.0, 3.0):
-        ranker = CofiRanker(loss, factors=3, strength=strength).fit(tastes())
+        with pytest.warns(OptimumAtStart, match="every user has the same order"):
+            ranker = CofiRanker(loss, factors=3, strength=strength).fit(tastes())
         assert not ranker.user_factors_.any()
         assert not ranker.item_factors_.any()
         proved = ranker.certificate_
@@ -178,3 +179,16 @@ def test_what_draws_nothing_and_sparse_tables_are_refused_with_the_cure():
         CofiRanker(factors=2, strength=0.5, start="random", random_state="x").fit(tastes())
     with pytest.raises(DataError, match=r"Ratings\.from_csr"):
         CofiRanker(factors=2, strength=0.5).fit(tastes().to_csr())
+
+
+@pytest.mark.parametrize("items", [5, 10, 12, 14, 30])
+def test_no_item_of_a_complete_table_is_left_out_whole(items):
+    rng = np.random.default_rng(0)
+    user, item = (one.ravel() for one in np.meshgrid(np.arange(23), np.arange(items), indexing="ij"))
+    rated = Rated.of(Ratings.of(user, item, rng.integers(1, 6, user.size)), None)
+    fold = choice.folds_of(rated, choice.FOLDS)
+    for one in range(choice.FOLDS):
+        assert {*rated.columns[fold != one].tolist()} == {*range(items)}
+        assert np.bincount(fold, minlength=choice.FOLDS)[one] >= fold.size // choice.FOLDS - items
+    sizes = np.array([np.unique(rated.columns[fold == one]).size for one in range(choice.FOLDS)])
+    assert (sizes == items).all()

@@ -1,6 +1,7 @@
 """`CofiRanker`: the same model for any names, conventions, files, checkpoints, and certificates that hold."""
 
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,9 +15,11 @@ from rankopt.collaborative.blocks import plane_blocks
 from rankopt.collaborative.bounds.bound_verification import verify_global_bound
 from rankopt.collaborative.bounds.global_bound import global_bound
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, OptionError
+from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, OptimumAtStart, OptionError
+from rankopt.losses import OrdinalHinge
+from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
-from rankopt.rankers import CofiRanker, load_model
+from rankopt.rankers import CofiRanker, cofi_choice, load_model
 
 FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
 QUICK = {"factors": 3, "strength": 0.5}
@@ -87,10 +90,60 @@ def test_free_factors_close_the_whole(loss):
 
 
 def test_above_lam_max_no_factors_are_left():
-    ranker = CofiRanker(factors=4, strength=1.05, tol=1e-9, max_iter=2000).fit(tastes())
+    with pytest.warns(OptimumAtStart, match="strength = 1.05 is none at which factors help"):
+        ranker = CofiRanker(factors=4, strength=1.05, tol=1e-9, max_iter=2000).fit(tastes())
+    assert ranker.similar(ranker.items_.item(0)) == []
     assert abs(ranker.user_factors_ @ ranker.item_factors_.T).max() < 1e-3
     ranker = CofiRanker(factors=4, strength=0.9, tol=1e-9, max_iter=2000).fit(tastes())
     assert abs(ranker.user_factors_ @ ranker.item_factors_.T).max() > 0.05
+
+
+def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monkeypatch):
+    monkeypatch.setattr(cofi_choice, "USUAL", {"levels": 1.0, "orders": 1.0})
+    rng = np.random.default_rng(0)
+    user, item = (one.ravel() for one in np.meshgrid(np.arange(40), np.arange(12), indexing="ij"))
+    noise = Ratings.of(user, item, rng.integers(1, 6, user.size))
+    with pytest.warns(OptimumAtStart, match="strength='auto' found none at which factors help"):
+        ranker = CofiRanker(factors=2).fit(noise)
+    assert ranker.strength_ == ranker.chosen_.strength == 1.0
+
+
+def test_an_end_by_patience_is_told_as_such():
+    ratings = tastes(users=60, each=20)
+    mask = np.arange(len(ratings)) % 4 > 0
+    ranker = CofiRanker(factors=6, strength=0.1, tol=1e-9, patience=1)
+    ranker.fit(ratings.keep(mask), eval_set=ratings.keep(~mask))
+    last = ranker.history_
+    assert last.primal[-1] - min(last.users[-1], last.items[-1]) > 1e-9 * last.primal[-1]
+    assert "nothing better for as many rounds as patience allows" in str(ranker.certificate_)
+
+
+def test_a_measure_by_value_is_that_by_name():
+    by_name, by_value = (CofiRanker(loss, **QUICK).fit(few()) for loss in ("nDCG@5", nDCG @ 5))
+    np.testing.assert_array_equal(by_name.item_factors_, by_value.item_factors_)
+    assert by_value.verify(few())
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal", partial(OrdinalHinge, cost="one")])
+def test_what_is_of_measures_is_refused_with_another_loss(loss):
+    with pytest.raises(OptionError, match="bound 'convexx' is unknown"):
+        CofiRanker(loss, bound="convexx").fit(few())
+    with pytest.raises(OptionError, match=r"bound = 'nonconvex' is of a measure's regret, which loss = .* has not"):
+        CofiRanker(loss, bound="nonconvex").fit(few())
+    with pytest.raises(OptionError, match=r"decay = 'log' weighs positions, which loss = .* has not"):
+        CofiRanker(loss, decay="log").fit(few())
+
+
+def test_the_squared_loss_is_the_regression():
+    with pytest.raises(OptionError, match="levels want offsets of users; take 'regression'"):
+        CofiRanker("squared").fit(few())
+
+
+def test_a_loss_of_ours_with_other_costs_has_a_bound_of_the_whole():
+    one, pairwise = (CofiRanker(loss, **QUICK).fit(few()) for loss in (partial(OrdinalHinge, cost="one"), "pairwise"))
+    assert one.certificate_.kind == "global"
+    assert one.certificate_.bound <= pairwise.certificate_.primal * (1.0 + 1e-9)
+    assert pairwise.certificate_.bound <= one.certificate_.primal * (1.0 + 1e-9)
 
 
 def test_rows_frames_and_ratings_are_one():

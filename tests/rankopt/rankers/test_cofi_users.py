@@ -16,7 +16,7 @@ from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.strength import LONG, RELAXED
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import Interrupted, ModelError, OptionError
+from rankopt.errors import Interrupted, ModelError, OptimumAtStart, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import CofiRanker, cofi_users, load_model
@@ -263,7 +263,8 @@ def test_an_interruption_leaves_the_users_of_the_training(loss, monkeypatch):
 def test_without_factors_there_is_nothing_to_solve():
     ratings = tastes()
     for loss in ("regression", "ordinal"):
-        ranker = CofiRanker(loss, factors=3, strength=1.5, user_strength=0.1).fit(ratings)
+        with pytest.warns(OptimumAtStart):
+            ranker = CofiRanker(loss, factors=3, strength=1.5, user_strength=0.1).fit(ratings)
         assert not ranker.user_factors_.any()
         assert ranker.user_strength_ == ranker.strength_
         assert ranker.user_factors_ is ranker.trained_user_factors_
