@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar
@@ -82,9 +82,7 @@ class Alternating(Choosing, Relaxing):
             counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
             rated = loss.seen(Rated.of(ratings, weights)).of_rated_items()
             loss.check_parts(rated)
-            others = (*self._of_the_run, "user_strength")  # which the training knows nothing of
-            params = {k: v for k, v in self.get_params(deep=False).items() if k not in others}
-            of_run = identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
+            of_run = {} if kept is None else self._identity(ratings, weights, evaluation)
             width = FIRST if isinstance(self.factors, str) else int(self.factors)
             if width > max(WIDE, most := min(ratings.n_users, ratings.n_items)):
                 told = f"{ratings.n_users} users and {ratings.n_items} items"
@@ -164,6 +162,12 @@ class Alternating(Choosing, Relaxing):
                 f"users of user_strength = {self.user_strength_:g} may cost {self.user_gap_:.2g} of what they do more "
                 "than the best; raise user_strength, or give None", ConvergenceWarning, stacklevel=4,
             )  # fmt: skip
+
+    def _identity(self, ratings: Ratings, weights: Floats | None, evaluation: Ratings | None) -> Mapping[str, str]:
+        """Of a run, to tell whether a checkpoint is of it."""
+        others = (*self._of_the_run, "user_strength")  # which the training knows nothing of
+        params = {k: v for k, v in self.get_params(deep=False).items() if k not in others}
+        return identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
 
     def _judge(self, ratings: Ratings, blocks: Any, evaluation: Ratings, unknown: float) -> Callable[[Standing], float]:
         """The measure on the evaluation ratings of a standing."""
