@@ -181,8 +181,8 @@ def _say(
                     "items_gap": proved.items_gap, "gap": proved.relative_gap, "stop": str(proved.stop),
                 },
                 "accuracy": [
-                    {"ranker": name, "measure": repr(one.measure), "mean": one.mean, "deviation": one.deviation,
-                     "protocol": one.protocol}
+                    {"ranker": name, "measure": repr(one.measure), "mean": one.mean,
+                     "standard_error": one.standard_error, "protocol": one.protocol}
                     for name, found in accuracy for one in found
                 ],
             }
@@ -204,7 +204,7 @@ def _say(
     )  # fmt: skip
     if accuracy:
         click.echo()
-        rows = [[name, *(f"{one.mean:.4f} ± {one.deviation:.4f}" for one in found)] for name, found in accuracy]
+        rows = [[name, *(one.estimate for one in found)] for name, found in accuracy]
         table([repr(accuracy[0][1][0].measure), "rated items", "all items"], rows)
         click.echo(f"\n{accuracy[0][1][0].protocol}\n{accuracy[0][1][1].protocol}")
     if model is not None:

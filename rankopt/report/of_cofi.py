@@ -48,7 +48,7 @@ def page_of_cofi(
         protocols = [one.protocol for one in accuracy[0][1]]
         head = ["ranker", *(f"{one.measure!r}, {_short(one.protocol)}" for one in accuracy[0][1])]
         rows = [
-            [who, *(Shown(one.mean, f"{one.mean:.4f} ± {one.deviation:.4f}") for one in found)]
+            [who, *(Shown(one.mean, one.estimate) for one in found)]
             for who, found in accuracy
         ]
         notes = [element("p", f"{_short(one)}: {one}.") for one in protocols]
