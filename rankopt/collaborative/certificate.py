@@ -65,6 +65,11 @@ class FactorCertificate(Brief):
         """The gap of the whole, as a part of J; infinite where only the blocks are known."""
         return self._part(self.bound)
 
+    @property
+    def ending(self) -> str:
+        """How training ended, in words."""
+        return BOTH if self.stop is Stop.GAP else self.stop.value
+
     def _part(self, bound: float) -> float:
         below = max(self.primal - bound, 0.0)
         return below / abs(self.primal) if below else 0.0
@@ -77,4 +82,4 @@ class FactorCertificate(Brief):
         told += f"items' {100 * self.items_gap:.2g}%, "
         if self.kind == "global":
             told += f"of the whole {100 * self.relative_gap:.2g}% (bound {self.bound:.8g}, {self.proof}), "
-        return told + (BOTH if self.stop is Stop.GAP else self.stop.value)
+        return told + self.ending

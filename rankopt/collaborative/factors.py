@@ -38,6 +38,11 @@ class Factors(Brief):
     def dimensions(self) -> int:
         return int(self.items.shape[1])
 
+    @property
+    def used(self) -> int:
+        """How many of the dimensions scores depend on: those that are 0 neither of all users nor of all items."""
+        return int(np.count_nonzero(self.users.any(axis=0) & self.items.any(axis=0)))
+
     def offsets_alone(self) -> Factors:
         """The same with U = M = 0."""
         return replace(self, users=np.zeros_like(self.users), items=np.zeros_like(self.items))

@@ -16,6 +16,7 @@ from rankopt.losses import BOUNDS
 
 if TYPE_CHECKING:
     from rankopt.collaborative.lists.quota_prices import QuotaPrice
+    from rankopt.data import Ratings
     from rankopt.evaluation.rating_splits import Split
     from rankopt.evaluation.ratings import RatingsEvaluation
     from rankopt.rankers import CofiRanker
@@ -25,7 +26,7 @@ USERS = 25
 
 
 @click.command()
-@click.argument("train_file", metavar="TRAIN", required=False, type=click.Path(exists=True))
+@click.argument("train_file", metavar="[TRAIN]", required=False, type=click.Path(exists=True))
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Ratings that are held out, for judgement.")
 @click.option(
     "--hold-out", type=click.IntRange(1), metavar="N",
@@ -110,12 +111,14 @@ def cofi(
         ranker.save(model)
     accuracy = [] if split is None else _accuracy(ranker, split, measure)
     prices = _priced(ranker, by) if report is not None else []
-    _say(ranker, accuracy, seconds, model, json_)
+    parted = "" if split is None or hold_out is None else _parted(ratings, split)
+    _say(ranker, accuracy, seconds, model, parted, json_)
     if report is not None:
         from rankopt.report.of_cofi import page_of_cofi
 
         name = "A made-up sample" if train_file is None else Path(train_file).name
-        write_report(report, page_of_cofi(ranker, accuracy, prices, by, f"{name}: {ratings}", as_given()))
+        name = f"{name}: {ratings}{parted and '. '}{parted}"
+        write_report(report, page_of_cofi(ranker, accuracy, prices, by, name, as_given()))
 
 
 def _number(text: str, kind: type[int] | type[float]) -> float | str:
@@ -126,12 +129,31 @@ def _number(text: str, kind: type[int] | type[float]) -> float | str:
         return text
 
 
-def _fitted(ranker: CofiRanker, ratings: Any) -> CofiRanker:
+def _fitted(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:
+    """The fitted ranker; what its training warns of is told on standard error, each warning once."""
     import warnings
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is printed says how it ended
-        return ranker.fit(ratings)
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", ConvergenceWarning)
+        try:
+            return ranker.fit(ratings)
+        finally:
+            for text in dict.fromkeys(str(one.message) for one in told):
+                click.echo(text, err=True)
+
+
+def _parted(ratings: Ratings, split: Split) -> str:
+    """Which of the ratings, some of them held out, all that is told is of."""
+    train, test = split.train.n_ratings, split.test.n_ratings
+    left = ratings.n_ratings - train - test
+    aside = f", {left} of users with too few are left out" if left else ""
+    return (
+        f"Of {ratings.n_ratings} ratings {train} train and {test} test{aside}: the model, which is what --model saves, "
+        "its certificate and what a quota costs are of those that train"
+    )
 
 
 def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str, list[RatingsEvaluation]]]:
@@ -167,7 +189,7 @@ def _priced(ranker: CofiRanker, by: str) -> list[QuotaPrice]:
 
 def _say(
     ranker: CofiRanker, accuracy: list[tuple[str, list[RatingsEvaluation]]], seconds: float, model: str | None,
-    json_: bool,
+    parted: str, json_: bool,
 ) -> None:  # fmt: skip
     proved = ranker.certificate_
     if json_:
@@ -181,13 +203,15 @@ def _say(
                     "items_gap": proved.items_gap, "gap": proved.relative_gap, "stop": str(proved.stop),
                 },
                 "accuracy": [
-                    {"ranker": name, "measure": repr(one.measure), "mean": one.mean, "deviation": one.deviation,
-                     "protocol": one.protocol}
+                    {"ranker": name, "measure": repr(one.measure), "mean": one.mean,
+                     "standard_error": one.standard_error, "protocol": one.protocol}
                     for name, found in accuracy for one in found
                 ],
             }
         )  # fmt: skip
         return
+    learned = ranker.model_
+    factors = f"{learned.used} of {learned.dimensions}" if learned.used < learned.dimensions else f"{learned.used}"
     table(
         [
             "users", "items", "factors", "λ / λ_max", "λ_U / λ_max", "rounds", "seconds", "users' gap", "items' gap",
@@ -195,17 +219,24 @@ def _say(
         ],
         [
             [
-                len(ranker.users_), len(ranker.items_), ranker.model_.dimensions, f"{ranker.strength_:.3g}",
+                len(ranker.users_), len(ranker.items_), factors, f"{ranker.strength_:.3g}",
                 f"{ranker.user_strength_:.3g}", ranker.n_iter_, f"{seconds:.1f}",
                 f"{100 * proved.users_gap:.2g}%", f"{100 * proved.items_gap:.2g}%",
                 f"{100 * proved.relative_gap:.2g}%" if proved.kind == "global" else "not known",
             ]
         ],
     )  # fmt: skip
+    click.echo(f"\ntraining ended: {proved.ending}")
+    if not learned.used:
+        from rankopt.report.of_cofi import no_factors
+
+        click.echo(no_factors(learned.dimensions))
     if accuracy:
         click.echo()
-        rows = [[name, *(f"{one.mean:.4f} ± {one.deviation:.4f}" for one in found)] for name, found in accuracy]
+        rows = [[name, *(one.estimate for one in found)] for name, found in accuracy]
         table([repr(accuracy[0][1][0].measure), "rated items", "all items"], rows)
         click.echo(f"\n{accuracy[0][1][0].protocol}\n{accuracy[0][1][1].protocol}")
+    if parted:
+        click.echo(f"\n{parted}")
     if model is not None:
-        click.echo(f"\nwritten to {model}")
+        click.echo(f"wrote {model}")

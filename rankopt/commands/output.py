@@ -74,7 +74,7 @@ def write_report(path: str, page: str) -> None:
     """Write a page and say so on standard error."""
     from rankopt.report import save
 
-    click.echo(f"written: {save(page, path)}", err=True)
+    click.echo(f"wrote {save(page, path)}", err=True)
 
 
 @contextmanager

@@ -72,7 +72,7 @@ def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
     return Split(
         ratings.keep(first & inside),
         ratings.keep(~first & inside),
-        f"weak generalisation, n = {n}, {int(chosen.sum())} users, seed {seed}",
+        f"weak generalisation, n = {n}, {number_of_users(int(chosen.sum()))}, seed {seed}",
     )
 
 
@@ -98,8 +98,8 @@ def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: i
     return Split(
         left.keep(~inside),
         left.keep(~first & inside),
-        f"strong generalisation, n = {n}, the {users} users with the most ratings new, items of {least} ratings or "
-        f"more, seed {seed}",
+        f"strong generalisation, n = {n}, the {number_of_users(users)} with the most ratings new, items of {least} "
+        f"ratings or more, seed {seed}",
         left.keep(first & inside),
     )
 
@@ -136,7 +136,12 @@ def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
     known = _attributes(train, test)
     first, second = (one.with_attributes(known) if known else one for one in (first, second))
     unknown = f", {strangers} of them not known" if strangers else ""
-    return Split(first, second, f"given files, {int(tested.sum())} users with test ratings{unknown}")
+    return Split(first, second, f"given files, {number_of_users(int(tested.sum()))} with test ratings{unknown}")
+
+
+def number_of_users(count: int) -> str:
+    """1 user, 2 users."""
+    return f"{count} user{'' if count == 1 else 's'}"
 
 
 def _read(given: Any, asked: str) -> Ratings:

@@ -26,7 +26,7 @@ from rankopt.data.values import sealed
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.evaluation.rated_lists import measured, ordered_lists
-from rankopt.evaluation.rating_splits import Split
+from rankopt.evaluation.rating_splits import Split, number_of_users
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 
@@ -60,13 +60,19 @@ class RatingsEvaluation(Brief):
         return float(np.nanmean(self.values))
 
     @property
-    def deviation(self) -> float:
-        """The standard deviation of the mean: that of the users, over the root of their number."""
+    def standard_error(self) -> float:
+        """That of the mean: the standard deviation of the users over the root of their number; NaN of one user."""
         counted = self.values[~np.isnan(self.values)]
         return float(counted.std(ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
 
+    @property
+    def estimate(self) -> str:
+        """The mean ± its standard error in four digits; the mean alone where that is not known."""
+        error = self.standard_error
+        return f"{self.mean:.4f}" if np.isnan(error) else f"{self.mean:.4f} ± {error:.4f}"
+
     def _repr_html_(self) -> str:
-        said = {"mean": f"{self.mean:.4f} ± {self.deviation:.4f}", "protocol": self.protocol}
+        said = {"mean": self.estimate, "protocol": self.protocol}
         said |= {
             "users": f"{np.count_nonzero(~np.isnan(self.values))} of {self.users.size} counted",
             "tied": f"{self.tied}",
@@ -74,8 +80,8 @@ class RatingsEvaluation(Brief):
         return view(f"RatingsEvaluation, {self.measure!r}", said)
 
     def __str__(self) -> str:
-        tied = f"; {self.tied} users tied" if self.tied else ""
-        return f"{self.measure!r} {self.mean:.4f} ± {self.deviation:.4f} ({self.protocol}{tied})"
+        tied = f"; {number_of_users(self.tied)} tied" if self.tied else ""
+        return f"{self.measure!r} {self.estimate} ({self.protocol}{tied})"
 
 
 def evaluate_ratings(

@@ -50,6 +50,55 @@ def test_users_may_have_a_strength_of_their_own(tmp_path):
     assert run(train, "--user-strength", "weak").exit_code != 0
 
 
+def test_how_training_ended_is_said_and_what_it_warns_of():
+    done = run("--max-iter", 1)
+    assert "training ended: max_iter steps were taken\n" in done.stdout
+    assert done.stderr.count("training stopped before its gaps closed") == 1
+    quick = CliRunner().invoke(rankopt, ["cofi", "--time-limit", "0.0001", "--factors", "2", "--json"])
+    assert json.loads(quick.stdout)["strength"] == pytest.approx(1.0)
+    assert quick.stderr.count("half of time_limit was over when strength='auto' had tried 1;") == 1
+    whole = run()
+    assert "training ended: the gaps of both blocks are within the tolerance\n" in whole.stdout
+    assert whole.stderr == ""
+
+
+def test_a_model_without_factors_says_so():
+    done = CliRunner().invoke(rankopt, ["cofi", "--strength", "1"])
+    assert "  0 of 15  " in done.output
+    assert "0 of 15 factors are used: scores are offsets alone" in done.output
+    assert "factors are used" not in run().output
+
+
+def test_one_user_has_a_mean_and_no_error(tmp_path):
+    split = weak_split(load_ratings_sample(), 10)
+    user = split.test.user_of()[0]
+    train = written(tmp_path, split.train, "train.tsv")
+    test = written(tmp_path, split.test.keep(split.test.user_of() == user), "test.tsv")
+    done = run(train, "--test", test, "--model", tmp_path / "m", "--report", tmp_path / "page.html")
+    assert "given files, 1 user with test ratings; rated items only" in done.stdout
+    for told in (done.output, (tmp_path / "page.html").read_text()):
+        assert not {"±", "nan"} & set(told.split())
+    assert f"wrote {tmp_path / 'm'}\n" in done.stdout
+    assert f"wrote {tmp_path / 'page.html'}\n" in done.stderr
+    one = json.loads(run(train, "--test", test, "--json").stdout)["accuracy"][0]
+    assert one["standard_error"] is None
+
+
+def test_what_is_held_out_is_no_part_of_the_model_and_that_is_said(tmp_path):
+    ratings = load_ratings_sample()
+    split, page = weak_split(ratings, 10), tmp_path / "page.html"
+    done = run(written(tmp_path, ratings, "x.tsv"), "--hold-out", 10, "--report", page)
+    told = f"Of {ratings.n_ratings} ratings {split.train.n_ratings} train and {split.test.n_ratings} test, "
+    for text in (done.stdout, page.read_text()):
+        assert told in text
+        assert "the model, which is what --model saves, its certificate and what a quota costs are of those" in text
+    assert "--model saves" not in run(tmp_path / "x.tsv").output
+
+
+def test_the_file_may_be_left_out():
+    assert "cofi [OPTIONS] [TRAIN]" in CliRunner().invoke(rankopt, ["cofi", "--help"]).output
+
+
 @pytest.mark.study
 def test_the_sample_and_its_page(tmp_path, monkeypatch):
     monkeypatch.setattr("rankopt.commands.cofi.USERS", 3)

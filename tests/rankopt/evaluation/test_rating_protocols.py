@@ -103,6 +103,19 @@ def test_the_value_is_the_measure_of_each_users_candidates(candidates):
         np.testing.assert_array_equal(found.values, evaluate_ratings(split, flat, "nDCG@5").values)
 
 
+def test_a_mean_has_its_standard_error_where_there_is_one():
+    split = weak_split(made(), seed=1)
+    found = evaluate_ratings(split, ItemMean().fit(split.train))
+    counted = found.values[~np.isnan(found.values)]
+    assert found.standard_error == pytest.approx(counted.std(ddof=1) / np.sqrt(counted.size))
+    assert f"{found.mean:.4f} ± {found.standard_error:.4f} (" in str(found)
+    one = given_split(split.train, split.test.keep(split.test.user_of() == split.test.user_of()[0]))
+    alone = evaluate_ratings(one, Popularity().fit(split.train))
+    assert str(alone).startswith(f"nDCG@10 {alone.mean:.4f} (given files, 1 user with test ratings; rated")
+    assert str(alone).endswith("; 1 user tied)" if alone.tied else "averaged)")
+    assert "±" not in str(alone) + alone._repr_html_()
+
+
 def test_all_items_are_scored_some_users_at_a_time(monkeypatch):
     split = weak_split(made(), seed=1)
     whole = evaluate_ratings(split, ItemMean().fit(split.train), candidates="all")
