@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankopt.data.values import as_array, check_unmasked, sealed
 from rankopt.errors import DataError
 
-__all__ = ["coded", "distinct_ids", "ordered", "placed", "places", "plain_ids", "recode"]
+__all__ = ["coded", "distinct_ids", "ordered", "placed", "places", "plain_ids", "recode", "spelled"]
 
 Ids = NDArray[Any]
 Codes = NDArray[np.int32]
@@ -202,14 +202,14 @@ def _sorted(named: list[Any], chosen: list[int]) -> list[int]:
             return order
     except (TypeError, ValueError):
         pass
-    return sorted(chosen, key=lambda i: _spelled(named[i]))
+    return sorted(chosen, key=lambda i: spelled(named[i]))
 
 
-def _spelled(one: Any) -> str:
+def spelled(one: Any) -> str:
     """`repr`, but for sets, whose elements it names as they happen to lie."""
     if isinstance(one, frozenset):
-        return f"{{{', '.join(sorted(map(_spelled, one)))}}}"
-    return f"({', '.join(map(_spelled, one))})" if isinstance(one, tuple) else repr(one)
+        return f"{{{', '.join(sorted(map(spelled, one)))}}}"
+    return f"({', '.join(map(spelled, one))})" if isinstance(one, tuple) else repr(one)
 
 
 def _is_missing(one: Hashable) -> bool:
