@@ -253,3 +253,42 @@ def test_labels_of_a_set_have_one_order_whatever_their_types():
     for wrong in ({"a": 1}, (["a"],), [["a"], ["b"]], bytearray(b"a")):
         with pytest.raises(DataError, match=r"attribute 'kind', entry 0: .* is no label .*; give a label, or a tuple"):
             ratings.with_attributes({"kind": {7: wrong}})
+
+
+COMPLEX = {
+    "array": np.array([1j, 2 + 1j]),
+    "objects": np.array([np.complex128(1j), 2.0], dtype=object),
+    "list": [1, 2 + 1j],
+    "scalars": [np.complex64(1j), np.complex64(2)],
+}
+DATES = {
+    "dates": np.array(["2020-01-01", "2021-01-01"], "M8[ns]"),
+    "durations": np.array([1, 2], "m8[s]"),
+    "objects": np.array([np.datetime64("2020-01-01"), 2.0], dtype=object),
+    "scalars": [np.timedelta64(1, "D"), np.timedelta64(2, "D")],
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(one, "rating cannot be complex numbers .*; pass their real parts") for one in COMPLEX.values()]
+    + [(one, "rating cannot be dates or durations.*; pass the column of numbers") for one in DATES.values()],
+    ids=[*(f"complex {one}" for one in COMPLEX), *DATES],
+)
+def test_what_is_no_real_number_is_no_rating(given, says):
+    with pytest.raises(DataError, match=says):
+        Ratings.of([1, 2], ["a", "a"], given)
+
+
+@pytest.mark.filterwarnings("error")
+def test_columns_and_entries_that_are_no_real_numbers_are_refused():
+    pandas = pytest.importorskip("pandas")
+    for given, what in ((COMPLEX["array"], "complex"), (DATES["dates"], "dates"), (DATES["durations"], "durations")):
+        with pytest.raises(DataError, match=f"rating cannot be .*{what}"):
+            Ratings.from_frame(pandas.DataFrame({"user": [1, 2], "item": [1, 1], "rating": given}))
+        parts = Ratings.of([1, 2], [1, 1], [1, 2])
+        with pytest.raises(DataError, match=f"values cannot be .*{what}"):
+            Ratings(parts.users, parts.items, parts.bounds, parts.columns, given)
+    with pytest.raises(DataError, match="rating cannot be complex"):
+        Ratings.from_csr(sparse.csr_array(np.array([[1j, 0], [0, 2]])))
