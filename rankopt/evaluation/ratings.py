@@ -86,9 +86,10 @@ def evaluate_ratings(
     predict: anything with `predict(Ratings)` that gives scores of all its pairs, in its order, or the scores
     themselves: (n_ratings,) of `split.test`, or (n_users, n_items) of all pairs. Of new users (`split.known`), what
     has a `fold_in(Ratings)` is asked for it first. Users whose candidates are all of one grade do not count. Raises
-    DataError for scores of another shape or NaN, and where no user counts.
+    DataError for what is no split, for scores of another shape or NaN, and where no user counts.
     """
     wanted = parse(measure)
+    _check_asked(split, predict)
     if candidates not in ("rated", "all"):
         raise OptionError(f"candidates cannot be {candidates!r}; they are 'rated' or 'all'.")
     if not split.test.n_ratings:
@@ -114,6 +115,22 @@ def evaluate_ratings(
         tied,
         f"{split.protocol}; {what}; ties averaged",
     )
+
+
+def _check_asked(split: Any, predict: Any) -> None:
+    """DataError for what is no split, and for what was not fitted or is a function."""
+    if not isinstance(split, Split):
+        raise DataError(
+            f"split cannot be a {type(split).__name__} because training and test must be told apart; give a split, "
+            "such as weak_split(ratings), strong_split(ratings) or given_split(train, test), and fit to its `train`."
+        )
+    scores_nothing = not hasattr(predict, "predict") and (callable(predict) or hasattr(predict, "fit"))
+    if scores_nothing or isinstance(predict, type):
+        what = getattr(predict, "__name__", type(predict).__name__)
+        raise DataError(
+            f"predict cannot be {what} because it has no scores to give; pass a ranker that was fitted to "
+            "split.train, or anything with `predict(Ratings)`, or the scores themselves."
+        )
 
 
 def _ends(pairs: Ratings) -> NDArray[np.int64]:

@@ -183,6 +183,21 @@ def test_users_of_equal_ratings_tell_no_order_anywhere():
         evaluate_ratings(equal, ranker)
 
 
+def test_what_is_no_split_and_what_cannot_predict_is_named_with_its_cure():
+    split = weak_split(made(), seed=1)
+    known = Popularity().fit(split.train)
+    for wrong in (split.test, {"test": split.test}, "split"):
+        says = f"split cannot be a {type(wrong).__name__} .*; give a split, such as weak_split"
+        with pytest.raises(DataError, match=says):
+            evaluate_ratings(wrong, known)
+    for what, name in (
+        (known.predict, "predict"), (np.mean, "mean"), (ItemMean(), "ItemMean"), (type(known), "ItemScores"),
+    ):  # fmt: skip
+        says = rf"predict cannot be {name} .*; pass a ranker that was fitted to split\.train"
+        with pytest.raises(DataError, match=says):
+            evaluate_ratings(split, what)
+
+
 def test_words_are_no_scores():
     with pytest.raises(DataError, match="scores cannot be read"):
         evaluate_ratings(weak_split(made(), seed=1), "x")

@@ -308,6 +308,16 @@ def test_what_makes_no_sense_is_refused(ranker, options, says):
         ranker.recommend([1], among=[])
 
 
+def test_an_attribute_that_items_lack_comes_with_a_new_fit(films, ranker):
+    rules = Admissible(3).at_most(1, by="year")
+    says = r"the attribute 'year', which is missing \(there is 'genre', 'title'\); give the ratings .*with_attributes"
+    for asked in (ranker, ranker.fold_in(films)):
+        with pytest.raises(DataError, match=says):
+            asked.recommend([1], admissible=rules)
+    dated = films.with_attributes({"year": {item: item % 3 for item in films.items.tolist()}})
+    assert len(CofiRanker(strength=0.9, factors=1).fit(dated).recommend([1], admissible=rules)) == 1
+
+
 def test_rules_are_of_whole_lists(ranker):
     """The first three of the best six are no list of three under these rules: none is cut out of them."""
     rules = Admissible(6).at_least(2, documents={"genre": "War"}, positions=range(4, 6))
