@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rankopt.data.ratings.sources import ITEM, RATING, USER, plain_name
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
+from rankopt.data.ratings.universe import check_present
 from rankopt.data.values import check_unmasked
 from rankopt.errors import DataError
 
@@ -65,7 +66,8 @@ def _named_pair(names: list[Any]) -> tuple[Any, Any]:
 
 def places_of_pairs(known: Ratings, X: Any) -> tuple[Ints, Ints]:
     """The places (n,) of the users and items of pairs, or of all pairs of `Ratings`; -1 for one that is unknown.
-    DataError for an id that is known as a number where it is a text, or the other way round."""
+    DataError for an id that is known as a number where it is a text, or the other way round, and for one that is
+    missing."""
     if isinstance(X, Ratings):
         users, items = known.user_index(X.users), known.item_index(X.items)
         check_spelling(known.users, X.users, users, "user")
@@ -78,6 +80,8 @@ def places_of_pairs(known: Ratings, X: Any) -> tuple[Ints, Ints]:
             if wrong is not None:
                 raise DataError(f"{what} {wrong!r} is not hashable and so no id; pass rows (user, item)")
     users, items = known.user_index(first), known.item_index(second)
+    check_present(first, users, "user", "pair")
+    check_present(second, items, "item", "pair")
     check_spelling(known.users, first, users, "user")
     check_spelling(known.items, second, items, "item")
     return users, items

@@ -237,6 +237,6 @@ def _say(
         table([repr(accuracy[0][1][0].measure), "rated items", "all items"], rows)
         click.echo(f"\n{accuracy[0][1][0].protocol}\n{accuracy[0][1][1].protocol}")
     if parted:
-        click.echo(f"\n{parted}")
+        click.echo(f"\n{parted}.")
     if model is not None:
         click.echo(f"wrote {model}")

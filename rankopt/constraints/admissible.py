@@ -38,6 +38,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Admissible"]
 
+GIVE = (
+    "pass attributes=, a data frame with such a column (cross-validation cuts it by rows) or a mapping, or Queries "
+    "that carry it"
+)
+"""How rows get an attribute."""
+
 
 @dataclass(frozen=True, repr=False)
 class Admissible(Spoken):
@@ -166,8 +172,9 @@ class Admissible(Spoken):
         """The attributes that the rules speak of, in their order."""
         return tuple(dict.fromkeys(name for rule in self.rules for name in rule.attributes))
 
-    def check(self, attributes: Mapping[str, Any] | Frame) -> None:
-        """Raise DataError for an attribute that is missing, and for what has no attributes at all."""
+    def check(self, attributes: Mapping[str, Any] | Frame, cure: str = GIVE) -> None:
+        """Raise DataError for an attribute that is missing, and for what has no attributes at all. cure: what to do
+        about the former."""
         given: Any = attributes
         if self.attributes and not (isinstance(given, Mapping) or hasattr(given, "columns")):
             raise DataError(
@@ -178,9 +185,7 @@ class Admissible(Spoken):
             if name not in given:
                 has = ", ".join(map(repr, given)) or "none"
                 raise DataError(
-                    f"the constraints speak of the attribute {name!r}, which is missing (there is {has}); pass "
-                    "attributes=, a data frame with such a column (cross-validation cuts it by rows) or a mapping, or "
-                    "Queries that carry it"
+                    f"the constraints speak of the attribute {name!r}, which is missing (there is {has}); {cure}"
                 )
 
     def on(self, attributes: Mapping[str, Any] | Frame, n: int) -> RankingSet:

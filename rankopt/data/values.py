@@ -54,17 +54,36 @@ def as_array(values: Any) -> Any:
 
 
 def column(values: Any, n: int, name: str, dtype: type[np.float64] | None = None) -> NDArray[Any]:
-    """One value a document, (n,). Raises DataError for another shape, for words where numbers are wanted, and for what
-    is masked."""
+    """One value a document, (n,). Raises DataError for another shape, for words, dates and complex numbers where real
+    numbers are wanted, and for what is masked."""
     values = as_array(values)
     check_unmasked(values, name)
     try:
-        array = np.asarray(values, dtype=dtype)
+        array = np.asarray(values)
+        if dtype is not None:
+            _check_real(array, name)
+            array = np.asarray(array, dtype=dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{name} cannot be read: {error}; pass one value a row.") from None
     if array.shape != (n,):
         raise DataError(f"{name} has shape {array.shape} but there are {n} rows; pass one value a row.")
     return array
+
+
+def _check_real(array: NDArray[Any], name: str) -> None:
+    """Raise DataError for what NumPy would make real numbers of that say something else."""
+    kinds = {array.dtype.kind} if array.dtype != object else {_kind(one) for one in array.ravel().tolist()}
+    if "c" in kinds:
+        raise DataError(f"{name} cannot be complex numbers because these have no order; pass their real parts (.real).")
+    if kinds & {*"mM"}:
+        raise DataError(
+            f"{name} cannot be dates or durations, which are no numbers; pass the column of numbers, or count "
+            "them in a unit: (dates - first) / np.timedelta64(1, 'D')."
+        )
+
+
+def _kind(one: Any) -> str:
+    return one.dtype.kind if isinstance(one, np.generic) else "c" if isinstance(one, complex) else "O"
 
 
 def picked(items: Sequence[Hashable], rows: NDArray[np.int64]) -> tuple[Hashable, ...]:

@@ -25,7 +25,7 @@ from rankopt.data.ratings.table import Ratings
 from rankopt.data.values import sealed
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
-from rankopt.evaluation.rated_lists import measured, ordered_lists
+from rankopt.evaluation.rated_lists import check_judges, measured, ordered_lists
 from rankopt.evaluation.rating_splits import Split, number_of_users
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
@@ -92,13 +92,17 @@ def evaluate_ratings(
     predict: anything with `predict(Ratings)` that gives scores of all its pairs, in its order, or the scores
     themselves: (n_ratings,) of `split.test`, or (n_users, n_items) of all pairs. Of new users (`split.known`), what
     has a `fold_in(Ratings)` is asked for it first. Users whose candidates are all of one grade do not count. Raises
-    DataError for scores of another shape or NaN, and where no user counts.
+    DataError for what is no split, for scores of another shape or NaN, and where no user counts,
+    MeasureError for a measure to which all rated items are relevant, and so all orders of them alike.
     """
     wanted = parse(measure)
+    _check_asked(split, predict)
     if candidates not in ("rated", "all"):
         raise OptionError(f"candidates cannot be {candidates!r}; they are 'rated' or 'all'.")
     if not split.test.n_ratings:
         raise DataError("the split has no test ratings to judge by.")
+    if candidates == "rated":
+        check_judges(wanted, split.test.bounds, split.test.values)
     if hasattr(predict, "predict") and split.known is not None and hasattr(predict, "fold_in"):
         predict = predict.fold_in(split.known)
     tested = np.flatnonzero(np.diff(split.test.bounds))
@@ -120,6 +124,22 @@ def evaluate_ratings(
         tied,
         f"{split.protocol}; {what}; ties averaged",
     )
+
+
+def _check_asked(split: Any, predict: Any) -> None:
+    """DataError for what is no split, and for what was not fitted or is a function."""
+    if not isinstance(split, Split):
+        raise DataError(
+            f"split cannot be a {type(split).__name__} because training and test must be told apart; give a split, "
+            "such as weak_split(ratings), strong_split(ratings) or given_split(train, test), and fit to its `train`."
+        )
+    scores_nothing = not hasattr(predict, "predict") and (callable(predict) or hasattr(predict, "fit"))
+    if scores_nothing or isinstance(predict, type):
+        what = getattr(predict, "__name__", type(predict).__name__)
+        raise DataError(
+            f"predict cannot be {what} because it has no scores to give; pass a ranker that was fitted to "
+            "split.train, or anything with `predict(Ratings)`, or the scores themselves."
+        )
 
 
 def _ends(pairs: Ratings) -> NDArray[np.int64]:

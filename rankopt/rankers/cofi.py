@@ -23,6 +23,7 @@ from rankopt.collaborative.strength import Chosen
 from rankopt.data.given import Pairs, Values
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
+from rankopt.evaluation.rated_lists import check_judges
 from rankopt.measures.measure import Measure
 from rankopt.rankers.choices import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
 from rankopt.rankers.cofi_options import check_cofi
@@ -222,6 +223,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         `rankopt.evaluation.evaluate_ratings`. sample_weight: equal inside a user."""
         check_is_fitted(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight)
+        check_judges(self.measure, ratings.bounds, ratings.values)
         values = rated_only(ratings.bounds, ratings.values, self.predict(ratings), self.measure)
         counted = ~np.isnan(values)
         if not counted.any():

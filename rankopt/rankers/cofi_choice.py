@@ -18,6 +18,7 @@ from rankopt.collaborative.long_lists import long_lists
 from rankopt.collaborative.prior import RATINGS, SHRUNK, Penalties
 from rankopt.collaborative.rated import Rated
 from rankopt.collaborative.strength import USUAL, Chosen, chosen_strength
+from rankopt.evaluation.rated_lists import check_judges
 
 __all__ = ["Choosing"]
 
@@ -99,6 +100,7 @@ class Choosing:
         """The strength, and the prior of items with it, if that is to be chosen, in half the time at most."""
         if self.lam is not None or not isinstance(self.strength, str):
             return None
+        check_judges(self.measure, rated.bounds, rated.values[:])
 
         def measure(some: Rated, shares: Floats) -> Floats:
             return long_lists(self.measure, some.bounds, some.values[:], shares)

@@ -29,6 +29,7 @@ from rankopt.collaborative.strength import Chosen
 from rankopt.collaborative.widening import FIRST, widened
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, Interrupted, OptimumAtStart, OptionError
+from rankopt.evaluation.rated_lists import check_judges
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity_of_ratings
@@ -171,6 +172,7 @@ class Alternating(Choosing, Relaxing):
 
     def _judge(self, ratings: Ratings, blocks: Any, evaluation: Ratings, unknown: float) -> Callable[[Standing], float]:
         """The measure on the evaluation ratings of a standing."""
+        check_judges(self.measure, evaluation.bounds, evaluation.values)
         users, items = ratings.user_index(evaluation.users), ratings.item_index(evaluation.items)
         users, items = users[evaluation.user_of()], items[evaluation.columns]
 

@@ -19,14 +19,13 @@ from rankopt.collaborative.rated import Rated
 from rankopt.data.arrangement import Arrangement
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.rated_lists import measured
+from rankopt.evaluation.rated_lists import from_which_on, measured
 from rankopt.losses import LOSSES, bound_named, loss_named
 from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.loss import says
 from rankopt.losses.regret import Regret
 from rankopt.losses.squared import SquaredError
-from rankopt.measures.binary import Binary
 from rankopt.measures.measure import Measure
 from rankopt.measures.measure_mix import MeasureMix
 from rankopt.risk.sharding import cut
@@ -166,14 +165,4 @@ def _orderable(rated: Rated, measure: Any) -> NDArray[np.bool_]:
 
 
 def _cure(measure: Any, rated: Rated) -> str:
-    """What to say of a measure that asks what is relevant, of ratings that all are: from which on, if that helps."""
-    single = [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
-    values = rated.values[:]
-    if not values.size or values.min() <= 0:
-        return ""
-    high = values[values > np.median(values)]
-    least = float(high.min() if high.size else values.max())
-    for one in single:
-        if isinstance(one, Binary) and one.rel is None and orderable(values, rated.bounds, one(rel=least)).any():
-            return f"all are above 0 and count as relevant, so say from which one on one does: {one(rel=least)}"
-    return ""
+    return from_which_on(measure, rated.bounds, rated.values[:], orderable)

@@ -29,6 +29,9 @@ Ints = NDArray[np.int64]
 ASKING = ("at least", "exactly")
 """Words of rules that an empty list does not follow."""
 
+FIT_ANEW = "give the ratings such values by ratings.with_attributes({name: {item: value}}), and fit to these"
+"""How items get an attribute."""
+
 FIRST = 6
 """How many times k items, the best by score, are tried before all that may be needed."""
 
@@ -45,7 +48,7 @@ class Quotas:
     @classmethod
     def of(cls, admissible: Admissible, attributes: Mapping[str, NDArray[Any]], n: int) -> Quotas:
         """DataError for an attribute that is missing."""
-        admissible.check(attributes)
+        admissible.check(attributes, FIT_ANEW)
         used = {name: attributes[name] for name in admissible.attributes}
         caps = Caps.of(admissible.rules, used, n, min(admissible.k, n))
         return cls(admissible, used, caps, None if caps is not None else Kinds.of(admissible.rules, used, n))

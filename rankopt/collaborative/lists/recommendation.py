@@ -17,7 +17,8 @@ from rankopt.collaborative.lists.candidates import Candidates, Knowing, Seen, le
 from rankopt.collaborative.lists.quotas import Quotas
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.spelling import check_spelling
-from rankopt.data.values import sealed
+from rankopt.data.ratings.universe import check_present
+from rankopt.data.values import check_unmasked, sealed
 from rankopt.errors import DataError, OptionError
 
 __all__ = ["Recommendations", "check_length", "recommended"]
@@ -109,6 +110,7 @@ def recommended(
     asked = known.users if users is None else _listed(users)
     places = np.arange(asked.size) if users is None else known.user_index(asked)
     if users is not None:
+        check_present(asked, places, "user", "list")
         check_spelling(known.users, asked, places, "user")
     candidates = Candidates.among(model, among)
     offsets = candidates.offsets + _popular(popularity, candidates.counts)
@@ -180,6 +182,7 @@ def _listed(ids: Any) -> NDArray[Any]:
     if isinstance(ids, str | bytes) or not hasattr(ids, "__iter__"):
         raise OptionError(f"users = {ids!r} is no sequence of users; pass a list, [{ids!r}], or None for all")
     values = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
+    check_unmasked(values, "user")
     if not isinstance(values, np.ndarray):
         values = list(values)
         if values and all(type(one) is int and abs(one) < 2**63 for one in values):

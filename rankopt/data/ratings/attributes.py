@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.ratings.spelling import check_spelling
-from rankopt.data.ratings.universe import placed, plain_ids
-from rankopt.data.values import column, sealed
+from rankopt.data.ratings.universe import placed, plain_ids, spelled
+from rankopt.data.values import as_array, column, frozen, sealed
 from rankopt.errors import DataError
+
+SEVERAL = (tuple, list, set, frozenset, np.ndarray)
+"""Types of entries that hold several labels."""
 
 
 def attributes_of_items(
@@ -39,13 +42,43 @@ def attributes_of_items(
             )
         else:
             where = placed(items, plain_ids(given, "item"))
-            if isinstance(values, list | tuple) and any(isinstance(one, tuple) for one in values):
-                values = np.fromiter(values, dtype=object, count=len(values))
-            listed = column(values, where.size, name)
+            listed = labels_of_items(values, where.size, name)
             aligned = np.empty(items.size, dtype=listed.dtype)
             aligned[where] = listed
             found[name] = sealed(aligned)
     return found
+
+
+def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
+    """One entry an item, (n,), that nobody can write to: lists and arrays become tuples of labels as they stand, sets
+    in the order of their types' names and their words. Raises DataError for another shape, and for what is no label."""
+    values = as_array(values)
+    if isinstance(values, list | tuple) and any(isinstance(one, SEVERAL) for one in values):
+        values = np.fromiter(values, dtype=object, count=len(values))
+    array = column(values, n, name)
+    if array.dtype != object:
+        return frozen(array)
+    entries = array.tolist()
+    settled = [_settled(one) for one in entries]
+    for place, one in enumerate(settled):
+        try:
+            hash(one)
+        except TypeError as error:
+            raise DataError(
+                f"attribute {name!r}, entry {place}: {entries[place]!r} is no label ({error}); give a label, or a "
+                "tuple of labels."
+            ) from None
+    if all(one is own for one, own in zip(settled, entries, strict=True)):
+        return frozen(array)
+    return sealed(np.fromiter(settled, dtype=object, count=n))
+
+
+def _settled(one: Any) -> Any:
+    if isinstance(one, set | frozenset):
+        return tuple(sorted(one, key=lambda label: (type(label).__name__, spelled(label))))
+    if isinstance(one, np.ndarray):
+        return tuple(one.tolist())
+    return tuple(one) if isinstance(one, list) else one
 
 
 def _typed(values: NDArray[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from formulations.brevity import Brief
 from formulations.given import Sparse
 from formulations.notebook_view import view
 from rankopt.data.given import Frame, Ids, Values
-from rankopt.data.ratings.attributes import attributes_of_items
+from rankopt.data.ratings.attributes import attributes_of_items, labels_of_items
 from rankopt.data.ratings.fingerprint import fingerprint_of
 from rankopt.data.ratings.ordering import by_code, first_twice, in_order, not_rising
 from rankopt.data.ratings.sources import triplets_of_csr, triplets_of_frame
@@ -35,7 +35,8 @@ class Ratings(Brief):
     * `bounds` (n_users + 1,) int64, from 0 to n_ratings, not falling
     * `columns` (n_ratings,) int32: the place of the item in `items`, rising inside a user
     * `values` (n_ratings,) float64, finite; 0 is a rating as any other
-    * `attributes`: name -> (n_items,) array; an entry is a label, a tuple of labels (genres) or None
+    * `attributes`: name -> (n_items,) array; an entry is a label, a tuple of labels (genres) or None; lists and sets
+      become tuples
 
     `Ratings.of` takes triplets in any order; the order plays no part: shuffled ones give the same table and the same
     `fingerprint`. 12 bytes a rating. Raises DataError for parts that do not fit together, for values that are not
@@ -161,7 +162,7 @@ class Ratings(Brief):
                 f"columns do not rise inside a user at rating {falling.argmax() + 1}; make the table by Ratings.of."
             )
         _check_finite(values, lambda row: f"Rating {row}")
-        attributes = {name: frozen(column(v, items.size, name)) for name, v in self.attributes.items()}
+        attributes = {name: labels_of_items(v, items.size, name) for name, v in self.attributes.items()}
         settled = {
             "users": users, "items": items, "bounds": frozen(bounds), "columns": frozen(columns),
             "values": frozen(values), "attributes": MappingProxyType(attributes),

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rankopt.data.values import as_array, check_unmasked, sealed
 from rankopt.errors import DataError
 
-__all__ = ["coded", "distinct_ids", "ordered", "placed", "places", "plain_ids", "recode"]
+__all__ = ["check_present", "coded", "distinct_ids", "ordered", "placed", "places", "plain_ids", "recode", "spelled"]
 
 Ids = NDArray[Any]
 Codes = NDArray[np.int32]
@@ -111,6 +111,21 @@ def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> ND
     return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
 
 
+def check_present(ids: Any, found: NDArray[np.int64], what: str, of: str) -> None:
+    """DataError, in the words of training, where an id of `ids` (n,) that is not known, found (n,) < 0, is none at all:
+    None, NaN, NA. of: what needs one."""
+    given = as_array(ids)
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iubUS":
+        return
+    for row in np.flatnonzero(found < 0).tolist():
+        if _is_missing(given[row]):
+            raise _missing(what, row, given[row], of)
+
+
+def _missing(what: str, row: int, one: Any, of: str) -> DataError:
+    return DataError(f"The {what} of row {row} is {one}; every {of} needs one, fill it in or drop the row.")
+
+
 def recode(codes: Codes, rank: Codes) -> None:
     """Replace each code by its rank, in place."""
     for begin in range(0, len(codes), CHUNK):
@@ -171,7 +186,7 @@ def ordered(ids: list[Hashable], what: str, rows: Any) -> tuple[Ids, list[int]]:
     for i, one in enumerate(named):
         if _is_missing(one):
             row = next(row for row, other in enumerate(rows) if other is ids[i])
-            raise DataError(f"The {what} of row {row} is {one}; every rating needs one, fill it in or drop the row.")
+            raise _missing(what, row, one, "rating")
         if isinstance(one, float | bool):
             named[i] = int(one) if float(one).is_integer() else one
     if len(named) > MOST:
@@ -202,14 +217,14 @@ def _sorted(named: list[Any], chosen: list[int]) -> list[int]:
             return order
     except (TypeError, ValueError):
         pass
-    return sorted(chosen, key=lambda i: _spelled(named[i]))
+    return sorted(chosen, key=lambda i: spelled(named[i]))
 
 
-def _spelled(one: Any) -> str:
+def spelled(one: Any) -> str:
     """`repr`, but for sets, whose elements it names as they happen to lie."""
     if isinstance(one, frozenset):
-        return f"{{{', '.join(sorted(map(_spelled, one)))}}}"
-    return f"({', '.join(map(_spelled, one))})" if isinstance(one, tuple) else repr(one)
+        return f"{{{', '.join(sorted(map(spelled, one)))}}}"
+    return f"({', '.join(map(spelled, one))})" if isinstance(one, tuple) else repr(one)
 
 
 def _is_missing(one: Hashable) -> bool:

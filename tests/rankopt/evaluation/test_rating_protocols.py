@@ -1,5 +1,7 @@
 """Splits hold out what they say, and every number is the measure of the lists that its protocol names."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -194,6 +196,46 @@ def test_users_of_equal_ratings_tell_no_order_anywhere():
     equal = given_split(train, Ratings.of([0, 0, 1], [7, 8, 7], [3, 3, 2]))
     with pytest.raises(DataError, match="judges no user"):
         evaluate_ratings(equal, ranker)
+
+
+def test_what_is_no_split_and_what_cannot_predict_is_named_with_its_cure():
+    split = weak_split(made(), seed=1)
+    known = Popularity().fit(split.train)
+    for wrong in (split.test, {"test": split.test}, "split"):
+        says = f"split cannot be a {type(wrong).__name__} .*; give a split, such as weak_split"
+        with pytest.raises(DataError, match=says):
+            evaluate_ratings(wrong, known)
+    for what, name in (
+        (known.predict, "predict"), (np.mean, "mean"), (ItemMean(), "ItemMean"), (type(known), "ItemScores"),
+    ):  # fmt: skip
+        says = rf"predict cannot be {name} .*; pass a ranker that was fitted to split\.train"
+        with pytest.raises(DataError, match=says):
+            evaluate_ratings(split, what)
+
+
+@pytest.mark.parametrize(
+    ("measure", "asked"),
+    [("AP", "AP(rel=4)"), ("P@3", "P(rel=4)@3"), ("AP(rel=1)", "AP(rel=4)"), ("AP + 2 RR", "AP(rel=4)")],
+)
+def test_a_measure_to_which_all_stars_are_relevant_is_refused_with_its_cure(measure, asked):
+    """It would be 1 for whoever orders them."""
+    split = weak_split(made(), seed=1)
+    known = ItemMean().fit(split.train)
+    with pytest.raises(MeasureError, match="all orders of them are worth the same to it; all are ") as caught:
+        evaluate_ratings(split, known, measure)
+    assert str(caught.value).endswith(f"count as relevant, so say from which one on one does: {asked}")
+    assert 0 < evaluate_ratings(split, known, asked).mean < 1
+    assert 0 < evaluate_ratings(split, known, measure, "all").mean < 3
+    user, item = split.test.user_of(), split.test.columns
+    for values in (split.test.values - 1, np.where(np.arange(user.size) < 1, 0, 5)):  # one irrelevant item is enough
+        test = Ratings.of(user, item, values, users=split.test.users, items=split.test.items)
+        if not measure.endswith("rel=1)"):
+            assert evaluate_ratings(replace(split, test=test), known, measure).mean > 0
+
+
+def test_a_mix_tells_what_one_of_its_parts_tells():
+    split = weak_split(made(), seed=1)
+    assert evaluate_ratings(split, ItemMean().fit(split.train), "AP + nDCG@10").mean > 1
 
 
 def test_words_are_no_scores():

@@ -632,6 +632,21 @@ def test_a_measure_to_which_every_star_is_relevant_names_its_cure(loss):
     CofiRanker(loss.replace("AP", asked).replace("P@1", asked), **QUICK).fit(stars)
 
 
+def test_a_measure_to_which_every_star_is_relevant_judges_nothing():
+    """Neither a score, nor held-out ratings, nor a strength: all of them would be 1."""
+    ratings = tastes()
+    stars = Ratings.of(*triplets(ratings)[:2], 1.0 + np.arange(ratings.n_ratings) % 5)
+    says = r"measure AP cannot judge these ratings .*; all are above 0 .*: AP\(rel=4\)"
+    with pytest.raises(MeasureError, match=says):
+        CofiRanker(measure="AP").fit(stars)
+    with pytest.raises(MeasureError, match=says):
+        CofiRanker(measure="AP", **QUICK).fit(stars, eval_set=stars)
+    ranker = CofiRanker(measure="AP", **QUICK).fit(stars)
+    with pytest.raises(MeasureError, match=says):
+        ranker.score(stars)
+    assert 0 < ranker.set_params(measure="AP(rel=4)").score(stars) < 1
+
+
 def test_the_certificate_speaks_of_the_blocks_where_their_gaps_are_closed():
     proved = CofiRanker(**QUICK).fit(few()).certificate_
     assert proved.stop is Stop.GAP

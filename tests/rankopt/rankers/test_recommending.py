@@ -308,6 +308,16 @@ def test_what_makes_no_sense_is_refused(ranker, options, says):
         ranker.recommend([1], among=[])
 
 
+def test_an_attribute_that_items_lack_comes_with_a_new_fit(films, ranker):
+    rules = Admissible(3).at_most(1, by="year")
+    says = r"the attribute 'year', which is missing \(there is 'genre', 'title'\); give the ratings .*with_attributes"
+    for asked in (ranker, ranker.fold_in(films)):
+        with pytest.raises(DataError, match=says):
+            asked.recommend([1], admissible=rules)
+    dated = films.with_attributes({"year": {item: item % 3 for item in films.items.tolist()}})
+    assert len(CofiRanker(strength=0.9, factors=1).fit(dated).recommend([1], admissible=rules)) == 1
+
+
 def test_rules_are_of_whole_lists(ranker):
     """The first three of the best six are no list of three under these rules: none is cut out of them."""
     rules = Admissible(6).at_least(2, documents={"genre": "War"}, positions=range(4, 6))
@@ -405,3 +415,49 @@ def test_folded_users_are_weighed_as_in_training(films, loss):
     one = ranker.fold_in(rows, values, sample_weight=[1.0, 9.0, 1.0, 1.0, 1.0])
     assert one.predict([("ann", items[1])]) < ranker.fold_in(rows, values).predict([("ann", items[1])])
     assert one.proved.relative_gap < 1e-6
+
+
+MISSING = [None, float("nan"), np.float64("nan"), np.datetime64("NaT")]
+
+
+@pytest.mark.parametrize("words", [False, True])
+@pytest.mark.parametrize("none", MISSING, ids=repr)
+def test_what_is_no_id_in_training_is_none_where_it_is_asked_for(none, words):
+    """A stranger has an id; a row without one is a fault of the data, and no stranger."""
+    rows = [(0, 5), (0, 6), (1, 5), (1, 7)]
+    known = [(f"u{user}", f"i{item}") for user, item in rows] if words else rows
+    ranker = CofiRanker(strength=0.5, factors=1, max_iter=3, tol=0.5).fit(known, [1, 2, 3, 5])
+    (user, item), stranger = known[0], "u9" if words else 9
+    folded = ranker.fold_in([(stranger, item)], [4])
+    for of, pair in (("user", (none, item)), ("item", (user, none))):
+        pairs = [known[0], (stranger, stranger), pair]
+        table = np.empty((3, 2), dtype=object)
+        table[:] = pairs
+        says = rf"The {of} of row 2 is (None|nan|NaT); every {{}} needs one, fill it in or drop the row\."
+        with pytest.raises(DataError, match=says.format("rating")):
+            Ratings.of(*zip(*pairs, strict=True), [1, 2, 3])
+        for given in (pairs, table):
+            for asked in (ranker, folded):
+                with pytest.raises(DataError, match=says.format("pair")):
+                    asked.predict(given)
+    for asked in (ranker, folded):
+        with pytest.raises(DataError, match=r"The user of row 2 is .*; every list needs one, fill it in or drop"):
+            asked.recommend([user, stranger, none])
+        with pytest.raises(DataError, match="The item of row 1 is "):
+            asked.recommend([user], among=[item, none])
+        assert np.isfinite(asked.predict([known[0], (stranger, stranger)])).all()
+        assert len(asked.recommend([user, stranger, (1, 2), 0.5])) == 4
+
+
+def test_columns_that_lack_an_id_are_refused(ranker):
+    pandas = pytest.importorskip("pandas")
+    for column in (pandas.array([1, None], dtype="Int64"), [1.0, float("nan")], pandas.array(["a", None])):
+        frame = pandas.DataFrame({"user": column, "item": [1, 2]}, index=[7, 8])
+        with pytest.raises(DataError, match="The user of row 1 is"):
+            ranker.predict(frame)
+        with pytest.raises(DataError, match="The user of row 1 is"):
+            ranker.recommend(frame["user"])
+    with pytest.raises(DataError, match="The user of row 1 is nan"):
+        ranker.predict(np.array([(1, 2), (np.nan, 2)]))
+    with pytest.raises(DataError, match="user of row 1 is masked"):
+        ranker.recommend(np.ma.array([1, 2], mask=[False, True]))

@@ -1,6 +1,7 @@
 """Ratings are what their triplets say, in whatever order and of whatever type they come."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import scipy.sparse as sparse
 
 from rankopt.data import Ratings
 from rankopt.errors import DataError
+from rankopt.rankers import CofiRanker, load_model
 
 
 def triplets(seed=0, n=400, users=30, items=40):
@@ -25,6 +27,14 @@ NAMINGS = {
     "floats": lambda codes: codes + 0.5,
     "mixed": lambda codes: [int(code) if code % 2 else f"u{code}" for code in codes],
     "huge": lambda codes: [2**70 + int(code) for code in codes],
+}
+
+
+LABELS = {
+    "lists": lambda *labels: [*labels],
+    "sets": lambda *labels: {*labels},
+    "frozen sets": lambda *labels: frozenset(labels),
+    "arrays": lambda *labels: np.array(labels),
 }
 
 
@@ -217,3 +227,68 @@ def test_attributes_of_ids_of_another_type_are_refused():
     for wrong in ("genre", ["genre"]):
         with pytest.raises(DataError, match="because each has a name"):
             ratings.with_attributes(wrong)
+
+
+@pytest.mark.parametrize("of", LABELS.values(), ids=LABELS)
+def test_labels_that_hold_at_once_are_tuples_whatever_they_came_as(of, tmp_path):
+    """Nobody can write into an immutable table, and what is saved has one order."""
+    words = ("Drama", "War"), ("Comedy", "Drama"), ("Comedy", "War")
+    given = [of(*some) for some in words]
+    named = Ratings.of([1, 1, 2], [7, 8, 9], [1, 2, 3], attributes={"genre": dict(zip((7, 8, 9), given, strict=True))})
+    listed = Ratings.of([1, 1, 2], [7, 8, 9], [1, 2, 3], items=[7, 8, 9], attributes={"genre": given})
+    assert named.attributes["genre"].tolist() == listed.attributes["genre"].tolist() == [*words]
+    parts = named.users, named.items, named.bounds, named.columns, named.values
+    assert Ratings(*parts, {"genre": given}) == named == listed
+    assert named == Ratings.of([1, 1, 2], [7, 8, 9], [1, 2, 3], items=[7, 8, 9], attributes={"genre": [*words]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        CofiRanker(strength=0.5, factors=1).fit(named).save(tmp_path / "model")
+    assert load_model(tmp_path / "model").item_attributes_["genre"] == [*words]
+
+
+def test_labels_of_a_set_have_one_order_whatever_their_types():
+    ratings = Ratings.of([1], [7], [1])
+    known = ratings.with_attributes({"kind": {7: {"b", 2, "a", frozenset("xyz"), (1, "c")}}})
+    assert known.attributes["kind"].tolist() == [(frozenset("xyz"), 2, "a", "b", (1, "c"))]
+    for wrong in ({"a": 1}, (["a"],), [["a"], ["b"]], bytearray(b"a")):
+        with pytest.raises(DataError, match=r"attribute 'kind', entry 0: .* is no label .*; give a label, or a tuple"):
+            ratings.with_attributes({"kind": {7: wrong}})
+
+
+COMPLEX = {
+    "array": np.array([1j, 2 + 1j]),
+    "objects": np.array([np.complex128(1j), 2.0], dtype=object),
+    "list": [1, 2 + 1j],
+    "scalars": [np.complex64(1j), np.complex64(2)],
+}
+DATES = {
+    "dates": np.array(["2020-01-01", "2021-01-01"], "M8[ns]"),
+    "durations": np.array([1, 2], "m8[s]"),
+    "objects": np.array([np.datetime64("2020-01-01"), 2.0], dtype=object),
+    "scalars": [np.timedelta64(1, "D"), np.timedelta64(2, "D")],
+}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [(one, "rating cannot be complex numbers .*; pass their real parts") for one in COMPLEX.values()]
+    + [(one, "rating cannot be dates or durations.*; pass the column of numbers") for one in DATES.values()],
+    ids=[*(f"complex {one}" for one in COMPLEX), *DATES],
+)
+def test_what_is_no_real_number_is_no_rating(given, says):
+    with pytest.raises(DataError, match=says):
+        Ratings.of([1, 2], ["a", "a"], given)
+
+
+@pytest.mark.filterwarnings("error")
+def test_columns_and_entries_that_are_no_real_numbers_are_refused():
+    pandas = pytest.importorskip("pandas")
+    for given, what in ((COMPLEX["array"], "complex"), (DATES["dates"], "dates"), (DATES["durations"], "durations")):
+        with pytest.raises(DataError, match=f"rating cannot be .*{what}"):
+            Ratings.from_frame(pandas.DataFrame({"user": [1, 2], "item": [1, 1], "rating": given}))
+        parts = Ratings.of([1, 2], [1, 1], [1, 2])
+        with pytest.raises(DataError, match=f"values cannot be .*{what}"):
+            Ratings(parts.users, parts.items, parts.bounds, parts.columns, given)
+    with pytest.raises(DataError, match="rating cannot be complex"):
+        Ratings.from_csr(sparse.csr_array(np.array([[1j, 0], [0, 2]])))
