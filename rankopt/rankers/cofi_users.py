@@ -18,7 +18,7 @@ from rankopt.collaborative.alternation import Alternated
 from rankopt.collaborative.best_users import best_users, users_alone
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.problem import Standing
-from rankopt.collaborative.strength import LONG, RELAXED, Chosen
+from rankopt.collaborative.strength import LONG, RELAXED, USUAL, Chosen
 
 __all__ = ["Relaxed", "Relaxing"]
 
@@ -53,7 +53,8 @@ class Relaxing:
             return None if self.user_strength is None else float(self.user_strength)
         if chosen is None or loss.sees_levels or not loss.convex:
             return None
-        return RELAXED * chosen.strength if np.median(counts) >= LONG else None
+        long, strong = np.median(counts) >= LONG, chosen.strength >= USUAL["orders"]
+        return RELAXED * chosen.strength if long and strong else None
 
     @property
     def _lam_of_users(self) -> float:
