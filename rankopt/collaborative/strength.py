@@ -42,9 +42,9 @@ USUAL = {"levels": 0.65, "orders": 0.75}
 
 RELAXED = 2.0 / 3.0
 """ρ_U of users who are solved once more, as a part of the chosen ρ, under convex losses of orders. A rule and no
-choice: what it gains folds cannot tell from 0. Where a weaker ρ than the usual one was chosen users follow their ratings
-closely as it is: on splits of MovieLens 100k that serve nothing else users of 50 ratings gained .0013 to .0024 by it at
-.75, and at .65 and .55 lost up to .0024 and .0052."""
+choice: what it gains folds cannot tell from 0. Where a weaker ρ than the usual one was chosen users follow their
+ratings closely as it is: on splits of MovieLens 100k that serve nothing else users of 50 ratings gained .0013 to .0024
+by it at .75, and at .65 and .55 lost up to .0024 and .0052."""
 
 LONG = 30
 """Ratings that a user has in the median, from which on users are solved once more: twice as many as there are factors

@@ -60,9 +60,9 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         strength: ρ = λ/λ_max, λ_max the λ from which on a convex loss leaves no factors; "auto" chooses it by
             cross-fitting inside the training ratings (`chosen_` tells how).
         user_strength: ρ_U = λ_U/λ_max of the users that scores use; None leaves them as trained; "auto" takes two
-            thirds of a strength that was chosen, .75 or more, where the loss is a convex one of orders and users have 30
-            ratings or more in the median, else None. With eval_set such users are taken only where they reach there what the
-            trained ones do.
+            thirds of a strength that was chosen, .75 or more, where the loss is a convex one of orders and users have
+            30 ratings or more in the median, else None. With eval_set such users are taken only where they reach there
+            what the trained ones do.
         lam: λ itself, in place of strength.
         offsets: whether items have offsets b of their own; else b is one constant for all.
         offset_strength: how many ratings the prior counts for; None is 10, and 30 where it is "means". μ is this times

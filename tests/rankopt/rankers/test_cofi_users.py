@@ -2,6 +2,8 @@
 
 import pickle
 from copy import deepcopy
+from dataclasses import replace
+from itertools import product
 
 import cvxpy
 import numpy as np
@@ -109,9 +111,10 @@ def test_the_training_knows_nothing_of_it(loss):
 
 
 def test_two_thirds_are_taken_of_a_strength_that_was_chosen_for_a_convex_loss_of_orders():
-    ratings = tastes(users=20, items=40, each=LONG)
+    ratings = tastes(users=15, items=40, each=LONG)
     options = {"factors": 2, "tol": 1e-2}
     ranker = CofiRanker("ordinal", **options).fit(ratings)
+    assert ranker.chosen_.strength >= 0.75
     assert ranker.user_strength_ == RELAXED * ranker.chosen_.strength
     assert abs(3 * RELAXED - 2) < 1e-15
     as_trained = CofiRanker("ordinal", **options, user_strength=None).fit(ratings)
@@ -122,8 +125,11 @@ def test_two_thirds_are_taken_of_a_strength_that_was_chosen_for_a_convex_loss_of
         kept.fit(ratings)
         assert kept.user_strength_ == kept.strength_
         assert kept.user_factors_ is kept.trained_user_factors_
-    short = CofiRanker("ordinal", **options).fit(tastes(users=30, items=40, each=LONG - 1))
+    short = CofiRanker("ordinal", **options).fit(tastes(users=10, items=40, each=LONG - 1))
+    weak = CofiRanker("ordinal", **options).fit(tastes(users=30, items=40, each=LONG))
+    assert short.strength_ >= 0.75 > weak.strength_
     assert short.user_strength_ == short.strength_
+    assert weak.user_strength_ == weak.strength_
 
 
 @pytest.mark.study
@@ -135,11 +141,14 @@ def test_a_bound_that_is_not_convex_keeps_the_users_of_the_training():
 
 def test_what_is_asked_for_follows_from_the_options():
     ranker = CofiRanker("ordinal", **QUICK).fit(tastes())
-    chosen = pickle.loads(pickle.dumps(CofiRanker(factors=1, max_iter=1, tol=0.5).fit(tastes()).chosen_))
-    for loss, bound, expected in (
-        ("ordinal", "convex", RELAXED * chosen.strength), ("nDCG@5", "convex", RELAXED * chosen.strength),
-        ("nDCG@5", "tie-aware", None), ("nDCG@5", "nonconvex", None), ("regression", "convex", None),
-    ):  # fmt: skip
+    found = pickle.loads(pickle.dumps(CofiRanker(factors=1, max_iter=1, tol=0.5).fit(tastes()).chosen_))
+    cases = [
+        ("ordinal", "convex", True), ("nDCG@5", "convex", True), ("nDCG@5", "tie-aware", False),
+        ("nDCG@5", "nonconvex", False), ("regression", "convex", False),
+    ]  # fmt: skip
+    for (loss, bound, able), strength in product(cases, (1.0, 0.85, 0.75, 0.65, 0.25)):
+        chosen = replace(found, strength=strength)
+        expected = RELAXED * strength if able and strength >= 0.75 else None
         kind = UserLoss.named(loss, bound, "shifted(0.25)")
         for counts, asked in (([5, LONG, LONG + 9], expected), ([5, LONG - 1, LONG + 9], None)):
             counted = np.array(counts)
