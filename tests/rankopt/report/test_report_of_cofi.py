@@ -8,6 +8,7 @@ import pytest
 
 from rankopt.collaborative.lists.quota_prices import QuotaPrice
 from rankopt.data import load_ratings_sample
+from rankopt.errors import OptimumAtStart
 from rankopt.rankers import CofiRanker
 from rankopt.report.of_cofi import page_of_cofi
 
@@ -28,7 +29,9 @@ TITLES = ("objective and bounds of both blocks", "gaps of both blocks", "gap of 
 
 
 def test_without_factors_nothing_is_drawn_and_why_is_said():
-    text, drawn = pages(fitted(strength=1.0))
+    with pytest.warns(OptimumAtStart, match="every user has the same order"):
+        ranker = fitted(strength=1.0)
+    text, drawn = pages(ranker)
     assert not drawn
     assert "Objective and gaps are not drawn: the gaps of both blocks were closed from the start." in text
     assert "0 of 3 factors are used" in text
