@@ -118,6 +118,6 @@ class Choosing:
             tried = ", ".join(f"{one:g}" for one in found.tried)
             warnings.warn(
                 f"half of time_limit was over when strength='auto' had tried {tried}; raise it, or give a strength",
-                ConvergenceWarning, stacklevel=4,
+                ConvergenceWarning, stacklevel=5,
             )  # fmt: skip
         return found

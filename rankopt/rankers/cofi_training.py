@@ -143,9 +143,8 @@ class Alternating(Choosing, Relaxing):
             self.eval_score_ = judged
         self.lam_, self.lam_max_ = float(lam), start.lam_max
         self.offset_strength_ = bend * (self._penalties(loss, self._prior_of(loss, chosen)).offsets or 0.0)
-        self.strength_ = self._lam(chosen) if self.lam is None else float(lam / (start.lam_max or lam))
-        if not start.lam_max:
-            self.strength_ = 1.0
+        given = self.lam is None and start.lam_max
+        self.strength_ = self._lam(chosen) if given else float(lam / (start.lam_max or lam))
         self.user_strength_ = self.strength_ if relaxed is None else relaxed.strength
         if hasattr(self, "chosen_"):
             del self.chosen_
@@ -156,7 +155,7 @@ class Alternating(Choosing, Relaxing):
             told = "strength='auto' found none" if chosen is not None else f"strength = {self.strength_:g} is none"
             warnings.warn(
                 f"{told} at which factors help: every user has the same order, that of item_offsets_; give a strength "
-                "below 1, or more ratings", OptimumAtStart, stacklevel=3,
+                "below 1, or more ratings", OptimumAtStart, stacklevel=4,
             )  # fmt: skip
         if self.user_gap_ > max(self._tol, LOOSE) and loss.convex:
             warnings.warn(
@@ -220,6 +219,6 @@ class Alternating(Choosing, Relaxing):
     def _tell(self, stop: Stop | None) -> None:
         if stop in (Stop.ITERATIONS, Stop.TIME):
             told = f"training stopped before its gaps closed ({self.certificate_}); raise max_iter"
-            warnings.warn(f"{told} or time_limit", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"{told} or time_limit", ConvergenceWarning, stacklevel=5)
         if stop is Stop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the best factors so far")

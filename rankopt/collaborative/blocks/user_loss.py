@@ -71,9 +71,9 @@ class UserLoss:
     def _made(cls, spec: Any) -> UserLoss:
         if why := _unfit(spec):
             raise OptionError(f"loss = {spec!r} {why}")
-        made = getattr(spec, "func", spec)  # of a partial: one of ours with other costs is never below 0 either
-        place = f"{getattr(made, '__module__', '')}:{getattr(made, '__qualname__', '')}"
-        return cls(factory=loss_named(spec), ours=isinstance(spec, str) or place in LOSSES.values())
+        factory = loss_named(spec)
+        made = getattr(factory, "func", factory)  # of a partial: one of ours with other costs is never below 0 either
+        return cls(factory=factory, ours=any(made is loss_named(name) for name in LOSSES))
 
     @property
     def sees_levels(self) -> bool:

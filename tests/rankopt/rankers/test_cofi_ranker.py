@@ -19,7 +19,7 @@ from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, Opt
 from rankopt.losses import OrdinalHinge
 from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
-from rankopt.rankers import CofiRanker, cofi_choice, load_model
+from rankopt.rankers import CofiRanker, cofi_choice, cofi_training, load_model
 
 FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
 QUICK = {"factors": 3, "strength": 0.5}
@@ -106,6 +106,24 @@ def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monke
     with pytest.warns(OptimumAtStart, match="strength='auto' found none at which factors help"):
         ranker = CofiRanker(factors=2).fit(noise)
     assert ranker.strength_ == ranker.chosen_.strength == 1.0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"strength": 1.0},
+        {"strength": 0.3, "max_iter": 1},
+        {"time_limit": 1e-9},
+        {"strength": 0.3, "user_strength": 1e-9},
+    ],
+    ids=str,
+)
+def test_warnings_point_at_the_line_that_fits(options, monkeypatch):
+    monkeypatch.setattr(cofi_training, "LOOSE", -1.0)  # any gap of users is told
+    loss = "ordinal" if "user_strength" in options else "regression"
+    with pytest.warns((OptimumAtStart, ConvergenceWarning)) as told:
+        CofiRanker(loss, factors=2, tol=1e-300 if loss == "ordinal" else None, **options).fit(few())
+    assert {one.filename for one in told} == {__file__}
 
 
 def test_an_end_by_patience_is_told_as_such():
