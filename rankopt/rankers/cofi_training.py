@@ -151,7 +151,8 @@ class Alternating(Choosing, Relaxing):
         if chosen is not None:
             self.chosen_ = chosen
         self._tell(self.certificate_.stop)
-        if start.lam_max and self.strength_ >= 1.0 and not self.item_factors_.any():
+        tried = chosen is None or not chosen.cut  # else that is told
+        if tried and start.lam_max and self.strength_ >= 1.0 and not self.item_factors_.any():
             told = "strength='auto' found none" if chosen is not None else f"strength = {self.strength_:g} is none"
             warnings.warn(
                 f"{told} at which factors help: every user has the same order, that of item_offsets_; give a strength "
