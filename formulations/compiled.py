@@ -12,11 +12,10 @@ import pkgutil
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property, lru_cache, update_wrapper
+from functools import cached_property, update_wrapper
 from hashlib import blake2b
 from itertools import count
-from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
 
 import numba as nb
@@ -206,15 +205,16 @@ def kernels_of(*packages: str) -> list[Kernel[Any, Any]]:
 
 
 def _content(function: Callable[..., Any]) -> str:
-    """A digest of what a kernel is made of: its file, and the kernels and constants that it uses, wherever they are."""
+    """Digest of a kernel: its bytecode, and the kernels and constants that it uses, in whatever file they are."""
     used = [function.__globals__.get(name) for name in function.__code__.co_names]
     parts = [getattr(value, "content", None) or repr(value) for value in used if not isinstance(value, ModuleType)]
-    return blake2b("\0".join([_source(function.__code__.co_filename), *parts]).encode()).hexdigest()
+    return blake2b(repr((_bytecode(function.__code__), function.__defaults__, parts)).encode()).hexdigest()
 
 
-@lru_cache
-def _source(path: str) -> str:
-    return Path(path).read_text(encoding="utf-8") if Path(path).is_file() else ""
+def _bytecode(code: CodeType) -> tuple[Any, ...]:
+    """What a code object computes: no line numbers and no path, so that neither moving nor merging files changes it."""
+    constants = [_bytecode(value) if isinstance(value, CodeType) else value for value in code.co_consts]
+    return code.co_code, constants, code.co_names, code.co_varnames
 
 
 def _number_anew() -> None:
