@@ -21,7 +21,7 @@ from formulations.threads import at_most
 from rankopt.data import Queries
 from rankopt.engines.threads import Threads
 from rankopt.line.best import best_interval
-from rankopt.line.sweep import Sweep
+from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
 from rankopt.optimize import LineSearch
 
@@ -53,7 +53,7 @@ def swept(queries: Queries, text: str, rounds: int) -> tuple[float, float]:
     """Processor microseconds and jumping points a document and direction."""
     measure = parse(text)
     weights = np.where(measure.defined(queries.relevance, queries.offsets), 1.0, 0.0)
-    sweep = Sweep(measure, queries.relevance, queries.offsets, weights / weights.sum())
+    sweep = LineSweep(measure, queries.relevance, queries.offsets, weights / weights.sum())
     slopes = np.ascontiguousarray(np.asarray(queries.features, dtype=np.float64).T)
     scores = slopes[:4].sum(axis=0)
 

@@ -23,7 +23,7 @@ from formulations.threads import at_most
 from rankopt.data import Queries, read_svmlight
 from rankopt.line.best import best_interval
 from rankopt.line.points import window_point
-from rankopt.line.sweep import Sweep
+from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
 from rankopt.rankers import RegressionRanker
 
@@ -79,7 +79,7 @@ def rows(name: str, queries: Queries, rounds: int) -> None:
     for text in MEASURES:
         measure = parse(text)
         weights = np.where(measure.defined(queries.relevance, queries.offsets), 1.0, 0.0)
-        sweep = Sweep(measure, queries.relevance, queries.offsets, weights / weights.sum())
+        sweep = LineSweep(measure, queries.relevance, queries.offsets, weights / weights.sum())
         events = sweep.events(scores, slopes)
         count = sum(line.times.size for line in events)
         tasks = (

@@ -32,7 +32,7 @@ from sklearn.linear_model import LogisticRegression
 from rankopt import evaluate
 from rankopt.data import Queries
 from rankopt.data.canonical import canonical
-from rankopt.data.contradictions import WithoutContradictions
+from rankopt.data.contradictions import ContradictionFilter
 from rankopt.data.values import taken
 from rankopt.evaluation.comparison import compare
 from rankopt.mcrank.rounds import folds_of
@@ -102,7 +102,7 @@ def tested(learn: Callable[[Queries], object], split: Split, test_left: Queries)
     }
 
 
-def counts(left: list[WithoutContradictions]) -> dict[str, int]:
+def counts(left: list[ContradictionFilter]) -> dict[str, int]:
     """What was dropped of the test parts together: every document of the set is in one of them."""
     return {
         "documents": sum(one.kept.size for one in left),

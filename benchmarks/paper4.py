@@ -27,7 +27,7 @@ from formulations import solve_batch
 from formulations.solvers import named
 from rankopt.data import Queries
 from rankopt.evaluation.comparison import compare
-from rankopt.losses.regret import Regret
+from rankopt.losses.regret import RegretBound
 from rankopt.measures import evaluate
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
@@ -176,7 +176,7 @@ def timed() -> None:
         sort = least(lambda scores=scores, n=n: np.argsort(-scores.reshape(-1, n), axis=1, kind="stable"))
         cells = [f"{sort / m:.3f}"]
         for measure, map_ in (*CRITERIA[:6], ("nDCG@10", "positional")):
-            _, loss = Regret.named(measure, map_, "convex", "power(0.5)").of(as_arranged(queries), named("exact"))
+            _, loss = RegretBound.named(measure, map_, "convex", "power(0.5)").of(as_arranged(queries), named("exact"))
             for _ in range(2):
                 loss.at(scores)
             problem: Any = loss.argmax.problem  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["LINES", "WIDE", "Brief", "first_lines", "wrapped"]
+__all__ = ["LINES", "WIDE", "CompactReprMixin", "first_lines", "wrapped"]
 
 LINES, WIDE = 10, 120
 
@@ -31,14 +31,14 @@ CUT = " ..."
 BRACKETS = ((tuple, "(", ")"), (list, "[", "]"), (set, "{", "}"), (frozenset, "{", "}"))
 
 
-class Brief:
+class CompactReprMixin:
     """A record whose `repr` is short however large it is.
 
     It stands in each class itself, where `dataclass` leaves it: a subclass cannot get the long one by forgetting.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, eq=False)
-    ... class Run(Brief):
+    ... class Run(CompactReprMixin):
     ...     scores: np.ndarray
     ...     names: tuple[str, ...]
     ...     queries: int
@@ -110,7 +110,7 @@ def _shortly(value: Any) -> str:
     for kind, opened, closed in BRACKETS:
         if type(value) is kind:
             return _members(map(_shortly, value), len(value), opened, closed)
-    if isinstance(value, Brief) or not is_dataclass(value) or isinstance(value, type):
+    if isinstance(value, CompactReprMixin) or not is_dataclass(value) or isinstance(value, type):
         return _named(repr(value), value)
     return _named(f"{type(value).__name__}({', '.join(_facts(value))})", value)
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Arrayed", "Listed", "Share", "Sparse", "Whole"]
+__all__ = ["SupportsArray", "NonTextSequence", "Share", "Sparse", "Whole"]
 
 Item = TypeVar("Item", covariant=True)
 
@@ -24,7 +24,7 @@ Share: TypeAlias = float | np.floating[Any] | Fraction
 """A part of a whole, from 0 to 1."""
 
 
-class Arrayed(Protocol):
+class SupportsArray(Protocol):
     """What numpy reads as an array: arrays, columns and frames of pandas and polars, tensors of torch."""
 
     def __array__(self) -> NDArray[Any]: ...
@@ -36,7 +36,7 @@ class Sparse(Protocol):
     def tocsr(self) -> Any: ...
 
 
-class Listed(Protocol[Item]):
+class NonTextSequence(Protocol[Item]):
     """Items one after the other: lists, tuples, sets, arrays, columns of frames, but no text, in which only text can
     be."""
 

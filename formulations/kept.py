@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-__all__ = ["Keeper"]
+__all__ = ["Memoized"]
 
 Kept = TypeVar("Kept")
 
 
-class Keeper:
+class Memoized:
     """A record that keeps what is computed of it."""
 
     def kept(self, name: str, make: Callable[[], Kept]) -> Kept:

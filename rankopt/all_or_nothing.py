@@ -10,12 +10,12 @@ from inspect import isfunction, signature
 from typing import Any, ClassVar
 
 from rankopt.errors import Interrupted, UnknownArgument
-from rankopt.watched import Watched, watched
+from rankopt.watched import CallbackMixin, watched
 
-__all__ = ["AllOrNothing"]
+__all__ = ["AtomicFitMixin"]
 
 
-class AllOrNothing(Watched):
+class AtomicFitMixin(CallbackMixin):
     """An estimator that a failed `fit` leaves as it was, fitted or not, whatever was raised and wherever.
 
     It stands before `BaseEstimator` among the bases; each `fit` that a class defines is taken care of, in subclasses

@@ -19,13 +19,13 @@ try:
 except ImportError:
     CallbackSupportMixin, with_callbacks = object, None
 
-__all__ = ["Watched", "watched"]
+__all__ = ["CallbackMixin", "watched"]
 
 TOLD = ("qid", "group", "attributes", "sample_weight")
 """Options of `fit` that callbacks are told beside X and y: those that `score` takes too."""
 
 
-class Watched(CallbackSupportMixin):
+class CallbackMixin(CallbackSupportMixin):
     """An estimator that takes `set_callbacks` where scikit-learn has callbacks."""
 
     def _tasks(self) -> int | None:
@@ -48,7 +48,7 @@ class Watched(CallbackSupportMixin):
 class _Steps:
     """The steps of a fit, each a task from the end of the one before to its own."""
 
-    def __init__(self, estimator: Watched, whole: Any, told: Mapping[str, Any]) -> None:
+    def __init__(self, estimator: CallbackMixin, whole: Any, told: Mapping[str, Any]) -> None:
         self.estimator, self.whole, self.told = estimator, whole, told
         self.task: Any = None
         self.begun = 0
@@ -85,7 +85,7 @@ class _Steps:
 
 
 @contextmanager
-def watched(estimator: Watched, given: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
+def watched(estimator: CallbackMixin, given: Sequence[Any], options: Mapping[str, Any]) -> Iterator[None]:
     """While this block fits the estimator, its callbacks see it; given, options: what `fit` was called with."""
     if "_skl_callbacks" not in vars(estimator):  # where `set_callbacks` and `clone` keep them
         yield

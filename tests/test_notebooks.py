@@ -10,12 +10,12 @@ import pytest
 
 import formulations
 from formulations import RankingSet, certify, integrality_gap, matching, solve, verify_integrality
-from formulations.brevity import LINES, WIDE, Brief, first_lines
+from formulations.brevity import LINES, WIDE, CompactReprMixin, first_lines
 from formulations.forms.form import Form
 from formulations.notebook_view import curves, table
 from rankopt.data import Queries, Ratings, load_ratings_sample, load_sample
 from rankopt.evaluation import evaluate_ratings, weak_split
-from rankopt.evaluation.judged import Judged
+from rankopt.evaluation.judged import JudgedQueries
 from rankopt.measures import compare, compare_runs, evaluate, read_qrels, read_run
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, SmoothRanker
 
@@ -84,7 +84,7 @@ def large_results(folder):
     (folder / "qrels").write_text("".join(f"{q} 0 d{d} {d % 3}\n" for q, d in rows), encoding="utf-8")
     (folder / "run").write_text("".join(f"{q} Q0 d{d} {d + 1} {20 - d} x\n" for q, d in rows), encoding="utf-8")
     split = weak_split(load_ratings_sample(), n=5)
-    yield from (sample, named, Judged.read(held), Judged.read(named), runs["first"], compare_runs(runs))
+    yield from (sample, named, JudgedQueries.read(held), JudgedQueries.read(named), runs["first"], compare_runs(runs))
     yield from (read_qrels(folder / "qrels"), read_run(folder / "run"))
     yield from (split, evaluate_ratings(split, random.random(split.test.n_ratings)))
     yield LargeMarginRanker("nDCG@10", max_iter=100).fit(sample.train.select(range(4))).tightness(held)
@@ -167,7 +167,7 @@ def test_a_cut_table_says_how_to_see_all_and_print_shows_it():
 
 def test_every_subclass_of_a_brief_record_is_brief():
     @dataclass(frozen=True, eq=False)
-    class Long(Brief):
+    class Long(CompactReprMixin):
         many: np.ndarray
         named: dict = field(default_factory=lambda: {number: "b" * 99 for number in range(99)})
 
@@ -178,7 +178,7 @@ def test_every_subclass_of_a_brief_record_is_brief():
 
     assert_short(Longer(np.zeros((99, 99))))
     assert repr(Longer(np.zeros(2))).startswith("Longer(many=[0, 0],")
-    wide = make_dataclass("Wide", [(f"field_{number}", np.ndarray) for number in range(99)], bases=(Brief,))
+    wide = make_dataclass("Wide", [(f"field_{number}", np.ndarray) for number in range(99)], bases=(CompactReprMixin,))
     assert_short(wide(*[np.zeros((9, 9))] * 99))
     assert repr(wide(*[np.zeros((9, 9))] * 99)).endswith(" more)")
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from formulations.active_set.cholesky import inner
 from formulations.active_set.pivots import admit, newton
-from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, Working, _combined, combined
+from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, WorkingSet, _combined, combined
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, compiled
 from formulations.stable_sort import sort_few
@@ -20,7 +20,7 @@ CREEP = 1e-5
 
 
 def _price_group(
-    program: MarginDual, working: Working, g: int, barred: np.ndarray, best: Ints, excess: Floats
+    program: MarginDual, working: WorkingSet, g: int, barred: np.ndarray, best: Ints, excess: Floats
 ) -> float:
     planes, base = program.values.size, working.base[g]
     held = program.groups[program.offsets[g] : program.offsets[g + 1]]
@@ -39,7 +39,9 @@ def _price_group(
 
 
 @compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.boolean[::1], INTS, FLOATS), numpy=_price_group)
-def price_group(program: MarginDual, working: Working, g: int, barred: np.ndarray, best: Ints, excess: Floats) -> float:
+def price_group(
+    program: MarginDual, working: WorkingSet, g: int, barred: np.ndarray, best: Ints, excess: Floats
+) -> float:
     """What group g adds to the gap; best[g], its plane that rises most above the base, and excess[g], by how much."""
     planes, weights = program.values.size, working.weights
     base = working.base[g]
@@ -63,7 +65,7 @@ def price_group(program: MarginDual, working: Working, g: int, barred: np.ndarra
 
 
 @compiled(nb.void(MARGIN_DUAL, WORKING, nb.float64, nb.float64, nb.int64))
-def settle(program: MarginDual, working: Working, small: float, flat: float, rounds: int) -> None:
+def settle(program: MarginDual, working: WorkingSet, small: float, flat: float, rounds: int) -> None:
     """The best point for the open planes, or for those of them that keep weight there; at most so many whole steps."""
     quiet = 0
     for _ in range(4 * working.weights.size + 100):
@@ -89,7 +91,7 @@ def _copy(source: Floats, target: Floats) -> None:
         target[i] = source[i]
 
 
-def _started(program: MarginDual, working: Working) -> float:
+def _started(program: MarginDual, working: WorkingSet) -> float:
     _combined(program, working)
     best = float(working.weights[: program.values.size] @ program.values - 0.5 * working.v @ working.v / program.lam)
     curvature = np.einsum("ij,ij->i", program.slopes, program.slopes) / program.lam
@@ -101,7 +103,7 @@ def _started(program: MarginDual, working: Working) -> float:
 
 
 @compiled(nb.float64(MARGIN_DUAL, WORKING), numpy=_started)
-def started(program: MarginDual, working: Working) -> float:
+def started(program: MarginDual, working: WorkingSet) -> float:
     """What the objective can at least be: that of the weights at hand, or of one plane alone."""
     planes, v = program.values.size, working.v
     combined(program, working)
@@ -120,7 +122,7 @@ def started(program: MarginDual, working: Working) -> float:
 
 
 @compiled(nb.types.UniTuple(nb.float64, 2)(MARGIN_DUAL, WORKING, nb.float64, nb.int64))
-def ascend(program: MarginDual, working: Working, tolerance: float, limit: int) -> tuple[float, float]:
+def ascend(program: MarginDual, working: WorkingSet, tolerance: float, limit: int) -> tuple[float, float]:
     """Open planes that rise above their base until none does: leaves the best weights found; their gap, and steps."""
     planes, groups = program.values.size, program.capacity.size
     weights = working.weights

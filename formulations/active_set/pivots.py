@@ -6,7 +6,15 @@ import numba as nb
 import numpy as np
 
 from formulations.active_set.cholesky import drop, inner, join, project, refresh, solve
-from formulations.active_set.working_set import MARGIN_DUAL, WORKING, MarginDual, Working, difference, group_of, height
+from formulations.active_set.working_set import (
+    MARGIN_DUAL,
+    WORKING,
+    MarginDual,
+    WorkingSet,
+    difference,
+    group_of,
+    height,
+)
 from formulations.compiled import compiled
 
 __all__ = ["admit", "newton"]
@@ -16,7 +24,7 @@ REFRESHED = 30
 
 
 @compiled(nb.void(WORKING, nb.int64))
-def close(working: Working, place: int) -> None:
+def close(working: WorkingSet, place: int) -> None:
     """The open plane at this place is open no longer."""
     count = working.counts[0]
     drop(working.factor, count, place)
@@ -29,7 +37,7 @@ def close(working: Working, place: int) -> None:
 
 
 @compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.int64))
-def rebase(program: MarginDual, working: Working, g: int, other: int) -> None:
+def rebase(program: MarginDual, working: WorkingSet, g: int, other: int) -> None:
     """The base of group g has lost its weight: the heaviest open plane (or `other`) takes its place, the rest wait."""
     best = other
     for place in range(working.counts[0] - 1, -1, -1):
@@ -44,7 +52,7 @@ def rebase(program: MarginDual, working: Working, g: int, other: int) -> None:
 
 
 @compiled(nb.float64(MARGIN_DUAL, WORKING, nb.int64, nb.float64, nb.float64))
-def move(program: MarginDual, working: Working, fresh: int, slope: float, longest: float) -> float:
+def move(program: MarginDual, working: WorkingSet, fresh: int, slope: float, longest: float) -> float:
     """Go along `mix` (for open planes) and `slope` (for the plane `fresh`, if not -1), at most `longest` times.
 
     Where a weight falls to zero before that, its plane is closed, or its group has another base from then on. Returns
@@ -99,7 +107,7 @@ def move(program: MarginDual, working: Working, fresh: int, slope: float, longes
 
 
 @compiled(nb.void(MARGIN_DUAL, WORKING, nb.int64, nb.float64))
-def admit(program: MarginDual, working: Working, plane: int, flat: float) -> None:
+def admit(program: MarginDual, working: WorkingSet, plane: int, flat: float) -> None:
     """Open a plane. Where its row nearly depends on those of open planes, so that curvature cannot change the objective
     by more than `flat`, weight is moved among them uphill until one of them has none left and goes."""
     g = group_of(program, plane)
@@ -145,7 +153,7 @@ def admit(program: MarginDual, working: Working, plane: int, flat: float) -> Non
 
 
 @compiled(nb.float64(MARGIN_DUAL, WORKING))
-def newton(program: MarginDual, working: Working) -> float:
+def newton(program: MarginDual, working: WorkingSet) -> float:
     """Move to the best point for the open planes: what that gained, or -1 where a weight fell to zero on the way."""
     count, mix = working.counts[0], working.mix
     if working.counts[2] > REFRESHED:

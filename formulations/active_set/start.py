@@ -8,7 +8,7 @@ import numpy as np
 
 from formulations.active_set.ascent import ascend
 from formulations.active_set.coordinate_ascent import swept
-from formulations.active_set.working_set import MarginDual, Working
+from formulations.active_set.working_set import MarginDual, WorkingSet
 from formulations.arrays import Floats, Ints, frozen
 from formulations.errors import SolverFailed
 
@@ -22,7 +22,7 @@ SWEEPS = 200
 """At most so many sweeps over the groups come first."""
 
 
-class Climbed(NamedTuple):
+class AscentResult(NamedTuple):
     """The weights α of the planes, the step -slopesᵀα / lam, the steps taken, and the gap that is left."""
 
     weights: Floats
@@ -41,7 +41,7 @@ def climbed(
     tolerance: float,
     limit: int,
     compiled: bool = True,
-) -> Climbed:
+) -> AscentResult:
     """The best weights from the feasible ones of `start` (one a plane), if given; else, or where they lead nowhere,
     from none. The steps are limited to `limit`, 0 for 200 and 50 a plane. compiled: else as Python runs it."""
     planes, groups = values.size, capacity.size
@@ -63,7 +63,7 @@ def climbed(
     weights = working.weights[:planes]
     if not np.isfinite(weights).all():
         raise SolverFailed("the active set lost its point: the planes are far out of scale")
-    return Climbed(weights, -working.v / lam, taken, gap)
+    return AscentResult(weights, -working.v / lam, taken, gap)
 
 
 def _value(program: MarginDual, alpha: Floats) -> float:
@@ -74,7 +74,7 @@ def _value(program: MarginDual, alpha: Floats) -> float:
 
 def _climb(
     program: MarginDual, alpha: Floats, tolerance: float, limit: int, compiled: bool
-) -> tuple[Working, float, int]:
+) -> tuple[WorkingSet, float, int]:
     """Weights, gap and steps from alpha."""
     planes, features = program.slopes.shape
     groups = program.capacity.size
@@ -92,7 +92,7 @@ def _climb(
     half = half[base[np.where(half < planes, program.group[np.minimum(half, planes - 1)], half - planes)] != half]
     waiting = np.zeros(planes + groups, dtype=np.int64)
     waiting[: half.size] = half  # taken from the end: the heaviest first
-    working = Working(
+    working = WorkingSet(
         weights,
         base.astype(np.int64),
         np.zeros(room, dtype=np.int64),

@@ -15,7 +15,7 @@ from formulations.active_set.cholesky import MATRIX
 from formulations.arrays import Floats, Ints
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 
-__all__ = ["MARGIN_DUAL", "WORKING", "MarginDual", "Working", "combined", "difference", "group_of", "height"]
+__all__ = ["MARGIN_DUAL", "WORKING", "MarginDual", "WorkingSet", "combined", "difference", "group_of", "height"]
 
 
 class MarginDual(NamedTuple):
@@ -30,7 +30,7 @@ class MarginDual(NamedTuple):
     offsets: Ints
 
 
-class Working(NamedTuple):
+class WorkingSet(NamedTuple):
     """A point and its open planes: weights (m + G), base of each group, the planes that are open or wait to be, the
     rows and factor of those open, v = slopesᵀ weights, room for vectors, and counts (open, waiting, and
     changes of the factor since it was made)."""
@@ -52,7 +52,9 @@ READ_MATRIX = nb.types.Array(nb.float64, 2, "C", readonly=True)
 MARGIN_DUAL = nb.types.NamedTuple(
     (READ_MATRIX, READ_FLOATS, READ_INTS, READ_FLOATS, nb.float64, READ_INTS, READ_INTS), MarginDual
 )
-WORKING = nb.types.NamedTuple((FLOATS, INTS, INTS, INTS, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, FLOATS, INTS), Working)
+WORKING = nb.types.NamedTuple(
+    (FLOATS, INTS, INTS, INTS, MATRIX, MATRIX, FLOATS, FLOATS, FLOATS, FLOATS, INTS), WorkingSet
+)
 
 
 @compiled(nb.int64(MARGIN_DUAL, nb.int64))
@@ -75,7 +77,7 @@ def difference(program: MarginDual, plane: int, base: int, row: Floats) -> None:
         row[j] = own - program.slopes[base, j] if base < planes else own
 
 
-def _combined(program: MarginDual, working: Working) -> None:
+def _combined(program: MarginDual, working: WorkingSet) -> None:
     planes, weights = program.values.size, working.weights
     total = weights[planes:] + np.bincount(program.group, weights[:planes], program.capacity.size)
     factor = program.capacity / total
@@ -85,7 +87,7 @@ def _combined(program: MarginDual, working: Working) -> None:
 
 
 @compiled(nb.void(MARGIN_DUAL, WORKING), numpy=_combined)
-def combined(program: MarginDual, working: Working) -> None:
+def combined(program: MarginDual, working: WorkingSet) -> None:
     """Make each group's weights sum to its capacity again, and v what they give."""
     planes, weights = program.values.size, working.weights
     working.v[:] = 0.0

@@ -22,7 +22,7 @@ from functools import cache
 from typing import TypeVar, cast
 
 from formulations.bridges import narrowing, paths, prefixes, softening, widening
-from formulations.bridges.bridge import Back, Bridge, Declined
+from formulations.bridges.bridge import Back, Bridge, NotApplicable
 from formulations.errors import Unsupported
 from formulations.forms.assignment import Assignment
 from formulations.forms.form import Form
@@ -93,7 +93,7 @@ def crossings(problem: Form, targets: tuple[type[Form], ...]) -> Iterator[tuple[
             for bridge in chain:
                 form, back = bridge.cross(form)
                 backs.append(back)
-        except Declined as reason:
+        except NotApplicable as reason:
             yield chain, str(reason), []
         else:
             yield chain, form, backs

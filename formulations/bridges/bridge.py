@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats
 from formulations.forms.form import Form
 
-__all__ = ["Back", "Bridge", "Declined", "Point"]
+__all__ = ["Back", "Bridge", "NotApplicable", "Point"]
 
 Point = tuple[NDArray[Any], Floats | None]
 Back = Callable[[NDArray[Any], Floats | None], Point]
@@ -21,7 +21,7 @@ Back = Callable[[NDArray[Any], Floats | None], Point]
 class Bridge:
     """A restatement of problems of form `source` as ones of form `target`.
 
-    `cross` returns the restated problem and the way back for a primal and a dual; a narrowing one raises `Declined`
+    `cross` returns the restated problem and the way back for a primal and a dual; a narrowing one raises `NotApplicable`
     where the problem lacks the structure. `label` is what a solution says of the way ("collapsed assignment"),
     `because` why both have one optimum, where that depends on the problem.
     """
@@ -40,5 +40,5 @@ class Bridge:
         return "".join(" " + c.lower() if c.isupper() else c for c in self.target.__name__).strip()
 
 
-class Declined(Exception):
+class NotApplicable(Exception):
     """This problem has not the structure that a narrowing bridge needs; says which."""

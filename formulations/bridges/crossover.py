@@ -14,7 +14,7 @@ from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import Fractional, SolverFailed
 from formulations.forms.assignment import Assignment
 from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.sets.collapse import Collapse
+from formulations.sets.collapse import BlockCollapse
 from formulations.sets.constrained_ranking import ConstrainedRanking
 
 __all__ = ["flow_on_support", "order_on_face", "order_on_support"]
@@ -130,7 +130,7 @@ def _assigned(problem: ConstrainedRanking, support: Bools) -> Ints | None:
     """The best assignment of positions to rows by cells of the support; None where there is none."""
     from scipy.optimize import linear_sum_assignment
 
-    collapse = Collapse.of(problem.admissible.stated)
+    collapse = BlockCollapse.of(problem.admissible.stated)
     assert collapse is not None
     lost = 4.0 * (problem.positions + 1) * max(problem.scale, 1.0)
     masked = np.full(problem.profit.size, -lost)

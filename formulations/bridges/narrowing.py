@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats
-from formulations.bridges.bridge import Back, Declined, Point
+from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.bridges.crossover import order_on_face
 from formulations.bridges.prefixes import why_not_by_groups
 from formulations.errors import Fractional
@@ -20,7 +20,7 @@ from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.integrality.evidence import Proof
 from formulations.integrality.proving import proof_of
 from formulations.sets.candidates import candidates
-from formulations.sets.collapse import Collapse
+from formulations.sets.collapse import BlockCollapse
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.laminar_flow import LaminarNetwork
 from formulations.sets.rows import SetRows
@@ -48,18 +48,18 @@ def in_one_direction(problem: RescaledRanking) -> tuple[RankTwoAssignment, Back]
 def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:
     """A set that is all rankings leaves the problem of rank two that it was made from."""
     if problem.ranked is None:
-        raise Declined("its profit is not stated as one of rank two")
+        raise NotApplicable("its profit is not stated as one of rank two")
     if problem.admissible.constraints:
-        raise Declined("it has constraints")
+        raise NotApplicable("it has constraints")
     return problem.ranked, lambda x, y: (x, y)
 
 
 def collapsed(problem: ConstrainedRanking) -> tuple[Assignment, Back]:
     """Each cell is in one row beside its position's, and that is at most 1: a matching of positions and rows, where a
     position and a row take their best cell [ORM, Corollary 7]."""
-    collapse = Collapse.of(problem.admissible.stated)
+    collapse = BlockCollapse.of(problem.admissible.stated)
     if collapse is None:
-        raise Declined("a document stands in several rows, or in one that is not 'at most 1': no collapse")
+        raise NotApplicable("a document stands in several rows, or in one that is not 'at most 1': no collapse")
     narrow, best = collapse.assignment(problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:
@@ -78,7 +78,7 @@ def routed(problem: ConstrainedRanking) -> tuple[MinCostFlow, Back]:
     their groups [Edmonds 1970]."""
     network = LaminarNetwork.of(problem.admissible.stated)
     if network is None:
-        raise Declined("its rows are not two laminar families with whole limits: no flow")
+        raise NotApplicable("its rows are not two laminar families with whole limits: no flow")
     needed = candidates(problem.admissible.stated, problem.profit)
 
     def back(x: NDArray[Any], y: Floats | None) -> Point:

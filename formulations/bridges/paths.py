@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.bridges.bridge import Back, Declined, Point
+from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.errors import SolverFailed
 from formulations.forms.lattice_path import LatticePath
 from formulations.forms.min_cost_flow import MinCostFlow
@@ -21,7 +21,7 @@ __all__ = ["as_flow", "by_chains"]
 def by_chains(problem: PatternRanking) -> tuple[LatticePath, Back]:
     """Every chain in order of score: what is left to choose is the chain at each position."""
     if problem.chains.states > MOST_STATES:
-        raise Declined(f"its lattice has {problem.chains.states} states, and up to {MOST_STATES} are written out")
+        raise NotApplicable(f"its lattice has {problem.chains.states} states, and up to {MOST_STATES} are written out")
     return problem.lattice(), lambda x, y: (problem.chains.order(np.asarray(x, dtype=np.int64)), y)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.bridges.bridge import Back, Declined, Point
+from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.errors import SolverFailed
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.prefix_group_ranking import PrefixGroupRanking
@@ -22,7 +22,7 @@ def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:
     """Whole for profits of rank one inside each group, though the rows are not totally unimodular."""
     network = PrefixNetwork.beyond_flows(problem.admissible.stated)
     if isinstance(network, str):
-        raise Declined(f"it is not taken as limits on prefixes over disjoint groups: {network}")
+        raise NotApplicable(f"it is not taken as limits on prefixes over disjoint groups: {network}")
     return sequences_of(problem, network)
 
 
@@ -30,7 +30,9 @@ def sequences_of(problem: ConstrainedRanking, network: PrefixNetwork) -> tuple[P
     """The sequences of groups of such a set, and the way back."""
     profit, k, n = problem.profit, problem.positions, problem.documents
     if not falls_in_groups(profit, network.rows.group):
-        raise Declined("its rows limit prefixes over disjoint groups, but its profits are not of rank one inside these")
+        raise NotApplicable(
+            "its rows limit prefixes over disjoint groups, but its profits are not of rank one inside these"
+        )
     chosen = network.chosen(profit[0] - profit[-1] if k == n else profit[0])
     placed = profit[:, chosen]
     sequences = network.ranking(placed)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.bridges.bridge import Back, Declined, Point
+from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.bridges.crossover import WHOLE
 from formulations.bridges.narrowing import ASKED, quick_proof
 from formulations.errors import Fractional, SolverFailed
@@ -25,7 +25,9 @@ __all__ = ["cells_alone", "in_whole_numbers", "relaxed", "why_cells", "why_relax
 def cells_alone(problem: SoftRanking) -> tuple[ConstrainedRanking, Back]:
     """Where all that may be broken are bans and pins, their cells earn less by the price, and nothing else changes."""
     if any(one.constraint.rows for one in problem.admissible.softened):
-        raise Declined("rows of it may be broken at a price, which is no assignment and no flow of its cells alone")
+        raise NotApplicable(
+            "rows of it may be broken at a price, which is no assignment and no flow of its cells alone"
+        )
     return ConstrainedRanking(problem.worth, problem.admissible.required), lambda x, y: (x, y)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.certificates import rational_groups, rational_orders, rational_paths, rational_programs, rational_sets
 from formulations.certificates.rational_programs import Evidence
 from formulations.errors import Refuted, Unsupported
@@ -54,7 +54,7 @@ ENDLESS = (LinearProgram, QuadraticProgram)
 
 
 @dataclass(frozen=True)
-class Certificate(Brief):
+class Certificate(CompactReprMixin):
     """What is proven of a solution: its violation and value, and a bound that no feasible point can beat.
 
     In fractions where `exact`; then nothing is rounded, and a gap of 0 is a proof of optimality. (A point of a program

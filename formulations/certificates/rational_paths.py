@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats
 from formulations.certificates.rational_programs import Evidence
 from formulations.errors import Unsupported
-from formulations.forms.lattice_levels import Levels, farthest
+from formulations.forms.lattice_levels import LatticeLevels, farthest
 from formulations.forms.lattice_path import LatticePath
 from formulations.forms.pattern_edges import edges_of
 from formulations.forms.pattern_exact import exact_value, rational_array
@@ -46,21 +46,21 @@ def patterned(problem: PatternRanking, x: NDArray[Any], y: Floats | None) -> Evi
         )
     lengths = problem.chains.lengths
     edges = edges_of(problem.chains, problem.map, problem.earnings, rational_array)
-    bound = _best_bound(edges.reshape(len(lengths), -1), Levels(lengths), y)
+    bound = _best_bound(edges.reshape(len(lengths), -1), LatticeLevels(lengths), y)
     constant = Fraction(float(problem.earnings.constant[0]))
     return Evidence(
         Fraction(0), exact_value(problem.scores, problem.grade, problem.map, problem.earnings, order), bound + constant
     )
 
 
-def _best_bound(edges: NDArray[Any], levels: Levels, y: Floats | None) -> Fraction:
+def _best_bound(edges: NDArray[Any], levels: LatticeLevels, y: Floats | None) -> Fraction:
     """The better of what potentials of our own prove, and the given ones."""
     own = _bound(edges, levels, farthest(edges, levels))
     given = y is not None and y.shape == (edges.shape[1],)  # none where a bound without potentials was enough
     return min(own, _bound(edges, levels, rational_array(y))) if given else own
 
 
-def _bound(edges: NDArray[Any], levels: Levels, potential: NDArray[Any]) -> Fraction:
+def _bound(edges: NDArray[Any], levels: LatticeLevels, potential: NDArray[Any]) -> Fraction:
     """How far the potentials rise, and at each level the most by which an edge earns more than they rise along it."""
     total = potential[-1] - potential[0]
     for states in levels.states[:-1]:

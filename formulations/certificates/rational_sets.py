@@ -13,7 +13,7 @@ from formulations.certificates.rational_groups import limited
 from formulations.certificates.rational_orders import assigned, routed
 from formulations.certificates.rational_programs import Evidence, Rational, fractions
 from formulations.errors import Refuted
-from formulations.sets.collapse import Collapse
+from formulations.sets.collapse import BlockCollapse
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.laminar_flow import LaminarNetwork
 from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
@@ -32,7 +32,7 @@ def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) 
     off = Fraction(problem.violation(order))
     stated = problem.admissible.stated
     bounds: list[Rational] = [float("inf")] if y is None else [_priced(problem, y)]
-    collapse = Collapse.of(stated) if off == 0 else None
+    collapse = BlockCollapse.of(stated) if off == 0 else None
     network = LaminarNetwork.of(stated) if off == 0 and collapse is None else None
     if collapse is not None:
         narrow, _ = collapse.assignment(problem.profit)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.arrays import Floats, Ints, finite, whole
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem
 
 __all__ = ["DOCUMENT", "RANK", "TABLE", "Earnings"]
@@ -26,7 +26,7 @@ RANK, DOCUMENT, TABLE = "rank", "document", "table"
 
 
 @dataclass(frozen=True, eq=False)
-class Earnings(Brief):
+class Earnings(CompactReprMixin):
     """discount, share, passing: (N,), row r of query q speaks of position r - offsets[q], of the relevant document of
     that rank ("rank") or of the document r ("document"). constant: (m,). table: the tables of all queries, that of
     query q being table[starts[q] : starts[q + 1]], of shape (chains, N_0 + 1, N_1 + 1, ...), chains by rising grade

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.arrays import LARGEST, Floats, Ints, finite
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem
 
 __all__ = ["FIRST", "PAIRWISE", "POSITIONAL", "FeatureMap", "strength_of", "unequal_pairs"]
@@ -23,7 +23,7 @@ POSITIONAL, PAIRWISE, FIRST = "positional", "pairwise", "first-relevant"
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureMap(Brief):
+class FeatureMap(CompactReprMixin):
     """kind: "positional", "pairwise" or "first-relevant". weight: of the positional one (N,), the decay of position
     r - offsets[q] at row r; of the others (m,), >= 0: κ, or the strength, of each query."""
 

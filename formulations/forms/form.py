@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import NoAnswer, Unsupported
 from formulations.notation.algebra import algebra
 from formulations.notation.mps_and_lp import write
@@ -32,7 +32,7 @@ SMALL = 400
 """Most numbers in a problem that is printed in full."""
 
 
-class Form(Brief, ABC):
+class Form(CompactReprMixin, ABC):
     """A problem as data. `x` below is a point in the form's own shape, `y` a vector of its dual prices."""
 
     maximises: bool = True

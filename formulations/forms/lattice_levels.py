@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Ints
 
-__all__ = ["Levels", "farthest"]
+__all__ = ["LatticeLevels", "farthest"]
 
 
-class Levels:
+class LatticeLevels:
     """The states of a lattice by the sum of their counts, from 0 to n."""
 
     def __init__(self, lengths: tuple[int, ...]) -> None:
@@ -51,7 +51,7 @@ class Levels:
         return whole // int(self.strides[chain])
 
 
-def farthest(edges: NDArray[Any], levels: Levels) -> NDArray[Any]:
+def farthest(edges: NDArray[Any], levels: LatticeLevels) -> NDArray[Any]:
     """(states,) the length of the longest path from the first state to each, level by level. edges (G, states) may be
     floats or Python's numbers."""
     reached = np.zeros(edges.shape[1], dtype=edges.dtype)

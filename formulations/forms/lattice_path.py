@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from formulations.arrays import Floats, finite
 from formulations.errors import InvalidProblem
 from formulations.forms.form import EPSILON, Form
-from formulations.forms.lattice_levels import Levels, farthest
+from formulations.forms.lattice_levels import LatticeLevels, farthest
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.outward import above, added, below
-from formulations.kept import Keeper
+from formulations.kept import Memoized
 from formulations.notation.names import Block
 from formulations.notation.program import Program
 
@@ -23,7 +23,7 @@ __all__ = ["LatticePath"]
 
 
 @dataclass(frozen=True, eq=False)
-class LatticePath(Form, Keeper):
+class LatticePath(Form, Memoized):
     """max over paths from (0, ..., 0) to (N_0, ..., N_{G-1}) of the sum of their edges, and a constant.
 
     An edge leads from a state to the one with one more of chain h. profit has shape (G, N_0 + 1, ..., N_{G-1} + 1):
@@ -73,8 +73,8 @@ class LatticePath(Form, Keeper):
         return int(self.profit[0].size)
 
     @cached_property
-    def levels(self) -> Levels:
-        return Levels(self.lengths)
+    def levels(self) -> LatticeLevels:
+        return LatticeLevels(self.lengths)
 
     @property
     def edges(self) -> Floats:

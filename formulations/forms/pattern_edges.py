@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.forms.earnings import DOCUMENT, RANK, Earnings
 from formulations.forms.feature_map import FIRST, PAIRWISE, POSITIONAL, FeatureMap
 
@@ -21,7 +21,7 @@ MOST_STATES = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class Chains(Brief):
+class Chains(CompactReprMixin):
     """members: the documents of each chain in the order in which a path takes them, chains by rising grade. grade,
     share, passing: (G,), what is one and the same in a chain. heights: the scores of its members."""
 

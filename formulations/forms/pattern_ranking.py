@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import LARGEST, Floats, Ints, finite, offsets_of
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem, Unsupported
 from formulations.forms.assignment import is_order
 from formulations.forms.earnings import RANK, Earnings
@@ -21,8 +21,8 @@ from formulations.forms.lattice_path import LatticePath
 from formulations.forms.pattern_edges import MOST_STATES, Chains, edges_of
 from formulations.forms.pattern_exact import exact_value
 from formulations.forms.pattern_relaxed import every_bad_for_itself
-from formulations.forms.pattern_values import Judged, Placed, levels_of, reach_of
-from formulations.kept import Keeper
+from formulations.forms.pattern_values import OrderValues, Placed, levels_of, reach_of
+from formulations.kept import Memoized
 from formulations.notation.program import Program
 
 __all__ = ["PatternBatch", "PatternRanking"]
@@ -115,7 +115,7 @@ class PatternRanking(Form):
     def program(self) -> Program:
         return self.lattice().program
 
-    def _judged(self, x: NDArray[Any]) -> Judged:
+    def _judged(self, x: NDArray[Any]) -> OrderValues:
         return self.alone().judged(np.asarray(x, dtype=np.int64))
 
     def value(self, x: NDArray[Any]) -> float:
@@ -173,7 +173,7 @@ class PatternRanking(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class PatternBatch(Keeper, Brief):
+class PatternBatch(Memoized, CompactReprMixin):
     """One `PatternRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of scores and grade.
 
     What is kept with a batch is computed of all but the scores: it holds at all scores.
@@ -215,7 +215,7 @@ class PatternBatch(Keeper, Brief):
         """(m,) more than a search in double precision may have hidden, and than the value of an order is off."""
         return EPSILON * (32.0 + 8.0 * self.sizes) * self.reach
 
-    def judged(self, order: Ints) -> Judged:
+    def judged(self, order: Ints) -> OrderValues:
         """What orders are worth: (N,) the document, counted within its query, at each position."""
         return Placed(self.grade, self.level, self.map, self.earnings, self.offsets, order).judged(self.scores)
 

@@ -13,14 +13,14 @@ from formulations.forms.earnings import DOCUMENT, RANK, Earnings
 from formulations.forms.feature_map import PAIRWISE, POSITIONAL, FeatureMap
 from formulations.forms.form import EPSILON
 
-__all__ = ["Judged", "Placed", "levels_of", "reach_of"]
+__all__ = ["OrderValues", "Placed", "levels_of", "reach_of"]
 
 TINY = 2.0**-900
 """More than what a few thousand products drop where they fall below what doubles hold."""
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class OrderValues:
     """slope (N,): r(y). earned (m,): gain(y). value (m,): r(y)ᵀs - gain(y) in double precision. off (m,): more than
     that is off."""
 
@@ -72,7 +72,7 @@ class Placed:
         """(N,) the position, from 0, that each row speaks of."""
         return np.asarray(np.arange(self.order.size) - self.starts[self.query])
 
-    def judged(self, scores: Floats) -> Judged:
+    def judged(self, scores: Floats) -> OrderValues:
         """At these scores."""
         slope = np.empty(self.rows.size)
         slope[self.rows] = self._slopes()
@@ -82,7 +82,7 @@ class Placed:
         value = self._sums(placed) - earned + 0.0
         size = self._sums(np.abs(placed)) + self._sums(np.abs(gains)) + np.abs(constant)
         off = np.where(size > 0.0, EPSILON * (16.0 + 4.0 * self.sizes) * size + TINY, 0.0)
-        return Judged(slope, earned, value, off)
+        return OrderValues(slope, earned, value, off)
 
     def _sums(self, values: Floats) -> Floats:
         return np.asarray(np.add.reduceat(values, self.starts))

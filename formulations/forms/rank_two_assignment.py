@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import LARGEST, Floats, Ints, finite, frozen, offsets_of
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import Assignment, is_order
 from formulations.forms.form import EPSILON, Form
 from formulations.forms.outward import below, products
 from formulations.forms.position_weights import non_increasing
-from formulations.kept import Keeper
+from formulations.kept import Memoized
 from formulations.notation.program import Program
 
 __all__ = ["RankTwoAssignment", "RankTwoBatch"]
@@ -146,7 +146,7 @@ class RankTwoAssignment(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class RankTwoBatch(Keeper, Brief):
+class RankTwoBatch(Memoized, CompactReprMixin):
     """One `RankTwoAssignment` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of all four.
 
     `scores` and `gain` at row r speak of a document, `discount` and `decay` of position r - offsets[q]; both are zero

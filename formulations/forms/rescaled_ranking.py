@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, finite
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem
 from formulations.forms.form import EPSILON, Form
 from formulations.forms.outward import above, below, products
@@ -165,7 +165,7 @@ class RescaledRanking(Form):
 
 
 @dataclass(frozen=True, eq=False)
-class RescaledBatch(Brief):
+class RescaledBatch(CompactReprMixin):
     """One `RescaledRanking` a query: the flat arrays of `ranking`, and reference (N,), one entry a document."""
 
     ranking: RankTwoBatch

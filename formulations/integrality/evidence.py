@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import lines, table, view
 
 __all__ = [
@@ -42,7 +42,7 @@ Signs: TypeAlias = NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
-class Colouring(Brief):
+class Colouring(CompactReprMixin):
     """Two classes of rows, at most two entries a column: entries of equal sign in different classes, of unequal sign in
     the same class [Heller and Tompkins, 1956]."""
 
@@ -50,21 +50,21 @@ class Colouring(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class RowOrder(Brief):
+class RowOrder(CompactReprMixin):
     """An order of the rows in which the entries of each column, all of one sign, are consecutive."""
 
     order: Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Families(Brief):
+class Families(CompactReprMixin):
     """The laminar family, 0 or 1, of each row; the entries of each row are of one sign."""
 
     family: Signs
 
 
 @dataclass(frozen=True, eq=False)
-class Tree(Brief):
+class Tree(CompactReprMixin):
     """A directed tree with one arc a row, tail[i] → head[i]. Column j is a path in it: entries +1 for arcs along the
     way and -1 for arcs against it [Tutte, 1965; Schrijver, Theory of Linear and Integer Programming, 19.3]."""
 
@@ -73,7 +73,7 @@ class Tree(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Signings(Brief):
+class Signings(CompactReprMixin):
     """For each set of rows (bit i of the index: row i) signs whose sum over the set is -1, 0 or 1 in every column
     [Ghouila-Houri, 1962]."""
 
@@ -81,7 +81,7 @@ class Signings(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Removal(Brief):
+class Removal(CompactReprMixin):
     """Rows (axis 0) or columns (axis 1) left out: each has one entry at most (partner -1) or is ± its partner, which
     stays. Neither makes nor breaks total unimodularity."""
 
@@ -91,7 +91,7 @@ class Removal(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Brief):
+class Part(CompactReprMixin):
     """A block of the matrix that shares no row or column with the others, and its proof."""
 
     rows: Ints
@@ -100,7 +100,7 @@ class Part(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Parts(Brief):
+class Parts(CompactReprMixin):
     """What is left out, in order, and proofs of all that remains."""
 
     removals: tuple[Removal, ...]
@@ -108,7 +108,7 @@ class Parts(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class TwoSum(Brief):
+class TwoSum(CompactReprMixin):
     """Rows R₁ and columns C₁ such that no other row has an entry in C₁, and R₁ with the other columns is the product of
     its column and row through the entry (row, column); proofs of R₁ × C₁ + column and of all other rows + row × all
     other columns, both in the order of the matrix [Seymour, 1980]."""
@@ -122,7 +122,7 @@ class TwoSum(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class PrefixGroups(Brief):
+class PrefixGroups(CompactReprMixin):
     """Of a linear program over `positions` × n cells, in C order, with its objective: rows limit disjoint groups on
     prefixes of the positions (`group`: that of each document), and in `order`, group after group, what one position
     earns above the next never rises inside a group. It has a whole optimum (`integrality.prefix_groups`)."""
@@ -136,7 +136,7 @@ Evidence: TypeAlias = Colouring | RowOrder | Families | Tree | Signings | Parts 
 
 
 @dataclass(frozen=True, eq=False)
-class Proof(Brief):
+class Proof(CompactReprMixin):
     """The matrix (`transposed`: its transpose, which is the same) is totally unimodular, because of `evidence`.
 
     Or less, of kind "prefix groups": the linear program has a whole optimum for its own objective.
@@ -187,7 +187,7 @@ class Proof(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Vertex(Brief):
+class Vertex(CompactReprMixin):
     """A fractional vertex x = numerators / denominator of the problem's own feasible set.
 
     `objective`, a whole vector, is greatest at x and nowhere else: it is the sum of the outward normals of all limits
@@ -215,7 +215,7 @@ WRITTEN_OUT = 40
 
 
 @dataclass(frozen=True, eq=False)
-class Witness(Brief):
+class Witness(CompactReprMixin):
     """A square submatrix whose determinant is none of -1, 0 and 1: the matrix is not totally unimodular.
 
     `minimal`: every smaller square submatrix of it has determinant -1, 0 or 1. `entries`: those of the submatrix that
@@ -277,7 +277,7 @@ def shown(value: int | Fraction) -> str:
 
 
 @dataclass(frozen=True)
-class Undecided(Brief):
+class Undecided(CompactReprMixin):
     """Neither proof nor witness was found. `tried` says by what."""
 
     tried: tuple[str, ...]

@@ -16,7 +16,7 @@ from formulations.integrality.minimal_submatrix import shrunk
 from formulations.integrality.proving import Remainder, prove
 from formulations.integrality.statement import Statement
 from formulations.integrality.unproved_part import narrowed
-from formulations.integrality.witness import Found
+from formulations.integrality.witness import Violator
 
 __all__ = ["searched"]
 
@@ -24,12 +24,12 @@ OBJECTIVES = 24
 POLYHEDRA = 12
 NARROWINGS = 4
 
-Way: TypeAlias = Callable[[csr_array, np.random.Generator, int], Found | None]
+Way: TypeAlias = Callable[[csr_array, np.random.Generator, int], Violator | None]
 
 
 def searched(
     statement: Statement, blocks: Remainder, rng: np.random.Generator, effort: int
-) -> Found | Proof | Undecided:
+) -> Violator | Proof | Undecided:
     """A submatrix that refutes; else a proof that splits 2-sums; else what was tried."""
     found = _in_blocks(statement, blocks, (_exactly, _by_vertices), rng, effort)
     if found is not None:
@@ -50,18 +50,18 @@ def searched(
 
 def _in_blocks(
     statement: Statement, blocks: Remainder, ways: tuple[Way, ...], rng: np.random.Generator, effort: int
-) -> Found | None:
+) -> Violator | None:
     lines = [(np.array(rows), np.array(columns)) for rows, columns in blocks]
     parts = [statement.matrix[rows][:, columns] for rows, columns in lines]
     for way in ways:
         for (rows, columns), part in zip(lines, parts, strict=True):
             found = way(part, rng, effort)
             if found is not None:
-                return Found(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
+                return Violator(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
     return None
 
 
-def _exactly(part: csr_array, rng: np.random.Generator, effort: int) -> Found | None:
+def _exactly(part: csr_array, rng: np.random.Generator, effort: int) -> Violator | None:
     """Blocks of which every one is decided: no quick proof holds, so they have a witness."""
     for turned in (False, True):
         matrix = csr_array(part.T) if turned else part
@@ -71,11 +71,11 @@ def _exactly(part: csr_array, rng: np.random.Generator, effort: int) -> Found | 
             found = None if isinstance(listed, Signings) else listed
         if found is not None:
             rows, columns = found[::-1] if turned else found
-            return Found(rows, columns, True)
+            return Violator(rows, columns, True)
     return None
 
 
-def _by_vertices(part: csr_array, rng: np.random.Generator, effort: int) -> Found | None:
+def _by_vertices(part: csr_array, rng: np.random.Generator, effort: int) -> Violator | None:
     matrix = part.astype(np.float64)
     for _ in range(POLYHEDRA * effort):
         polyhedron = random_polyhedron(matrix, rng)
@@ -83,18 +83,18 @@ def _by_vertices(part: csr_array, rng: np.random.Generator, effort: int) -> Foun
             x = polyhedron.vertex(cost)
             square = None if x is None else polyhedron.square(x)
             if square is not None:
-                return Found(*shrunk(_signs(part), square.rows, square.columns))
+                return Violator(*shrunk(_signs(part), square.rows, square.columns))
     return None
 
 
-def _by_narrowing(part: csr_array, rng: np.random.Generator, effort: int) -> Found | None:
+def _by_narrowing(part: csr_array, rng: np.random.Generator, effort: int) -> Violator | None:
     signs = _signs(part)
     for _ in range(NARROWINGS * effort):
         rows, columns = narrowed(signs, rng)
         smaller = csr_array(signs[np.ix_(rows, columns)])
         found = _exactly(smaller, rng, effort) or _by_vertices(smaller, rng, effort)
         if found is not None:
-            return Found(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
+            return Violator(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
     return None
 
 

@@ -16,7 +16,7 @@ from formulations.integrality.proving import prove
 from formulations.integrality.search import searched
 from formulations.integrality.statement import stated
 from formulations.integrality.vertex import fractional_vertex
-from formulations.integrality.witness import Found, broken_entry, witness
+from formulations.integrality.witness import Violator, broken_entry, witness
 
 __all__ = ["verify_integrality"]
 
@@ -66,13 +66,13 @@ def verify_integrality(
     if callable(nonempty):
         nonempty()
     statement, rng = stated(problem), np.random.default_rng(seed)
-    found: Found | Proof | Undecided | None = broken_entry(statement)
+    found: Violator | Proof | Undecided | None = broken_entry(statement)
     if found is None:
         statement.check_limits()
         quick = prove(statement.matrix)
         if not isinstance(quick, Proof):
             quick = prefix_proof(statement) or quick
         found = quick if isinstance(quick, Proof) else searched(statement, quick, rng, effort)
-    if isinstance(found, Found):
+    if isinstance(found, Violator):
         return witness(statement, found, fractional_vertex(statement, found.columns, rng, effort))
     return found

@@ -10,11 +10,11 @@ from formulations.integrality.evidence import Vertex, Witness
 from formulations.integrality.sparse_determinant import entries_of, sparse_determinant
 from formulations.integrality.statement import Statement
 
-__all__ = ["Found", "broken_entry", "witness"]
+__all__ = ["Violator", "broken_entry", "witness"]
 
 
 @dataclass(frozen=True)
-class Found:
+class Violator:
     """Rows and columns of a submatrix, and whether it is known to be minimal."""
 
     rows: list[int]
@@ -22,17 +22,17 @@ class Found:
     minimal: bool
 
 
-def broken_entry(statement: Statement) -> Found | None:
+def broken_entry(statement: Statement) -> Violator | None:
     """An entry other than -1, 0 and 1: a witness by itself."""
     held = statement.matrix.tocoo()
     wrong = np.flatnonzero(np.abs(held.data) != 1)
     if not wrong.size:
         return None
     row, column = (int(part[wrong[0]]) for part in held.coords)
-    return Found([row], [column], True)
+    return Violator([row], [column], True)
 
 
-def witness(statement: Statement, found: Found, vertex: Vertex | None) -> Witness:
+def witness(statement: Statement, found: Violator, vertex: Vertex | None) -> Witness:
     """The record of what was found, its determinant computed in integers."""
     order = np.argsort(found.rows), np.argsort(found.columns)
     rows, columns = (

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem
 from formulations.marginals.doubly_stochastic import near_marginal_ranking
 
@@ -42,7 +42,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Lottery(Brief):
+class Lottery(CompactReprMixin):
     """Rankings and their probabilities, the likeliest first.
 
     orders: (m, k) the document at each position. probabilities: (m,) positive, of sum 1. documents: n.

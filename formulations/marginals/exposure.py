@@ -30,7 +30,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Floats, finite
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem
 from formulations.marginals.groups import DocumentGroups
 
@@ -45,7 +45,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, eq=False)
-class ExposureRows(Brief):
+class ExposureRows(CompactReprMixin):
     """lower <= cells · P.ravel() + level · t <= upper, with a variable t in [0, 1] of its own where `level` is given.
 
     label, index: the names of the rows, as in `Block`.
@@ -66,7 +66,7 @@ class Constraint(Protocol):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class _Parity(Brief):
+class _Parity(CompactReprMixin):
     """What a group gets for its merit, the same for all groups, or nearly.
 
     difference_bound: no two groups differ by more (0, exactly equal, by default).
@@ -170,7 +170,7 @@ class DisparateImpact(_Parity):
 
 
 @dataclass(frozen=True, eq=False)
-class ExposureLimits(Brief):
+class ExposureLimits(CompactReprMixin):
     """Each group's mean exposure is between limits: a number for every group, or a mapping from label to number."""
 
     groups: Any

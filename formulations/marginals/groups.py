@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array, kron
 
 from formulations.arrays import Bools, Floats, Ints, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.sets.cells import unlabelled
 
@@ -21,7 +21,7 @@ SLACK = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class DocumentGroups(Brief):
+class DocumentGroups(CompactReprMixin):
     """Disjoint groups, in the order of their first documents. member[j] is the group of document j, -1 for none."""
 
     labels: tuple[Hashable, ...]

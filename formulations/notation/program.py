@@ -14,14 +14,14 @@ from dataclasses import dataclass
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notation.names import Block, name_at
 
 __all__ = ["Program"]
 
 
 @dataclass(frozen=True, eq=False)
-class Program(Brief):
+class Program(CompactReprMixin):
     """`objective`, `lower`, `upper` and `integer` have one entry a variable, `row_lower` and `row_upper` one a row of
     `matrix`; a limit that is not there is infinite. No hessian means a linear objective. `variables` and `rows` name
     columns and rows by block; without names they are x[j] and row[i]."""

@@ -12,7 +12,7 @@ from formulations.errors import Unsupported
 from formulations.forms.earnings import RANK, TABLE
 from formulations.forms.feature_map import FIRST, PAIRWISE, POSITIONAL
 from formulations.forms.pattern_ranking import PatternBatch
-from formulations.forms.pattern_values import Judged
+from formulations.forms.pattern_values import OrderValues
 from formulations.pattern_argmax.pattern_lattice import search_lattices
 from formulations.pattern_argmax.pattern_layout import PatternLayout
 from formulations.pattern_argmax.pattern_order import merge_range, sort_range
@@ -30,7 +30,7 @@ MOST_CELLS = 1 << 30
 KINDS = (PAIRWISE, POSITIONAL, FIRST)
 
 
-def argmax_of_patterns(batch: PatternBatch, layout: PatternLayout, ways: Bytes) -> tuple[Ints, Judged]:
+def argmax_of_patterns(batch: PatternBatch, layout: PatternLayout, ways: Bytes) -> tuple[Ints, OrderValues]:
     """(N,) the document, counted within its query, at each position, and what that is worth; each query by its way of
     `ways` (m,)."""
     work = _Work(batch, layout, ways)
@@ -40,10 +40,10 @@ def argmax_of_patterns(batch: PatternBatch, layout: PatternLayout, ways: Bytes) 
         return work.order, batch.judged(work.order)
     work.check()
     share_ranges(batch.offsets, RANGE_ROWS, work.all)
-    return work.order, Judged(work.slope, work.earned, work.value, batch.left)
+    return work.order, OrderValues(work.slope, work.earned, work.value, batch.left)
 
 
-def judge(batch: PatternBatch, order: Ints) -> Judged:
+def judge(batch: PatternBatch, order: Ints) -> OrderValues:
     """As `PatternBatch.judged`, in one pass by compiled code, but for tables."""
     if batch.earnings.kind == TABLE:
         return batch.judged(order)
@@ -55,7 +55,7 @@ def judge(batch: PatternBatch, order: Ints) -> Judged:
     rest = (earnings.passing, earnings.constant, earnings.kind == RANK, batch.offsets, taken, order)
     told = (slope, earned, value)
     share_ranges(batch.offsets, RANGE_ROWS, lambda begin, end: judge_range(*given, *rest, begin, end, *told))
-    return Judged(slope, earned, value, batch.left)
+    return OrderValues(slope, earned, value, batch.left)
 
 
 class _Work:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from formulations.patterns.losses import PatternLoss as PatternLoss
     from formulations.patterns.named import pattern_loss as pattern_loss
     from formulations.patterns.own import Cells as Cells
-    from formulations.patterns.own import Steps as Steps
+    from formulations.patterns.own import StepwiseLoss as StepwiseLoss
 
 LOSSES = {
     "AP": "formulations.patterns.losses:AP",
@@ -29,7 +29,7 @@ LOSSES = {
     "Discounted": "formulations.patterns.losses:Discounted",
     "ERR": "formulations.patterns.losses:ERR",
     "RR": "formulations.patterns.losses:RR",
-    "Steps": "formulations.patterns.own:Steps",
+    "StepwiseLoss": "formulations.patterns.own:StepwiseLoss",
 }
 """Every loss of a pattern, `name: "module:class"`."""
 

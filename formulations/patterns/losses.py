@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, finite
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem
 from formulations.forms.earnings import Earnings
 from formulations.forms.position_weights import Weights, laid_out
@@ -87,7 +87,7 @@ class RR:
 
 
 @dataclass(frozen=True, eq=False)
-class Discounted(Brief):
+class Discounted(CompactReprMixin):
     """Σ_j discount[position of j] gain[j].
 
     discount: an array (weight 0 beyond its end), or a function from the number of documents to one. gain: an array with

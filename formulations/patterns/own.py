@@ -20,7 +20,7 @@ from formulations.errors import InvalidProblem
 from formulations.forms.earnings import Earnings
 from formulations.patterns.losses import relevant
 
-__all__ = ["Cells", "Steps"]
+__all__ = ["Cells", "StepwiseLoss"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class Cells:
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class StepwiseLoss:
     """step(grade, grades, above): what a document of this grade earns below `above[i]` documents of grades[i], rising;
     grades (G,), above (G, ...) in, (...) out."""
 

@@ -15,11 +15,11 @@ from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.forms.assignment import Assignment
 from formulations.sets.rows import SetRows
 
-__all__ = ["Collapse"]
+__all__ = ["BlockCollapse"]
 
 
 @dataclass(frozen=True, eq=False)
-class Collapse:
+class BlockCollapse:
     """Cells sorted by position and row: run t of `cell`, from starts[t] on, is place[t] of the k × rows assignment."""
 
     shape: tuple[int, int]
@@ -31,12 +31,12 @@ class Collapse:
     allowed: Bools | None
 
     @classmethod
-    def of(cls, stated: SetRows) -> Collapse | None:
+    def of(cls, stated: SetRows) -> BlockCollapse | None:
         """The collapse of a set, None where it has none; kept with the rows."""
         return stated.kept("collapse", lambda: cls._of(stated))
 
     @classmethod
-    def _of(cls, stated: SetRows) -> Collapse | None:
+    def _of(cls, stated: SetRows) -> BlockCollapse | None:
         group = stated.group
         if group is None:
             return None

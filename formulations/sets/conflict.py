@@ -32,7 +32,7 @@ NOTICED = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class Member:
+class ConflictMember:
     """A named part of the statement that can be left out: rows of one constraint, or the cells that it forbids."""
 
     name: str
@@ -57,7 +57,7 @@ def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -
     )
 
 
-def _alike(member: Member, k: int, n: int) -> bool:
+def _alike(member: ConflictMember, k: int, n: int) -> bool:
     """Whether a member says the same of every position."""
     table = member.matrix.toarray() if member.forbids is None else member.forbids
     by_position = table.reshape(-1, k, n)
@@ -76,12 +76,12 @@ def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:
     some = replace(position, lower=np.full(k, -np.inf))
     # No position is filled before the one above it.
     steps = csr_array(position.matrix[:-1] - position.matrix[1:])
-    unbroken = Member("", "", steps, np.zeros(k - 1), np.ones(k - 1))
+    unbroken = ConflictMember("", "", steps, np.zeros(k - 1), np.ones(k - 1))
     point = _point([some, unbroken, *others], few(constraints, k, n), np.ones(k * n))
     return 0 if point is None else int(point.sum())
 
 
-def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[Member]:
+def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[ConflictMember]:
     """An irreducible set of members that cannot hold together; empty if the set is not empty."""
     members, usable = _members(constraints, *shape), few(constraints, *shape)
     suspects = _suspects(members, usable)
@@ -93,7 +93,7 @@ def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[
     return sorted(_smallest([], suspects, False, usable), key=lambda member: place[id(member)])
 
 
-def _suspects(members: Sequence[Member], usable: Bools) -> list[Member] | None:
+def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[ConflictMember] | None:
     """Members that conflict even where documents may be split, seen from the prices of breaking them: a few of many;
     None where they do not."""
     from scipy.optimize import linprog
@@ -118,7 +118,7 @@ def _suspects(members: Sequence[Member], usable: Bools) -> list[Member] | None:
     return [members[at] for at in np.unique(owner[np.concatenate([floors, ceilings])][charged])]
 
 
-def _as_row(member: Member) -> Member:
+def _as_row(member: ConflictMember) -> ConflictMember:
     """A ban said as a row: none of its cells is held."""
     if member.forbids is None:
         return member
@@ -131,7 +131,9 @@ def _as_row(member: Member) -> Member:
     )
 
 
-def _smallest(kept: list[Member], asked: list[Member], grown: bool, usable: Bools) -> list[Member]:
+def _smallest(
+    kept: list[ConflictMember], asked: list[ConflictMember], grown: bool, usable: Bools
+) -> list[ConflictMember]:
     """A smallest part of `asked` that conflicts with `kept`, given that all of it does."""
     if grown and _point(kept, usable) is None:
         return []
@@ -143,23 +145,23 @@ def _smallest(kept: list[Member], asked: list[Member], grown: bool, usable: Bool
     return early + late
 
 
-def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Member]:
+def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[ConflictMember]:
     """Each row, pin and ban by name, then documents and positions: a conflict is sought among the former first."""
     cell = np.arange(k * n)
     ones = np.ones(k * n)
     position = csr_array((ones, (cell // n, cell)), shape=(k, k * n))
     document = csr_array((ones, (cell % n, cell)), shape=(n, k * n))
-    members: list[Member] = []
+    members: list[ConflictMember] = []
     for constraint in constraints:
         if constraint.forbids is not None:
             empty = csr_array((0, k * n))
             members.append(
-                Member(constraint.name, constraint.said(0), empty, np.empty(0), np.empty(0), constraint.forbids)
+                ConflictMember(constraint.name, constraint.said(0), empty, np.empty(0), np.empty(0), constraint.forbids)
             )
         for row in range(constraint.rows):
             part = slice(row, row + 1)
             members.append(
-                Member(
+                ConflictMember(
                     constraint.block.name(row),
                     constraint.said(row),
                     constraint.matrix[part],
@@ -167,12 +169,12 @@ def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[Member]:
                     constraint.upper[part],
                 )
             )
-    members.append(Member("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)))
-    members.append(Member(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
+    members.append(ConflictMember("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)))
+    members.append(ConflictMember(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
     return members
 
 
-def _point(members: Sequence[Member], usable: Bools, objective: Floats | None = None) -> Ints | None:
+def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats | None = None) -> Ints | None:
     """Zeros and ones that satisfy the members (the best for `objective`), or None if there are none.
 
     usable: (k n,) the cells that no ranking needs others beside (see `few`).
@@ -226,7 +228,7 @@ def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
     return np.tile(chosen, k)
 
 
-def _stacked(members: Sequence[Member], cells: Ints) -> tuple[csr_array, Floats, Floats]:
+def _stacked(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
     """All rows and their limits, in units that make coefficients about one: tolerances are absolute."""
     matrix = (
         csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notation.names import Block
 
 __all__ = ["Constraint", "broken", "row_rounding", "rows_of_cells"]
@@ -18,7 +18,7 @@ EPSILON = 2.0**-52
 
 
 @dataclass(frozen=True, eq=False)
-class Constraint(Brief):
+class Constraint(CompactReprMixin):
     """lower <= matrix π <= upper, π the k n cells in C order; or π = 0 where `forbids`.
 
     `labels` names the rows; None for a single row, which has the constraint's own name. `says` is what an error says of

@@ -6,11 +6,11 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, TypeAlias
 
-from formulations.given import Arrayed, Listed, Share, Whole
+from formulations.given import SupportsArray, NonTextSequence, Share, Whole
 
 __all__ = ["Count", "Labels", "Prefixes", "Rounding", "Shares", "Some"]
 
-Some: TypeAlias = Whole | Sequence[Whole] | AbstractSet[Whole] | Arrayed
+Some: TypeAlias = Whole | Sequence[Whole] | AbstractSet[Whole] | SupportsArray
 """Documents or positions: an index, a mask, indices or a range."""
 
 Count: TypeAlias = Whole | Mapping[Any, Whole]
@@ -19,7 +19,7 @@ Count: TypeAlias = Whole | Mapping[Any, Whole]
 Shares: TypeAlias = Share | Mapping[Any, Share]
 """The same of shares."""
 
-Labels: TypeAlias = Listed[Hashable | Iterable[Hashable]] | Iterator[Hashable | Iterable[Hashable]]
+Labels: TypeAlias = NonTextSequence[Hashable | Iterable[Hashable]] | Iterator[Hashable | Iterable[Hashable]]
 """The label of each document, several, or None for none."""
 
 Prefixes: TypeAlias = Whole | Iterable[Whole]

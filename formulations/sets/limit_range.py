@@ -22,12 +22,12 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints
 from formulations.sets.constraint import row_rounding
-from formulations.sets.limits import Limit
+from formulations.sets.limits import ConstraintLimit
 
 __all__ = ["limit_range"]
 
 
-def limit_range(limit: Limit) -> tuple[float, float]:
+def limit_range(limit: ConstraintLimit) -> tuple[float, float]:
     """The limit that stands for all below it, and the one for all above it: they admit the same rankings.
 
     On its loose end the constraint cannot bind, on the other no ranking meets it; a soft constraint has no other end,
@@ -46,7 +46,7 @@ def _beyond(reach: float) -> float:
     return reach + max(1.0, 1e-9 * reach)
 
 
-def _reach(limit: Limit) -> tuple[Floats, Floats]:
+def _reach(limit: ConstraintLimit) -> tuple[Floats, Floats]:
     """What each of the rows that are moved is at least and at most, of any ranking."""
     held, n = limit.constraint, limit.admissible.documents
     matrix = csr_array(held.matrix[np.flatnonzero(limit.rows)])

@@ -15,7 +15,7 @@ from formulations.sets.cells import MOST as COUNTED
 from formulations.sets.constraint import Constraint
 from formulations.sets.ranking_set import RankingSet
 
-__all__ = ["MOST", "SIDES", "Limit", "Side", "limit_of", "swept"]
+__all__ = ["MOST", "SIDES", "ConstraintLimit", "Side", "limit_of", "swept"]
 
 Side: TypeAlias = Literal["at most", "at least", "exactly"]
 
@@ -26,7 +26,7 @@ MOST = 10_000
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
+class ConstraintLimit:
     """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both where that is "exactly"."""
 
     admissible: RankingSet
@@ -81,7 +81,7 @@ class Limit:
         return abs(limit) > COUNTED * largest
 
 
-def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> Limit:
+def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> ConstraintLimit:
     """The limit of a constraint (of all its rows), or of a row by its own name: "site", "site['a.org']".
 
     side: "at most", "at least" or "exactly"; needed where rows have two limits that differ.
@@ -92,7 +92,7 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
         names = [held.block.name(row) for row in range(held.rows)]
         if constraint == held.name or constraint in names:
             rows = np.array([constraint in (held.name, name) for name in names], dtype=bool)
-            return Limit(admissible, held, rows, _side(held, rows, constraint, side))
+            return ConstraintLimit(admissible, held, rows, _side(held, rows, constraint, side))
     known = ", ".join(repr(held.name) for held in every if held.rows) or "none"
     raise InvalidProblem(f"no constraint is named {constraint!r}; with limits there are {known}")
 

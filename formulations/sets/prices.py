@@ -18,7 +18,7 @@ from formulations.arrays import Floats, Ints
 from formulations.errors import InvalidProblem, SolverFailed
 from formulations.forms.form import EPSILON
 from formulations.forms.outward import above, difference, products
-from formulations.sets.collapse import Collapse
+from formulations.sets.collapse import BlockCollapse
 from formulations.sets.laminar_flow import LaminarNetwork
 from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
 from formulations.sets.rows import SetRows
@@ -127,7 +127,7 @@ def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: boo
     collapsed assignment, of the laminar flow, of limits on prefixes (where the set admits the ranking), of the linear
     program; or a proof by cases where these leave a gap."""
     admitted = admitted and stated.price is None
-    collapse = Collapse.of(stated) if admitted else None
+    collapse = BlockCollapse.of(stated) if admitted else None
     if collapse is not None:
         narrow, _ = collapse.assignment(profit)
         return narrow.recovered_dual(collapse.rows_of(order))

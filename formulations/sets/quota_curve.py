@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from formulations.arrays import Floats, Ints, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem, Unsupported
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.sets.cells import chosen, whole_number
@@ -39,7 +39,7 @@ MOST_STATES = 1 << 21
 
 
 @dataclass(frozen=True, eq=False)
-class QuotaCurve(Brief):
+class QuotaCurve(CompactReprMixin):
     """best (prefix + 1,): F(r), -inf where no ranking has exactly r of the group in the prefix. slack: differences that
     rounding explains."""
 

@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Ints, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import is_order
 from formulations.forms.linear_program import LinearProgram
-from formulations.given import Arrayed, Listed, Sparse, Whole
+from formulations.given import SupportsArray, NonTextSequence, Sparse, Whole
 from formulations.notebook_view import table, view
 from formulations.sets.cells import whole_number
 from formulations.sets.conflict import emptiness, room
@@ -34,9 +34,9 @@ from formulations.sets.constraint import Constraint, broken
 from formulations.sets.from_cvxpy import read_constraints, shape_of
 from formulations.sets.given import Count, Labels, Shares, Some
 from formulations.sets.rows import SetRows
-from formulations.sets.said_in_order import SaidInOrder
+from formulations.sets.said_in_order import OrderConstraintsMixin
 from formulations.sets.soft import Soft
-from formulations.sets.softened import Softened
+from formulations.sets.softened import SoftConstraintsMixin
 from formulations.sets.widened import widened
 from formulations.sets.words import WORDS
 
@@ -50,7 +50,7 @@ LARGEST = 1 << 28
 
 
 @dataclass(frozen=True, eq=False)
-class RankingSet(SaidInOrder, Softened, Brief):
+class RankingSet(OrderConstraintsMixin, SoftConstraintsMixin, CompactReprMixin):
     """Rankings π in {0, 1}^(k × n) of k of n documents: each position holds one document, each document stands at one
     position at most, and every constraint holds. Immutable: each method returns a new set.
 
@@ -187,12 +187,12 @@ class RankingSet(SaidInOrder, Softened, Brief):
 
     def rows(
         self,
-        matrix: Arrayed | Sparse | Sequence[float] | Sequence[Sequence[float]],
+        matrix: SupportsArray | Sparse | Sequence[float] | Sequence[Sequence[float]],
         lower: ArrayLike = -np.inf,
         upper: ArrayLike = np.inf,
         *,
         name: str | None = None,
-        labels: Listed[Hashable] | Iterator[Hashable] | None = None,
+        labels: NonTextSequence[Hashable] | Iterator[Hashable] | None = None,
     ) -> RankingSet:
         """lower <= matrix π <= upper, the columns of `matrix` (r, k n) being the cells in C order."""
         return self.say("rows", matrix, lower=lower, upper=upper, labels=labels, name=name)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.arrays import Floats, Ints, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem, SolverFailed
 from formulations.sets.conflict import SECONDS, emptiness, room
 from formulations.sets.constraint import Constraint, broken
@@ -32,7 +32,7 @@ FAR = 1e6
 
 
 @dataclass(frozen=True, eq=False)
-class Repair(Brief):
+class Repair(CompactReprMixin):
     """order: the document at each position. broken: name of a row, pin or ban → by how much. cost: what that comes to
     at the prices asked for; bound: what any ranking pays at least. least: the smallest price above 0."""
 

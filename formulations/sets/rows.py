@@ -10,8 +10,8 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import Bools, Floats, Ints, frozen
-from formulations.brevity import Brief
-from formulations.kept import Keeper
+from formulations.brevity import CompactReprMixin
+from formulations.kept import Memoized
 from formulations.notation.names import Block
 from formulations.notation.program import Program
 from formulations.sets.constraint import Constraint, row_rounding
@@ -20,7 +20,7 @@ __all__ = ["SetRows", "implied_documents"]
 
 
 @dataclass(frozen=True, eq=False)
-class SetRows(Keeper, Brief):
+class SetRows(Memoized, CompactReprMixin):
     """lower <= matrix π <= upper over the allowed cells (position[e], document[e]) in C order.
 
     The first k rows are the positions, `blocks` names all. A document's row is left out where another row implies it:

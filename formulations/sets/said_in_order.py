@@ -13,10 +13,10 @@ from formulations.sets.given import Labels, Prefixes, Rounding, Shares, Some
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["SaidInOrder"]
+__all__ = ["OrderConstraintsMixin"]
 
 
-class SaidInOrder:
+class OrderConstraintsMixin:
     """What `RankingSet` says beside counts. Each method returns a new set."""
 
     def say(self, word: str, value: Any, **given: Any) -> Self:

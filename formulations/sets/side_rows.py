@@ -11,14 +11,14 @@ from formulations.arrays import Bools, Floats, Ints, frozen
 from formulations.sets.nested_groups import GroupRows
 from formulations.sets.rows import SetRows
 
-__all__ = ["SideRows"]
+__all__ = ["SideConstraintRows"]
 
 MOST_NUMBERS = 1 << 21
 """Coefficients, zeros among them, beyond which the rows are not written out."""
 
 
 @dataclass(frozen=True, eq=False)
-class SideRows:
+class SideConstraintRows:
     """low <= Σ weight[r, i, j] π[i, j] <= high for every row r; weight (rows, k, n). price: of rows that may be broken,
     what a unit costs, infinite for the others; rounding: what it may leave in a sum. groups: the rows that limit groups
     over all positions and must hold; index: which row each of these is."""
@@ -32,12 +32,12 @@ class SideRows:
     index: Ints
 
     @classmethod
-    def of(cls, stated: SetRows) -> SideRows | None:
+    def of(cls, stated: SetRows) -> SideConstraintRows | None:
         """The rows of a set; None where they are too many numbers. Kept with the rows."""
         return stated.kept("side rows", lambda: cls._of(stated))
 
     @classmethod
-    def _of(cls, stated: SetRows) -> SideRows | None:
+    def _of(cls, stated: SetRows) -> SideConstraintRows | None:
         k, n = stated.shape
         first, rows = k + stated.own_row.size, stated.lower.size
         if (rows - first) * k * n > MOST_NUMBERS:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import LARGEST, Floats, Ints, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint, broken
 from formulations.sets.rows import SetRows
@@ -26,7 +26,7 @@ __all__ = ["Soft", "cell_prices", "charge_of", "priced", "soft", "valid_price"]
 
 
 @dataclass(frozen=True, eq=False)
-class Soft(Brief):
+class Soft(CompactReprMixin):
     """A constraint (of a set, or of cvxpy) and what a unit of breaking it costs."""
 
     constraint: Any

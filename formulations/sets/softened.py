@@ -19,10 +19,10 @@ from formulations.sets.soft import Soft, cell_prices, charge_of, priced, valid_p
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["Softened"]
+__all__ = ["SoftConstraintsMixin"]
 
 
-class Softened:
+class SoftConstraintsMixin:
     """The part of a `RankingSet` that speaks of prices. softened: the constraints that may be broken; they exclude no
     ranking."""
 

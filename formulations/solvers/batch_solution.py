@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.certificates.certify import certify
 from formulations.errors import Refuted
 from formulations.forms.form import EPSILON, Solution
@@ -22,7 +22,7 @@ RATIONAL_DOCUMENTS = 400
 
 
 @dataclass(frozen=True, eq=False)
-class BatchSolution(Brief):
+class BatchSolution(CompactReprMixin):
     """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position, complete beyond the last position that

@@ -23,11 +23,11 @@ from formulations.errors import UnknownSolver
 from formulations.forms.form import Form, Solution
 from formulations.solvers.solver import Answer, Solver
 
-__all__ = ["Own", "imported", "own"]
+__all__ = ["FunctionSolver", "imported", "own"]
 
 
 @dataclass(frozen=True)
-class Own:
+class FunctionSolver:
     """A function as a solver; see `own`."""
 
     function: Callable[[Any], Answer | Solution | NDArray[Any]]
@@ -59,7 +59,7 @@ def own(
     name: str | None = None,
     package: str = "",
     declines: Callable[[Any], str | None] | None = None,
-) -> Own:
+) -> FunctionSolver:
     """A function as a solver, to be given wherever a solver is: `solve`, rankers, `SolverSwap`.
 
     Args:
@@ -79,7 +79,7 @@ def own(
     if wrong or not forms:
         raise UnknownSolver(f"accepts names {wrong or 'nothing'}; give forms, such as formulations.RankTwoAssignment")
     label = str(name or getattr(function, "__name__", type(function).__name__))
-    return Own(function, forms, label, package, declines)
+    return FunctionSolver(function, forms, label, package, declines)
 
 
 def imported(place: str) -> Solver:

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.certificates.certify import certify
 from formulations.errors import Refuted
 from formulations.forms.form import Solution
 from formulations.forms.pattern_ranking import PatternBatch
-from formulations.forms.pattern_values import Judged
+from formulations.forms.pattern_values import OrderValues
 from formulations.pattern_argmax.pattern_layout import layout_of
 from formulations.pattern_argmax.pattern_ways import GRID, LATTICE, SORT, TAIL
 from formulations.small import is_small
@@ -31,7 +31,7 @@ times what the argmax takes."""
 
 
 @dataclass(frozen=True, eq=False)
-class PatternSolution(Brief):
+class PatternSolution(CompactReprMixin):
     """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
 
     `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
@@ -49,7 +49,7 @@ class PatternSolution(Brief):
     names: tuple[str, ...]
     solver: str
     seconds: float = 0.0
-    told: Judged | None = None
+    told: OrderValues | None = None
 
     def __len__(self) -> int:
         return len(self.problems)
@@ -68,7 +68,7 @@ class PatternSolution(Brief):
         return position
 
     @cached_property
-    def _judged(self) -> Judged:
+    def _judged(self) -> OrderValues:
         if self.told is not None:
             return self.told
         if is_small(self.problems.offsets):

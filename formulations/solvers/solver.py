@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.bridges import chains
 from formulations.forms.form import Form, Solution
 
@@ -16,7 +16,7 @@ __all__ = ["Answer", "BatchSolver", "Solver", "suits"]
 
 
 @dataclass(frozen=True)
-class Answer(Brief):
+class Answer(CompactReprMixin):
     """What a solver says: a primal point, dual prices if it has any, its own word and figures. Nothing is believed."""
 
     x: NDArray[Any]

@@ -27,7 +27,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import Unsupported
 from formulations.integrality.confirmation import confirm
 from formulations.integrality.evidence import Proof, Witness
@@ -52,7 +52,7 @@ Variant = tuple[Bools, Bools]
 
 
 @dataclass(frozen=True, eq=False)
-class Advice(Brief):
+class Advice(CompactReprMixin):
     """changes: name of a constraint → "all positions", "nested groups", "both" or "left out". admissible: the set with
     these; proof: that its program is whole, confirmed from the matrix alone."""
 

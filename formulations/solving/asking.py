@@ -13,7 +13,7 @@ from formulations.solvers import named
 from formulations.solvers.limits import check_limits
 from formulations.solvers.solver import Solver
 
-__all__ = ["Asked", "takes"]
+__all__ = ["SolveOptions", "takes"]
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "log": "log", "options": "further options"}
 
@@ -29,7 +29,7 @@ def takes(solver: Solver | str, option: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Asked:
+class SolveOptions:
     """What is asked of the solver; None and nothing where it is left to it. Raises UnknownSolver for what no solver
     could be asked: each would say it in words of its own, or read it as no limit at all."""
 

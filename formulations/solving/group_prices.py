@@ -24,8 +24,8 @@ from formulations.arrays import Floats, Ints
 from formulations.forms.form import EPSILON
 from formulations.sets.nested_groups import NestedGroups
 from formulations.sets.rows import SetRows
-from formulations.sets.side_rows import SideRows
-from formulations.solving.part import Part
+from formulations.sets.side_rows import SideConstraintRows
+from formulations.solving.part import Subproblem
 
 __all__ = ["best_of_groups"]
 
@@ -64,7 +64,7 @@ def best_of_groups(
 
     charge: times the prices of soft rows; cell_prices: (k, n) what cells cost that are forbidden at a price.
     """
-    rows = SideRows.of(stated)
+    rows = SideConstraintRows.of(stated)
     if rows is None:
         return None
     k, n = decay.size, scores.size
@@ -103,7 +103,7 @@ class _Search:
     """
 
     stated: SetRows
-    rows: SideRows
+    rows: SideConstraintRows
     data: tuple[Floats, Floats, Floats, Floats]
     price: Floats
     base: Floats
@@ -175,7 +175,7 @@ class _Search:
         order = self.order.copy()
         value = decay @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
         self.order[:] = -1
-        all_ = Part(self.rows.groups.allowed, none, order[None], np.array([value]), reached[None])
+        all_ = Subproblem(self.rows.groups.allowed, none, order[None], np.array([value]), reached[None])
         left = [(all_, np.inf)]
         while left:
             cut = self.closed(*left.pop())
@@ -185,7 +185,7 @@ class _Search:
             left += cut
         return bool(self.order[0] >= 0)
 
-    def closed(self, part: Part, bound: float) -> list[tuple[Part, float]] | None:
+    def closed(self, part: Subproblem, bound: float) -> list[tuple[Subproblem, float]] | None:
         """Close a part, of which this bound is proved: [] where no ranking of it is better than the best one known, two
         parts of it where it has to be cut, None where it is given up."""
         while True:
@@ -207,7 +207,7 @@ class _Search:
                 parts = part.cut(weight)
                 return None if parts is None else [(one, bound) for one in parts]
 
-    def ascended(self, part: Part, bound: float) -> tuple[int, Part, Floats, Floats]:
+    def ascended(self, part: Subproblem, bound: float) -> tuple[int, Subproblem, Floats, Floats]:
         """How the tolls of a part ended, the part with the rankings found, their weights, and what is told."""
         rows, tree, known = self.rows, self.tree, part.value.size
         most = known + min(max(ASKED - self.asked, 0), ROOM)
@@ -230,7 +230,7 @@ class _Search:
         )  # fmt: skip
         self.asked += int(counted[1])
         found = slice(0, int(counted[0]))
-        part = Part(part.allowed, part.placed, orders[found], value[found], reached[found])
+        part = Subproblem(part.allowed, part.placed, orders[found], value[found], reached[found])
         return int(ended), part, weight[found], told
 
     def grown(self, mean: Floats) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.forms.form import Solution
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.forms.rescaled_ranking import RescaledBatch, RescaledRanking, product_bound
@@ -37,7 +37,7 @@ FARTHEST = 1e12
 
 
 @dataclass(frozen=True, eq=False)
-class RescaledSolution(Brief):
+class RescaledSolution(CompactReprMixin):
     """For every query of a batch: the best order found, documents counted within their query, its value, a proven
     bound, the direction t that proves it, the order which is best there, and the calls it took."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import Unsupported
 from formulations.forms.cvxpy_problem import AnyProblem
 from formulations.forms.form import Solution
@@ -29,7 +29,7 @@ OPEN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class IntegralityGap(Brief):
+class IntegralityGap(CompactReprMixin):
     """The relaxation's optimum against the best whole point, values and bounds recomputed from the data.
 
     integral   whether the gap is no more than rounding; None where it is more, but less than solvers tell apart

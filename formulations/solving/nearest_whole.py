@@ -25,7 +25,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import FormulationError, SolverFailed
 from formulations.forms.form import Solution
 from formulations.sets.constrained_ranking import ConstrainedRanking
@@ -46,7 +46,7 @@ MARGIN = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class LimitChange(Brief):
+class LimitChange(CompactReprMixin):
     """The limit `side` ("at most", "at least") of `row` moved by `step`; problem: with that; solution: its best
     ranking, proved by prices."""
 
@@ -61,7 +61,7 @@ class LimitChange(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectiveChange(Brief):
+class ObjectiveChange(CompactReprMixin):
     """No profit changed by more than `largest`, and the best ranking is an optimum of the linear program; no change
     below `least` does that for any ranking."""
 
@@ -78,7 +78,7 @@ class ObjectiveChange(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class NearestWhole(Brief):
+class NearestWhole(CompactReprMixin):
     """gap: by how much the relaxation overestimates; limits: the smallest changes of one limit, all of one size, empty
     where none of up to 3 was found; objective: None where the gap is 0, or none was found."""
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from formulations.arrays import Floats, frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.notebook_view import table, view
 from formulations.sets.constrained_ranking import ConstrainedRanking
@@ -44,7 +44,7 @@ Quota = tuple[str, Iterable[float]]
 
 
 @dataclass(frozen=True, eq=False)
-class Pareto(Brief):
+class Pareto(CompactReprMixin):
     """names: of the two constraints, with their sides. first (a,), second (b,): their limits. value (a, b): the best
     ranking's, NaN where there is none; bound: proven for it."""
 

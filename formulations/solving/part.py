@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 
-__all__ = ["Part"]
+__all__ = ["Subproblem"]
 
 SURE = 1e-6
 """Parts of documents below this are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
-class Part(Brief):
+class Subproblem(CompactReprMixin):
     """The rankings on these cells that place these documents. orders (t, k): those that are known, value (t,) and
     reached (t, rows) theirs."""
 
@@ -26,18 +26,18 @@ class Part(Brief):
     value: Floats
     reached: Floats
 
-    def some(self, which: Bools) -> Part:
+    def some(self, which: Bools) -> Subproblem:
         """The same part, of whose rankings these are known."""
-        return Part(self.allowed, self.placed, self.orders[which], self.value[which], self.reached[which])
+        return Subproblem(self.allowed, self.placed, self.orders[which], self.value[which], self.reached[which])
 
-    def within(self, allowed: Bools, placed: Ints) -> Part:
+    def within(self, allowed: Bools, placed: Ints) -> Subproblem:
         """A part of it."""
         here = allowed[np.arange(self.orders.shape[1]), self.orders].all(axis=1)
         for document in placed.tolist():
             here &= (self.orders == document).any(axis=1)
-        return Part(allowed, placed, self.orders[here], self.value[here], self.reached[here])
+        return Subproblem(allowed, placed, self.orders[here], self.value[here], self.reached[here])
 
-    def cut(self, weight: Floats) -> list[Part] | None:
+    def cut(self, weight: Floats) -> list[Subproblem] | None:
         """Two parts, with and without what the weighted rankings hold in part: a document, else a cell; the one of
         which they hold more comes last. None where they hold nothing in part."""
         held = np.zeros(self.allowed.shape)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import curves, paragraph, table, view
 from formulations.views import axes_for, data_frame, tick_each
 
@@ -25,7 +25,7 @@ HEAD = ["mean", "spread", "lost", "spread of it", "price", "whole", "empty"]
 
 
 @dataclass(frozen=True, eq=False)
-class PriceCurve(Brief):
+class PriceCurve(CompactReprMixin):
     """limits (m,); value: of the best ranking at each, NaN where there is none; bound: proven for it; relaxed: what the
     linear program is worth; price: the sum of the constraint's prices, per unit of the limit; whole: whether the
     program's optimum is a ranking, to 1e-7 of the largest profit. name: of the constraint, with its side."""
@@ -86,7 +86,7 @@ class PriceCurve(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class PriceCurves(Brief):
+class PriceCurves(CompactReprMixin):
     """The curves of several problems (queries) at the same limits. mean, spread: of the values over the problems that
     have a ranking at every limit, `shared` in number; spread is their standard deviation. price: their mean price;
     whole, empty: of all problems, in how many the program is whole, and how many have no ranking."""

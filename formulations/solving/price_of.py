@@ -32,7 +32,7 @@ from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.limit_range import limit_range
-from formulations.sets.limits import Limit, Side, limit_of, swept
+from formulations.sets.limits import ConstraintLimit, Side, limit_of, swept
 from formulations.sets.prices import relaxation_prices
 from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
@@ -133,7 +133,7 @@ def _curve(
     return PriceCurve(f"{name} {limit.side}", *arrays)
 
 
-def _checked(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> Limit:
+def _checked(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
     """The limit of this name; InvalidProblem if one of those asked for is beyond its limit on the other side."""
     limit = limit_of(admissible, name, side)
     for one in limits.tolist():
@@ -141,7 +141,7 @@ def _checked(admissible: RankingSet, name: str, limits: Floats, side: str | None
     return limit
 
 
-def _point(problem: ConstrainedRanking, limit: Limit, at: float, solver: Solver | str) -> tuple[float, ...]:
+def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solver: Solver | str) -> tuple[float, ...]:
     """Value, bound, relaxed value, price and whether the program is whole at one limit."""
     try:
         moved = replace(problem, admissible=limit.at(at), ranked=None)
@@ -165,7 +165,7 @@ def _point(problem: ConstrainedRanking, limit: Limit, at: float, solver: Solver 
     return (solution.value, solution.bound, shown, price, float(relaxed - solution.value <= slack))
 
 
-def _sum(problem: ConstrainedRanking, limit: Limit, y: Floats) -> float:
+def _sum(problem: ConstrainedRanking, limit: ConstraintLimit, y: Floats) -> float:
     """The prices of the rows that are moved."""
     held = problem.named_dual(y)[limit.constraint.name].ravel()
     return float(held[limit.rows].sum())

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from formulations.argmax.prefix_groups import prefix_argmax
 from formulations.arrays import Floats, Ints
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.forms.form import EPSILON
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.sets.constrained_ranking import ConstrainedRanking
@@ -26,7 +26,7 @@ __all__ = ["SetBatch", "SetBatchSolution", "solve_sets"]
 
 
 @dataclass(frozen=True, eq=False)
-class SetBatchSolution(Brief):
+class SetBatchSolution(CompactReprMixin):
     """order: the document (counted within its query) at each place; value and proven bound, one a query, as double
     precision leaves them; way: how."""
 
@@ -37,7 +37,7 @@ class SetBatchSolution(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class SetBatch(Brief):
+class SetBatch(CompactReprMixin):
     """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
 
     `scores` and `gain` have one entry a document, rows offsets[q] : offsets[q + 1]; `discount` and `decay` one a

@@ -30,7 +30,7 @@ from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.pattern_argmax.pattern_bound import with_searched_bound
 from formulations.solvers import automatic, installed_version, named
 from formulations.solvers.solver import Answer, Solver
-from formulations.solving.asking import Asked
+from formulations.solving.asking import SolveOptions
 from formulations.solving.hull import search
 
 __all__ = ["solve"]
@@ -81,7 +81,9 @@ def solve(
             constraints by more than a tolerance is returned with the status INACCURATE, by "auto" never.
     """
     problem = as_form(problem)
-    asked = Asked(precision, time_limit, threads, None if log is False else log, None if options == {} else options)
+    asked = SolveOptions(
+        precision, time_limit, threads, None if log is False else log, None if options == {} else options
+    )
     if isinstance(solver, str) and solver == "auto":
         if options:
             raise UnknownSolver(f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver")
@@ -110,7 +112,7 @@ def _vertices(problem: RescaledRanking, solved: Callable[[Form], Solution]) -> S
     return found.told_by(solver=f"{spec} via {via}", version=asked[-1].version, seconds=perf_counter() - began)
 
 
-def _cheapest(problem: Form, start: Solution | None, asked: Asked, outward: bool) -> Solution:
+def _cheapest(problem: Form, start: Solution | None, asked: SolveOptions, outward: bool) -> Solution:
     """The first answer of the automatic solvers that is tight, else the one with the smallest gap."""
     enough = LOOSE if asked.precision is None else max(LOOSE, 4.0 * asked.precision)
     failures: list[str] = []

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import lines
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.line_search import LineSearch
@@ -24,7 +24,7 @@ AT_ONCE = 16
 
 
 @dataclass(frozen=True, eq=False)
-class DirectionCertificate(Brief):
+class DirectionCertificate(CompactReprMixin):
     """For each direction v of the list, and every t that is no jumping point: M(w + t v) <= value + epsilon, value =
     M(w), M the mean of the measure over the training queries, documents of equal score averaged.
 

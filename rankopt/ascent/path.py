@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.ascent.directions import Directions
 from rankopt.ascent.moves import Move
 from rankopt.optimize.line_search import LineSearch, Point
 
-__all__ = ["Climb", "Path"]
+__all__ = ["AscentProblem", "Path"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Path(Brief):
+class Path(CompactReprMixin):
     """Where an ascent stands between two line searches: all that is needed to go on to the same bits.
 
     w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in all.
@@ -58,7 +58,7 @@ class Path(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Climb:
+class AscentProblem:
     """How paths go: along which lines of which measure, where to stand, what counts as higher."""
 
     search: LineSearch

@@ -11,10 +11,10 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.ascent.path import Climb, Path
+from rankopt.ascent.path import AscentProblem, Path
 from rankopt.optimize.certificate import Stop
 
-__all__ = ["Climbed", "Limits", "Round", "climbed"]
+__all__ = ["AscentRun", "Limits", "Round", "climbed"]
 
 Floats = NDArray[np.float64]
 Judge = Callable[[Floats], float]
@@ -33,7 +33,7 @@ class Round:
 
 
 @dataclass(frozen=True, eq=False)
-class Climbed:
+class AscentRun:
     """The paths as they ended, why, and the seconds that it took."""
 
     paths: tuple[Path, ...]
@@ -52,13 +52,13 @@ class Limits:
 
 
 def climbed(
-    climb: Climb,
+    climb: AscentProblem,
     paths: Sequence[Path],
     limits: Limits,
     judge: Judge | None = None,
     callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
     keep: Callable[[tuple[Path, ...], float, bool], None] | None = None,
-) -> Climbed:
+) -> AscentRun:
     """Follow the paths. A path never looks at another, so the bits are the same however many go side by side.
 
     An interruption from the keyboard, or from a callback, ends it after the line searches that had begun; what the
@@ -107,7 +107,7 @@ def climbed(
     seconds = perf_counter() - began
     if keep is not None:
         keep(tuple(standing), seconds, True)
-    return Climbed(tuple(standing), stop, seconds)
+    return AscentRun(tuple(standing), stop, seconds)
 
 
 def judged(path: Path, judge: Judge) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.boosting.packages import lightgbm, table
 from rankopt.boosting.tree_text import check_text
 from rankopt.errors import ModelError
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Forest(Brief):
+class Forest(CompactReprMixin):
     """texts: LightGBM's text of each member, in bytes; an empty one scores all documents 0."""
 
     texts: tuple[NDArray[np.uint8], ...]

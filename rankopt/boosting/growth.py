@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankopt.boosting.metric import BoostingMetric
 from rankopt.boosting.objective import BoostingObjective
 from rankopt.boosting.packages import lightgbm, table
-from rankopt.boosting.rows import Rows
+from rankopt.boosting.rows import BoostingData
 from rankopt.boosting.tree_text import text_of
 from rankopt.data.values import taken
 
@@ -111,7 +111,7 @@ def _data(train: Arrangement) -> Any:
 class _Judged:
     """The evaluation queries, whose scores LightGBM keeps up to date tree by tree."""
 
-    rows: Rows
+    rows: BoostingData
     metric: BoostingMetric
 
     @classmethod
@@ -120,7 +120,7 @@ class _Judged:
         held = data.create_valid(table(queries.features), queries.relevance, group=sizes, params=OF_DATA).construct()
         for booster in boosters:
             booster.add_valid(held, "eval_set")
-        return cls(Rows.of(queries.relevance, np.zeros(queries.n_documents), None, sizes, "the ranker"), metric)
+        return cls(BoostingData.of(queries.relevance, np.zeros(queries.n_documents), None, sizes, "the ranker"), metric)
 
     def mean_of(self, boosters: Sequence[Any]) -> float:
         """The measure of the mean of all scores."""

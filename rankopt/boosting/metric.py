@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from rankopt.boosting.rows import Rows
+from rankopt.boosting.rows import BoostingData
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.convention import Convention, convention_named
 from rankopt.measures.measure import Measure
@@ -37,14 +37,14 @@ class BoostingMetric:
         """(name, value, that more is better): of (grades, scores, weight, group), or (scores, data set)."""
         what = "the metric"
         if hasattr(second, "get_label"):
-            return (repr(self.measure), self.at(Rows.of_dataset(first, second, what)), True)
-        return (repr(self.measure), self.at(Rows.of(first, second, weight, group, what)), True)
+            return (repr(self.measure), self.at(BoostingData.of_dataset(first, second, what)), True)
+        return (repr(self.measure), self.at(BoostingData.of(first, second, weight, group, what)), True)
 
     def xgboost(self, scores: Any, matrix: Any) -> tuple[str, float]:
         """(name, value) of scores and a `DMatrix`."""
-        return repr(self.measure), self.at(Rows.of_matrix(scores, matrix, "the metric"))
+        return repr(self.measure), self.at(BoostingData.of_matrix(scores, matrix, "the metric"))
 
-    def at(self, rows: Rows) -> float:
+    def at(self, rows: BoostingData) -> float:
         """The mean over the queries that count, each with the weight of its documents."""
         found = evaluate(rows.relevance, rows.scores, self.measure, convention=self.convention, offsets=rows.offsets)
         return found.mean(weights=rows.query_weights)

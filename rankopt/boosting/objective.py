@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.boosting.rows import Rows
+from rankopt.boosting.rows import BoostingData
 from rankopt.errors import OptionError
 from rankopt.losses.argmax import Map
 from rankopt.losses.margin import Bound
@@ -86,14 +86,14 @@ class BoostingObjective:
         """For LightGBM: (grades, scores, weight, group) from its ranker, or (scores, data set) from its `train`."""
         what = "the objective"
         if hasattr(second, "get_label"):
-            return self.at(Rows.of_dataset(first, second, what))
-        return self.at(Rows.of(first, second, weight, group, what))
+            return self.at(BoostingData.of_dataset(first, second, what))
+        return self.at(BoostingData.of(first, second, weight, group, what))
 
     def xgboost(self, scores: Any, matrix: Any) -> tuple[Floats, Floats]:
         """For XGBoost: scores and a `DMatrix` with groups or query ids."""
-        return self.at(Rows.of_matrix(scores, matrix, "the objective"))
+        return self.at(BoostingData.of_matrix(scores, matrix, "the objective"))
 
-    def at(self, rows: Rows) -> tuple[Floats, Floats]:
+    def at(self, rows: BoostingData) -> tuple[Floats, Floats]:
         """Gradient and Hessian, (N,) each."""
         graded = self._graded(rows)
         kept = graded.kept
@@ -121,7 +121,7 @@ class BoostingObjective:
         generator = np.random.Generator(np.random.SFC64(int.from_bytes(digest, "little")))
         return np.asarray(spread * generator.standard_normal(scores.size, dtype=np.float32), dtype=np.float64)
 
-    def _graded(self, rows: Rows) -> GradedLoss:
+    def _graded(self, rows: BoostingData) -> GradedLoss:
         """The loss of these grades; made once for each data set."""
         digest = blake2b(rows.relevance.tobytes(), digest_size=16)
         digest.update(rows.offsets.tobytes())

@@ -18,7 +18,7 @@ from rankopt.boosting.settings import check_settings, seeds_of
 from rankopt.boosting.tree_text import nodes_of
 from rankopt.data.canonical import canonical
 from rankopt.errors import DataError
-from rankopt.losses.argmax_positional import told_apart
+from rankopt.losses.argmax_positional import with_distinct_grades
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.choices import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed
@@ -127,7 +127,7 @@ class BoostedRanker(Ranker):
             for seed in seeds_of(self.random_state, self.n_members)
         ]
         measure = objectives[0].loss.regret.measure
-        arranged = told_apart(canonical(queries, weights), measure)
+        arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:
             watching = self._each_step()

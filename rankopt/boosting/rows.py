@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from rankopt.data.values import column
 from rankopt.errors import DataError
 
-__all__ = ["Rows"]
+__all__ = ["BoostingData"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -22,7 +22,7 @@ FORGOTTEN = (
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class BoostingData:
     """scores, relevance: (N,), documents query by query, cut by offsets (m + 1,). weights: (N,), or None: 1 each."""
 
     scores: Floats
@@ -31,7 +31,7 @@ class Rows:
     weights: Floats | None
 
     @classmethod
-    def of(cls, relevance: Any, scores: Any, weight: Any, group: Any, what: str) -> Rows:
+    def of(cls, relevance: Any, scores: Any, weight: Any, group: Any, what: str) -> BoostingData:
         """Grades, scores, weights and the sizes of queries, as LightGBM's ranker passes them to functions of one's own.
 
         what: who asks, for the DataError where there are no queries.
@@ -41,12 +41,12 @@ class Rows:
         return cls._checked(relevance, scores, weight, np.concatenate([[0], np.cumsum(np.asarray(group, np.int64))]))
 
     @classmethod
-    def of_dataset(cls, scores: Any, data: Any, what: str) -> Rows:
+    def of_dataset(cls, scores: Any, data: Any, what: str) -> BoostingData:
         """Scores and a `lightgbm.Dataset`."""
         return cls.of(data.get_label(), scores, data.get_weight(), data.get_group(), what)
 
     @classmethod
-    def of_matrix(cls, scores: Any, matrix: Any, what: str) -> Rows:
+    def of_matrix(cls, scores: Any, matrix: Any, what: str) -> BoostingData:
         """Scores and an `xgboost.DMatrix`, whose weights are one a query or one a row."""
         offsets = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
         if offsets.size < 2:
@@ -57,7 +57,7 @@ class Rows:
         return cls._checked(matrix.get_label(), scores, weight, offsets)
 
     @classmethod
-    def _checked(cls, relevance: Any, scores: Any, weight: Any, offsets: Ints) -> Rows:
+    def _checked(cls, relevance: Any, scores: Any, weight: Any, offsets: Ints) -> BoostingData:
         n = int(offsets[-1])
         grades = column(np.ravel(relevance), n, "relevance", np.float64)
         given = None if weight is None or np.size(weight) == 0 else column(weight, n, "weight", np.float64)

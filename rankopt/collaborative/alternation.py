@@ -10,10 +10,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from rankopt.collaborative.history import AlternationStep
-from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.problem import ModelState
 from rankopt.optimize.certificate import Stop
 
-__all__ = ["Alternated", "Alternation", "Blocks", "alternated", "gone_on", "idle"]
+__all__ = ["AlternationResult", "Alternation", "Blocks", "alternated", "gone_on", "idle"]
 
 
 FINER = 4.0
@@ -26,12 +26,12 @@ COARSE = 1e-2
 class Blocks(Protocol):
     """A problem with its loss: from where a run stands to where it stands after a block."""
 
-    def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
+    def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
         """The same point with what was proved of it on the way; and the point after both blocks, each solved to this
         part of J. J never rises."""
         ...
 
-    def whole(self, now: Standing) -> Standing:
+    def whole(self, now: ModelState) -> ModelState:
         """The standing with its dual state, and nothing that blocks write to."""
         ...
 
@@ -48,34 +48,34 @@ class Alternation:
 
 
 @dataclass(frozen=True, eq=False)
-class Alternated:
+class AlternationResult:
     """best: the standing of least J, or of best measure on eval_set, which is judged. now: the last one. spent: seconds
     of all parts of the run. begun: the round of the start of this part."""
 
-    best: Standing
+    best: ModelState
     judged: float
-    now: Standing
+    now: ModelState
     steps: tuple[AlternationStep, ...]
     stop: Stop | None
     spent: float
     begun: int = 0
 
 
-def gone_on(at: Alternated, start: Standing, judged: bool) -> Alternated:
+def gone_on(at: AlternationResult, start: ModelState, judged: bool) -> AlternationResult:
     """The same run from another standing, after the rounds so far. What was best on eval_set stays so; of J what was
     best before does not count, since the new standing is to do better in the end."""
     best, known = (at.best, at.judged) if judged else (start, -np.inf)
-    return Alternated(best, known, start, at.steps, None, at.spent, len(at.steps) - 1)
+    return AlternationResult(best, known, start, at.steps, None, at.spent, len(at.steps) - 1)
 
 
 def alternated(
     blocks: Blocks,
     settings: Alternation,
-    begin: Callable[[], Alternated | Standing],
-    callbacks: Sequence[Callable[[AlternationStep, Standing], bool | None]] = (),
-    judge: Callable[[Standing], float] | None = None,
-    keep: Callable[[Alternated], None] | None = None,
-) -> Alternated:
+    begin: Callable[[], AlternationResult | ModelState],
+    callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
+    judge: Callable[[ModelState], float] | None = None,
+    keep: Callable[[AlternationResult], None] | None = None,
+) -> AlternationResult:
     """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended. begin: a
     function to either, since a standing is as large as the ratings, and nobody else need keep it.
 
@@ -111,14 +111,14 @@ def alternated(
     return at
 
 
-def _begun(start: Alternated | Standing, judge: Any) -> Alternated:
-    if isinstance(start, Alternated):
+def _begun(start: AlternationResult | ModelState, judge: Any) -> AlternationResult:
+    if isinstance(start, AlternationResult):
         return start
     judged = np.nan if judge is None else judge(start)
-    return Alternated(start, judged, start, (_step(0, start, judged, 0.0),), None, 0.0)
+    return AlternationResult(start, judged, start, (_step(0, start, judged, 0.0),), None, 0.0)
 
 
-def _precision(at: Alternated, settings: Alternation) -> float:
+def _precision(at: AlternationResult, settings: Alternation) -> float:
     """A part of what the last round gained, but within the tolerance: early blocks need no proof."""
     finest = settings.tol / FINER
     if len(at.steps) < 2 or not at.now.value:
@@ -128,8 +128,8 @@ def _precision(at: Alternated, settings: Alternation) -> float:
 
 
 def _round(
-    blocks: Blocks, at: Alternated, start: Standing, settings: Alternation, judge: Any, began: float
-) -> Alternated:
+    blocks: Blocks, at: AlternationResult, start: ModelState, settings: Alternation, judge: Any, began: float
+) -> AlternationResult:
     """start: the last standing, as blocks may write to it: where a run is kept, what it kept is not to change."""
     checked, now = blocks.around(start, _precision(at, settings))
     steps = (*at.steps[:-1], replace(at.steps[-1], users=checked.users, items=checked.items))
@@ -142,14 +142,14 @@ def _round(
     best, best_judged = (now, judged) if better else (at.best, at.judged)
     if not better and best.planes is not None:  # the last one alone has them, and its blocks write to them
         best = blocks.whole(best)
-    return Alternated(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
+    return AlternationResult(best, best_judged, now, (*steps, step), None, perf_counter() - began, at.begun)
 
 
-def _step(number: int, now: Standing, judged: float, seconds: float) -> AlternationStep:
+def _step(number: int, now: ModelState, judged: float, seconds: float) -> AlternationStep:
     return AlternationStep(number, now.value, now.users, now.items, judged, seconds)
 
 
-def _over(at: Alternated, settings: Alternation, judge: Any, interrupted: bool) -> Stop | None:
+def _over(at: AlternationResult, settings: Alternation, judge: Any, interrupted: bool) -> Stop | None:
     """Why the run is over, if it is."""
     if interrupted:
         return Stop.INTERRUPTED
@@ -164,7 +164,7 @@ def _over(at: Alternated, settings: Alternation, judge: Any, interrupted: bool) 
     return None
 
 
-def idle(at: Alternated) -> int:
+def idle(at: AlternationResult) -> int:
     """Rounds since the measure on eval_set was best."""
     judged = [step.judged for step in at.steps]
     return len(judged) - 1 - int(np.argmax(judged))

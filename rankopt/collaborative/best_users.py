@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rankopt.collaborative.problem import Problem, Standing
+from rankopt.collaborative.problem import FactorProblem, ModelState
 
 __all__ = ["best_users", "users_alone"]
 
@@ -19,7 +19,7 @@ TWICE = 2
 """Solutions of a convex block, at most: where the first value was far above the best, so was its tolerance."""
 
 
-def best_users(blocks: Any, now: Standing, tol: float) -> Standing:
+def best_users(blocks: Any, now: ModelState, tol: float) -> ModelState:
     """From a standing, its users given up for better ones only, to a gap of this part of what users cost, or as near as
     their block comes; of a bound that is not convex until a majorant gains no more than that, or `MAJORANTS` were
     taken. Items cost the same throughout and count for nothing here."""
@@ -33,7 +33,7 @@ def best_users(blocks: Any, now: Standing, tol: float) -> Standing:
     return now
 
 
-def users_alone(problem: Problem, now: Standing) -> tuple[float, float]:
+def users_alone(problem: FactorProblem, now: ModelState) -> tuple[float, float]:
     """What users cost, their losses with it, and what that cannot fall below for these items."""
     cost = now.lost + problem.users_penalty(now.factors)
     return cost, min(now.users - problem.items_penalty(now.factors), cost)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, compiled
 
-__all__ = ["CODES", "PAGES", "READ_CODES", "entered"]
+__all__ = ["CODES", "PAGES", "READ_CODES", "encode_values"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,7 +23,7 @@ PAGES = 1 << 16
 LARGE = nb.uint64(0x9E3779B97F4A7C15)
 
 
-def entered(book: Floats, values: Floats) -> tuple[Codes | None, Floats]:
+def encode_values(book: Floats, values: Floats) -> tuple[Codes | None, Floats]:
     """The page of each value, and the book with those that it lacked behind the others; None where it is full."""
     pages = np.empty(PAGES)
     pages[: book.size] = book

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import lines
 from rankopt.optimize.certificate import Stop
 
@@ -21,7 +21,7 @@ BOTH = "the gaps of both blocks are within the tolerance"
 
 
 @dataclass(frozen=True)
-class FactorCertificate(Brief):
+class FactorCertificate(CompactReprMixin):
     """primal: J of the returned factors. users, items: lower bounds of J over U (and b_u) for these M, b, and over M, b
     for these U: all users at once may be better together with all items.
 

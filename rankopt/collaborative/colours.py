@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from formulations.compiled import READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.data.fingerprints import HASHES, SALT, mixed
 
-__all__ = ["colours"]
+__all__ = ["refine_colors"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -24,7 +24,7 @@ ROUNDS = 4
 """Rounds of refinement: on sparse ratings the fourth tells no more apart than the third."""
 
 
-def colours(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, items: int) -> tuple[Hashes, Hashes]:
+def refine_colors(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, items: int) -> tuple[Hashes, Hashes]:
     """(users,) and (items,) 64 bits each; weights: (ratings,) or empty."""
     of_users, of_items = np.zeros(bounds.size - 1, np.uint64), np.zeros(items, np.uint64)
     for _ in range(ROUNDS):

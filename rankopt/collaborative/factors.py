@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.cholesky import inner
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.threads import share_ranges
 from rankopt.collaborative.normal_equations import READ_TABLE
@@ -25,7 +25,7 @@ ENTRIES = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class Factors(Brief):
+class Factors(CompactReprMixin):
     """F[u, j] = offsets[j] + user_offsets[u] + ⟨users[u], items[j]⟩: users (n, d), items (m, d), offsets (m,),
     user_offsets (n,)."""
 

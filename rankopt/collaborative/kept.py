@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from rankopt.collaborative.alternation import Alternated
+from rankopt.collaborative.alternation import AlternationResult
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.history import AlternationHistory
-from rankopt.collaborative.problem import Standing
-from rankopt.collaborative.strength import Chosen
+from rankopt.collaborative.problem import ModelState
+from rankopt.collaborative.strength import RegularizationChoice
 from rankopt.optimize.certificate import Stop
 
 __all__ = ["as_data", "chosen_of", "run_of"]
@@ -22,7 +22,7 @@ DUALS = ("slopes", "heights")
 ARRAYS = ("users", "items", "offsets", "user_offsets")
 
 
-def as_data(at: Alternated, before: Alternated | None = None) -> dict[str, Any]:
+def as_data(at: AlternationResult, before: AlternationResult | None = None) -> dict[str, Any]:
     """The last standing, the best one where that is another, and all rounds; and those of the part before, whose
     factors are fewer, where there is one."""
     kept = {
@@ -36,13 +36,15 @@ def as_data(at: Alternated, before: Alternated | None = None) -> dict[str, Any]:
     return kept if before is None else {**kept, "before": {**as_data(before), "stop": str(before.stop)}}
 
 
-def chosen_of(run: Mapping[str, Any]) -> Chosen | None:
+def chosen_of(run: Mapping[str, Any]) -> RegularizationChoice | None:
     """The strength that the run chose, if it did."""
     chosen = run.get("chosen")
-    return chosen if isinstance(chosen, Chosen) and chosen.strength in chosen.tried else None
+    return chosen if isinstance(chosen, RegularizationChoice) and chosen.strength in chosen.tried else None
 
 
-def run_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> tuple[Alternated, Alternated | None] | None:
+def run_of(
+    run: Mapping[str, Any], blocks: Any, factors: int | None
+) -> tuple[AlternationResult, AlternationResult | None] | None:
     """What was kept, and the part before; None, or one of AttributeError, LookupError, TypeError and ValueError, for
     what is damaged."""
     at = _part_of(run, blocks, factors)
@@ -54,7 +56,7 @@ def run_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> tuple[Al
     return at, replace(before, stop=Stop(run["before"]["stop"]))
 
 
-def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Alternated | None:
+def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> AlternationResult | None:
     now = _standing(run["now"], blocks, factors)
     best = now if run["best"] is None else _standing(run["best"], blocks, factors)
     history, spent = AlternationHistory(**run["history"]), float(run["spent"])
@@ -62,10 +64,10 @@ def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> Altern
     begun = int(run["begun"])
     if not 0 <= begun < len(steps) or not 0 <= spent < np.inf or steps[-1].primal != now.value:
         return None
-    return Alternated(best, float(run["judged"]), now, steps, None, spent, begun)
+    return AlternationResult(best, float(run["judged"]), now, steps, None, spent, begun)
 
 
-def _plain(one: Standing) -> dict[str, Any]:
+def _plain(one: ModelState) -> dict[str, Any]:
     arrays = {name: getattr(one.factors, name) for name in ARRAYS}
     plain = {"factors": arrays, **{name: getattr(one, name) for name in (*NUMBERS, *DUALS)}}
     plain["of_items"] = None if one.of_items is None else list(one.of_items)
@@ -73,7 +75,7 @@ def _plain(one: Standing) -> dict[str, Any]:
     return {**plain, "by_planes": one.by_planes}
 
 
-def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> Standing:
+def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> ModelState:
     rated = blocks.problem.rated
     n, m = rated.n_users, rated.n_items
     factors = int(np.shape(kept["factors"]["users"])[1]) if factors is None else factors
@@ -97,7 +99,7 @@ def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> Stan
     if by_planes and planes is None:
         raise ValueError("the items' dual state of a standing is that of planes, of which there are none")
     numbers = {name: float(kept[name]) for name in NUMBERS}
-    found = Standing(
+    found = ModelState(
         Factors(**{name: np.ascontiguousarray(kept["factors"][name]) for name in ARRAYS}),
         slopes=kept["slopes"], heights=kept["heights"], of_items=of_items, planes=planes,
         by_planes=by_planes, **numbers,

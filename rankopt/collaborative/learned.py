@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import Problem, Standing
+from rankopt.collaborative.problem import FactorProblem, ModelState
 
-__all__ = ["Learned", "factors_to_caller", "to_caller"]
+__all__ = ["FittedModel", "factors_to_caller", "to_caller"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
+class FittedModel:
     """Factors, and the prior b⁰ (m,), in the order of the `Ratings`; duals: the slopes ψ (ratings,) and heights δ (n,)
     that bound the users' block, and those that bound the items'."""
 
@@ -26,7 +26,7 @@ class Learned:
     duals: tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
 
 
-def to_caller(problem: Problem, now: Standing, unknown: float) -> Learned:
+def to_caller(problem: FactorProblem, now: ModelState, unknown: float) -> FittedModel:
     """Of a standing with its dual state. unknown: b⁰ of items without ratings, which `Rated` may have left out."""
     rated = problem.rated
 
@@ -36,10 +36,10 @@ def to_caller(problem: Problem, now: Standing, unknown: float) -> Learned:
     users = dual(now.slopes, now.heights)
     items = users if now.of_items is None else dual(*now.of_items)
     prior = _placed(problem.prior, rated.items, rated.all_items, unknown)
-    return Learned(factors_to_caller(problem, now.factors, unknown), prior, (users, items))
+    return FittedModel(factors_to_caller(problem, now.factors, unknown), prior, (users, items))
 
 
-def factors_to_caller(problem: Problem, factors: Factors, unknown: float) -> Factors:
+def factors_to_caller(problem: FactorProblem, factors: Factors, unknown: float) -> Factors:
     """Users and items that `Rated` left out, for the loss cannot see them, have the factors 0, items b⁰."""
     rated = problem.rated
     return Factors(

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.book import entered
+from rankopt.collaborative.book import encode_values
 
-__all__ = ["Levels"]
+__all__ = ["EncodedValues"]
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ BYTE = 1 << 8
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class EncodedValues:
     """(ratings,) numbers, to the bit: `book[codes]`, or `codes` themselves where no book holds them all.
 
     What is asked of an index or of places is told as floats of the moment.
@@ -29,8 +29,8 @@ class Levels:
     book: Floats
 
     @classmethod
-    def of(cls, values: Floats) -> Levels:
-        codes, book = entered(np.zeros(0), values)
+    def of(cls, values: Floats) -> EncodedValues:
+        codes, book = encode_values(np.zeros(0), values)
         if codes is None:
             return cls(values, np.zeros(0))
         return cls(codes.astype(np.uint8) if book.size <= BYTE else codes, book)
@@ -46,6 +46,6 @@ class Levels:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return np.array(self[:], dtype=dtype, copy=copy is not False)
 
-    def kept(self, places: NDArray[Any]) -> Levels:
+    def kept(self, places: NDArray[Any]) -> EncodedValues:
         """Those at these places, or where a mask holds, as codes."""
-        return Levels(self.codes[places], self.book)
+        return EncodedValues(self.codes[places], self.book)

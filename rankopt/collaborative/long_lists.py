@@ -27,7 +27,7 @@ from formulations.threads import share_ranges
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.measured import rated_only
 from rankopt.collaborative.normal_equations import READ_TABLE
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.evaluation.rated_lists import measured, ordered_lists
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
@@ -51,7 +51,7 @@ ENTRIES = 1 << 10
 """Ratings left out of whole users that one thread places at a time."""
 
 
-def shares_above(left: Rated, kept: Rated, factors: Factors) -> Floats:
+def shares_above(left: EncodedRatings, kept: EncodedRatings, factors: Factors) -> Floats:
     """(ratings left out,) which share of the items that might stand in a list is scored higher, equal scores half.
 
     These are items as often as they have ratings in `kept`, without those that the user has there. left, kept: ratings

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.problem import Problem
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.problem import FactorProblem
+from rankopt.collaborative.rated import EncodedRatings
 
 __all__ = ["PRIORS", "RATINGS", "SHRUNK", "Penalties", "of_unrated", "popular"]
 
@@ -26,7 +26,7 @@ SHRUNK = 30.0
 """Ratings of the mean of all that are added to those of an item, where it is pulled to its own mean."""
 
 
-def popular(rated: Rated, popularity: float, means: bool = False) -> Floats:
+def popular(rated: EncodedRatings, popularity: float, means: bool = False) -> Floats:
     """b⁰_j = mean + c log(1 + count_j), mean the constant that leaves the residuals of the ratings a mean of 0; with
     means, plus the item's mean residual times count_j/(count_j + 30): what levels of ratings tell and orders do not."""
     counts = np.diff(rated.item_bounds)
@@ -46,7 +46,7 @@ def popular(rated: Rated, popularity: float, means: bool = False) -> Floats:
     return np.asarray(prior)
 
 
-def of_unrated(rated: Rated, popularity: float) -> float:
+def of_unrated(rated: EncodedRatings, popularity: float) -> float:
     """b⁰ of an item without ratings."""
     first = rated.item_bounds[:2]
     return float(popular(rated, popularity)[0] - popularity * np.log1p(first[1] - first[0]))
@@ -64,7 +64,7 @@ class Penalties:
     by_counts: bool = False
     means: bool = False
 
-    def blocks(self, loss: Any, rated: Rated, engine: Any) -> tuple[Any, float]:
+    def blocks(self, loss: Any, rated: EncodedRatings, engine: Any) -> tuple[Any, float]:
         """The blocks of a `UserLoss` of these ratings at λ = 1, and how much a rating of that loss bends it: the pull
         on item offsets is μ times that, so that the prior counts for μ ratings under every loss."""
         found = loss.blocks(self.problem(rated), engine)
@@ -73,14 +73,14 @@ class Penalties:
         bend = found.bend()
         return (found if bend == 1.0 else replace(found, problem=found.problem.with_pull(bend))), bend
 
-    def problem(self, rated: Rated) -> Problem:
+    def problem(self, rated: EncodedRatings) -> FactorProblem:
         """The problem of these ratings at λ = 1. A user or item without ratings counts as with one."""
         n, m = rated.n_users, rated.n_items
         users, items = np.ones(n), np.ones(m)
         if self.by_counts:
             users, items = np.maximum(np.diff(rated.bounds), 1.0), np.maximum(np.diff(rated.item_bounds), 1.0)
         none = np.zeros(0)
-        return Problem(
+        return FactorProblem(
             rated=rated,
             prior=popular(
                 rated, self.popularity if self.offsets is not None else 0.0, self.means and self.offsets is not None

@@ -15,20 +15,20 @@ from numpy.typing import NDArray
 
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.pull import pull_by_column, pulled
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.collaborative.row_sums import UNIT, add_columns, add_sizes, row_sums
 
-__all__ = ["Problem", "Standing", "block_bounds", "items_bound"]
+__all__ = ["FactorProblem", "ModelState", "block_bounds", "items_bound"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class FactorProblem:
     """prior b⁰ (m,); of_users λ_u (n,), of_items λ_j (m,), of_offsets μ_j (m,) or empty: b = b⁰ is fixed;
     of_user_offsets μ_u (n,) or empty: there are none. user_scale, item_scale: λ_u and λ_j are λ times these."""
 
-    rated: Rated
+    rated: EncodedRatings
     prior: Floats
     user_scale: Floats
     item_scale: Floats
@@ -45,11 +45,11 @@ class Problem:
     def of_items(self) -> Floats:
         return self.lam_items * self.item_scale
 
-    def at_strength(self, lam_users: float, lam_items: float) -> Problem:
+    def at_strength(self, lam_users: float, lam_items: float) -> FactorProblem:
         """The same with other λ."""
         return replace(self, lam_users=lam_users, lam_items=lam_items)
 
-    def with_pull(self, times: float) -> Problem:
+    def with_pull(self, times: float) -> FactorProblem:
         """The same with item offsets pulled to their prior so many times as much."""
         return replace(self, of_offsets=times * self.of_offsets)
 
@@ -71,7 +71,7 @@ class Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class ModelState:
     """Where a run stands, and its dual state.
 
     value: J. slopes ψ (ratings,) and heights δ (n,): l_u(f) >= δ_u + ⟨ψ_u, f⟩ for every f, weights included. users,
@@ -93,13 +93,13 @@ class Standing:
     lost: float = np.nan
 
     @classmethod
-    def at(cls, problem: Problem, factors: Factors, loss: float, slopes: Floats, heights: Floats) -> Standing:
+    def at(cls, problem: FactorProblem, factors: Factors, loss: float, slopes: Floats, heights: Floats) -> ModelState:
         """Of a loss Σ l_u at these factors, with any dual state."""
         value = loss + problem.users_penalty(factors) + problem.items_penalty(factors)
         users, items = block_bounds(problem, factors, slopes, heights)
         return cls(factors, value, slopes, heights, users, items, lost=loss)
 
-    def apart(self) -> Standing:
+    def apart(self) -> ModelState:
         """The same, with a list of planes that is its own."""
         return self if self.planes is None else replace(self, planes=list(self.planes))
 
@@ -110,7 +110,7 @@ class Standing:
         return max(self.value - self.users, 0.0) / scale, max(self.value - self.items, 0.0) / scale
 
 
-def block_bounds(problem: Problem, factors: Factors, slopes: Floats, heights: Floats) -> tuple[float, float]:
+def block_bounds(problem: FactorProblem, factors: Factors, slopes: Floats, heights: Floats) -> tuple[float, float]:
     """Lower bounds of J over all U, b_u for these M, b, and over all M, b for these U, b_u.
 
     In place of each l_u stands its plane δ_u + ⟨ψ_u, f⟩, and the minimum of the rest is closed:
@@ -128,7 +128,7 @@ def block_bounds(problem: Problem, factors: Factors, slopes: Floats, heights: Fl
     return _rounded_down(users), sums.items_bound(problem, factors)
 
 
-def items_bound(problem: Problem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> float:
+def items_bound(problem: FactorProblem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> float:
     """The second of these bounds. parts: some users after others, as a slice of all, with their slopes and heights, so
     that those of all need not be there at a time."""
     return _Sums.of(problem, factors, parts).items_bound(problem, factors)
@@ -147,7 +147,7 @@ class _Sums:
     moved: Floats
 
     @classmethod
-    def of(cls, problem: Problem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> _Sums:
+    def of(cls, problem: FactorProblem, factors: Factors, parts: Iterable[tuple[slice, Floats, Floats]]) -> _Sums:
         rated = problem.rated
         n, m = rated.n_users, rated.n_items
         heights, per_user, off_user = np.empty(n), np.empty(n), np.empty(n)
@@ -168,7 +168,7 @@ class _Sums:
     def total(self) -> Term:
         return _product(self.heights, np.ones(self.heights.size), UNIT * np.abs(self.heights))
 
-    def items_bound(self, problem: Problem, factors: Factors) -> float:
+    def items_bound(self, problem: FactorProblem, factors: Factors) -> float:
         items = [self.total, _product(self.per_item, problem.prior, self.off_item)]
         items += [_product(self.per_user, factors.user_offsets, self.off_user)]
         items += [_penalty(problem.users_penalty(factors), factors)]

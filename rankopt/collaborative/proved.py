@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rankopt.collaborative.bounds.global_bound import GlobalBound, global_bound
 from rankopt.collaborative.certificate import FactorCertificate
-from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.problem import ModelState
 from rankopt.optimize.certificate import Stop
 
 __all__ = ["certificate_of", "whole_bound"]
@@ -17,7 +17,7 @@ __all__ = ["certificate_of", "whole_bound"]
 Floats = NDArray[np.float64]
 
 
-def certificate_of(blocks: Any, now: Standing, stop: Stop, whole: bool = True) -> FactorCertificate:
+def certificate_of(blocks: Any, now: ModelState, stop: Stop, whole: bool = True) -> FactorCertificate:
     """Of the blocks, and of the whole if that is wanted and the loss is convex and never below 0."""
     if not (whole and blocks.proves_whole):
         kind = "blocks" if blocks.convex else "blocks of the majorant"
@@ -29,7 +29,7 @@ def certificate_of(blocks: Any, now: Standing, stop: Stop, whole: bool = True) -
     )
 
 
-def whole_bound(blocks: Any, now: Standing) -> GlobalBound:
+def whole_bound(blocks: Any, now: ModelState) -> GlobalBound:
     """The best bound that the dual states of a standing give."""
     now = blocks.whole(now)
     states = [(now.slopes, now.heights)] if now.of_items is None else [(now.slopes, now.heights), now.of_items]

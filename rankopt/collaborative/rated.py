@@ -1,7 +1,7 @@
 """Ratings as training sees them: users and items in an order of their content, so that names play no part.
 
 Sums round by their order, and a nonconvex problem turns the last bit into another point. So users and items are put in
-an order that the ratings alone decide, that of their `colours`. Equal ones are left to those whom the ratings hardly
+an order that the ratings alone decide, that of their `refine_colors`. Equal ones are left to those whom the ratings hardly
 tell apart; where these could change places for nothing, either order is the same problem.
 """
 
@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.colours import colours
-from rankopt.collaborative.levels import Levels
+from rankopt.collaborative.colours import refine_colors
+from rankopt.collaborative.levels import EncodedValues
 from rankopt.collaborative.row_sums import column_sums, row_sums
 from rankopt.data.ratings.table import Ratings
 
-__all__ = ["Rated"]
+__all__ = ["EncodedRatings"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -27,10 +27,10 @@ Shorts = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
-class Rated:
+class EncodedRatings:
     """The ratings of n users on m items, user by user and, where that is asked for, item by item.
 
-    bounds (n + 1,), columns (ratings,) rising inside a user, values (ratings,) as `Levels`; weights (ratings,), or
+    bounds (n + 1,), columns (ratings,) rising inside a user, values (ratings,) as `EncodedValues`; weights (ratings,), or
     empty: 1 each.
     item_bounds (m + 1,) of the ratings item by item (`by_item`). users (n,), items (m,), given (ratings,): the places
     of all in the `Ratings` that they come from, which have all_users, all_items and all_ratings.
@@ -38,7 +38,7 @@ class Rated:
 
     bounds: Ints
     columns: Shorts
-    values: Levels
+    values: EncodedValues
     weights: Floats
     item_bounds: Ints
     users: Ints
@@ -49,18 +49,25 @@ class Rated:
     all_ratings: int
 
     @classmethod
-    def of(cls, ratings: Ratings, weights: Floats | None = None) -> Rated:
+    def of(cls, ratings: Ratings, weights: Floats | None = None) -> EncodedRatings:
         """Of all ratings, with weights (ratings,) in their order."""
         weights = np.zeros(0) if weights is None else weights
-        found = colours(ratings.bounds, ratings.columns, ratings.values, weights, ratings.n_items)
+        found = refine_colors(ratings.bounds, ratings.columns, ratings.values, weights, ratings.n_items)
         users, items = (np.argsort(one, kind="stable") for one in found)
-        values = Levels.of(ratings.values)
+        values = EncodedValues.of(ratings.values)
         return cls._arranged(ratings.bounds, ratings.columns, values, weights, users, items, ratings.n_items)
 
     @classmethod
     def _arranged(
-        cls, bounds: Ints, columns: Shorts, values: Levels, weights: Floats, users: Ints, items: Ints, all_items: int
-    ) -> Rated:
+        cls,
+        bounds: Ints,
+        columns: Shorts,
+        values: EncodedValues,
+        weights: Floats,
+        users: Ints,
+        items: Ints,
+        all_items: int,
+    ) -> EncodedRatings:
         """The users and items of these places, in this order; items of others have no ratings."""
         from scipy.sparse import csr_array
 
@@ -95,7 +102,7 @@ class Rated:
             all_ratings=values.size,
         )
 
-    def keep(self, mask: NDArray[np.bool_]) -> Rated:
+    def keep(self, mask: NDArray[np.bool_]) -> EncodedRatings:
         """The ratings where the mask holds, of the same users and items in the same order; `given` are places here."""
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights
@@ -139,7 +146,7 @@ class Rated:
         parts = (values, self.columns.astype(kind, copy=False), self.bounds.astype(kind))
         return csr_array(parts, shape=(self.n_users, self.n_items), copy=False)
 
-    def only_users(self, chosen: NDArray[np.bool_]) -> Rated:
+    def only_users(self, chosen: NDArray[np.bool_]) -> EncodedRatings:
         """The ratings of these users (n,) alone, over the same items; `users` and `given` are places as before."""
         if chosen.all():
             return self
@@ -155,7 +162,7 @@ class Rated:
             all_users=self.all_users, all_items=self.all_items, all_ratings=self.all_ratings,
         )  # fmt: skip
 
-    def of_rated_items(self) -> Rated:
+    def of_rated_items(self) -> EncodedRatings:
         """The same over the items that have ratings: others tell nothing, and would move the last bits of sums."""
         rated = np.diff(self.item_bounds) > 0
         if rated.all():

@@ -19,16 +19,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.long_lists import levelled, shares_above
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.collaborative.start import Start, start_of
 from rankopt.errors import DataError
 from rankopt.optimize.certificate import Stop
 
-__all__ = ["FOLDS", "RELAXED", "STRENGTHS", "USUAL", "Chosen", "better_prior", "chosen_strength", "folds_of"]
+__all__ = [
+    "FOLDS",
+    "RELAXED",
+    "STRENGTHS",
+    "USUAL",
+    "RegularizationChoice",
+    "better_prior",
+    "chosen_strength",
+    "folds_of",
+]
 
 Floats = NDArray[np.float64]
 
@@ -56,7 +65,7 @@ SURE = 2.0
 
 
 @dataclass(frozen=True)
-class Chosen(Brief):
+class RegularizationChoice(CompactReprMixin):
     """The chosen ρ, and what each of them reached: the mean over users of the measure, told by ratings left out, an
     estimate that may leave its range; NaN where these tell no order from another. prior: what items are pulled to, of
     the priors that were compared, and what each reached. seconds: what the choice took. cut: time was over before all
@@ -72,16 +81,16 @@ class Chosen(Brief):
 
 
 def chosen_strength(
-    rated: Rated,
-    builds: Mapping[str, Callable[[Rated], Any]],
+    rated: EncodedRatings,
+    builds: Mapping[str, Callable[[EncodedRatings], Any]],
     factors: int,
-    measure: Callable[[Rated, Floats], Floats],
+    measure: Callable[[EncodedRatings, Floats], Floats],
     settings: Alternation,
     ends: float = math.inf,
     usual: float = USUAL["orders"],
     strengths: tuple[float, ...] = STRENGTHS,
     folds: int = FOLDS,
-) -> Chosen:
+) -> RegularizationChoice:
     """builds: for each prior from ratings to blocks, or DataError for such as tell the loss nothing. measure: of
     ratings and the share of items above each, one number a user, NaN for none. ends: the `perf_counter` at which no
     further strength is tried.
@@ -91,7 +100,7 @@ def chosen_strength(
     that lies so. Of priors the one is taken that is better at `usual`."""
     began, fold = perf_counter(), folds_of(rated, folds)
 
-    def deal(build: Callable[[Rated], Any]) -> _Folds:
+    def deal(build: Callable[[EncodedRatings], Any]) -> _Folds:
         parts = []
         for number in range(folds):
             kept, left = rated.keep(fold != number), rated.keep(fold == number)
@@ -142,16 +151,16 @@ class _Part:
 
     blocks: Any
     start: Start
-    kept: Rated
-    left: Rated
+    kept: EncodedRatings
+    left: EncodedRatings
     warm: Factors | None = None
 
 
 @dataclass(frozen=True)
 class _Folds:
     parts: list[_Part]
-    rated: Rated
-    measure: Callable[[Rated, Floats], Floats]
+    rated: EncodedRatings
+    measure: Callable[[EncodedRatings, Floats], Floats]
     settings: Alternation
     ends: float
 
@@ -189,14 +198,16 @@ def _lower(values: list[Floats]) -> bool:
     return bool(told.size) and not _as_good(told)[-1]
 
 
-def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> Chosen:
+def _settled(values: Floats, strengths: tuple[float, ...], usual: float) -> RegularizationChoice:
     """The usual one where it is as good as the best, as far as these values (strengths, users) can tell; else that."""
     tried, told = strengths[: len(values)], _told(values)
     if not told.size:
-        return Chosen(min(tried, key=lambda one: abs(one - usual)), tried, (float("nan"),) * len(tried))
+        return RegularizationChoice(min(tried, key=lambda one: abs(one - usual)), tried, (float("nan"),) * len(tried))
     reached = told.mean(axis=1)
     good = [one for one, as_good in zip(tried, _as_good(told).tolist(), strict=True) if as_good]
-    return Chosen(usual if usual in good else tried[int(np.argmax(reached))], tried, tuple(reached.tolist()))
+    return RegularizationChoice(
+        usual if usual in good else tried[int(np.argmax(reached))], tried, tuple(reached.tolist())
+    )
 
 
 def _told(values: Floats) -> Floats:
@@ -210,7 +221,7 @@ def _as_good(told: Floats) -> NDArray[np.bool_]:
     return np.asarray(behind.mean(axis=1) <= SURE * behind.std(axis=1) / np.sqrt(told.shape[1]))
 
 
-def folds_of(rated: Rated, folds: int) -> NDArray[np.int64]:
+def folds_of(rated: EncodedRatings, folds: int) -> NDArray[np.int64]:
     """(ratings,) the fold of each: those of a user in turn, in the order of the items' content, the next user going on
     where one ends; and one further where items would be left out whole, as in a table where all rated five items."""
     dealt = np.arange(rated.values.size) % folds

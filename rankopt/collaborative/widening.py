@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from rankopt.collaborative.alternation import Alternated, Alternation, gone_on, idle
+from rankopt.collaborative.alternation import AlternationResult, Alternation, gone_on, idle
 from rankopt.collaborative.blocks.balance import balanced
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.proved import whole_bound
 from rankopt.collaborative.top_pairs import scaled, top_pairs
 from rankopt.optimize.certificate import Stop
@@ -38,12 +38,12 @@ GAIN = 0.05
 
 def widened(
     blocks: Any,
-    done: Alternated,
-    run: Callable[[Callable[[], Alternated], Alternated, float], Alternated],
+    done: AlternationResult,
+    run: Callable[[Callable[[], AlternationResult], AlternationResult, float], AlternationResult],
     settings: Alternation,
     judged: bool,
-    resumed: Alternated | None = None,
-) -> Alternated:
+    resumed: AlternationResult | None = None,
+) -> AlternationResult:
     """Twice as many factors, again and again, while the gap of the whole is above `settings.tol` and closes.
 
     run: a part of the run from where `begin()` stands, of more factors, after the part before, to a gap of both blocks:
@@ -70,19 +70,21 @@ def widened(
     return done
 
 
-def _may_widen(done: Alternated, gap: float, settings: Alternation, judged: bool) -> bool:
+def _may_widen(done: AlternationResult, gap: float, settings: Alternation, judged: bool) -> bool:
     closed = done.stop in (Stop.GAP, Stop.CHOSEN) and not (judged and idle(done) >= settings.patience)
     return gap > settings.tol and closed
 
 
-def _begin(blocks: Any, done: Alternated, at: Alternated | None, wider: Factors | None, judged: bool) -> Alternated:
+def _begin(
+    blocks: Any, done: AlternationResult, at: AlternationResult | None, wider: Factors | None, judged: bool
+) -> AlternationResult:
     if at is not None:
         return at
     assert wider is not None
     return gone_on(done, blocks.begun(wider), judged)
 
 
-def _better(done: Alternated, tried: Alternated, closer: bool, judged: bool) -> Alternated:
+def _better(done: AlternationResult, tried: AlternationResult, closer: bool, judged: bool) -> AlternationResult:
     """What the two parts leave: the wider one if it is closer to the optimum of the whole, or may have a better round
     on eval_set; else the narrower one, with all rounds, and with why the run ended, if the wider part did not end by
     itself."""
@@ -92,17 +94,17 @@ def _better(done: Alternated, tried: Alternated, closer: bool, judged: bool) -> 
     return replace(done, steps=tried.steps, stop=stop, spent=tried.spent)
 
 
-def _stands(done: Alternated, judged: bool) -> Standing:
+def _stands(done: AlternationResult, judged: bool) -> ModelState:
     """From where factors are added: the best of J, or where a run stands whose best is of another measure."""
     return done.now if judged else done.best
 
 
-def _gap(blocks: Any, done: Alternated, judged: bool) -> float:
+def _gap(blocks: Any, done: AlternationResult, judged: bool) -> float:
     now = _stands(done, judged)
     return whole_bound(blocks, now).gap(now.value)
 
 
-def _with_pairs(blocks: Any, now: Standing, most: int) -> Factors | None:
+def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:
     """The factors that have not gone to 0, and as many more, along the singular pairs of -Ψ above 1, of the size of
     those there are: smaller ones would not have grown before the blocks count as closed. None where there are none."""
     problem, factors = blocks.problem, balanced(blocks.problem, now.factors)

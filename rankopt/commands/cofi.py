@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.output import as_given, as_json, json_option, report_option, table, write_report
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 from rankopt.engines import ENGINES
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS
@@ -34,7 +34,7 @@ USERS = 25
 )  # fmt: skip
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of --hold-out.")
 @click.option("--items", "items_file", type=click.Path(exists=True), help="Titles and genres: u.item, movies.dat.")
-@click.option("--model", type=Target(), help="Where the model is written.")
+@click.option("--model", type=OutputPath(), help="Where the model is written.")
 @click.option("--loss", default="regression", show_default=True, help="regression, a measure, ordinal, preferences.")
 @click.option("--factors", default="15", show_default=True, help="The width of the factors, or free.")
 @click.option("--strength", default="auto", show_default=True, help="λ as a part of λ_max, or auto.")

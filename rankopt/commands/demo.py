@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.output import as_given, as_json, json_option, report_option, table, waiting, write_report
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -22,7 +22,7 @@ MASTERS = ("active_set", "qpsolvers:piqp", "cvxpy:CLARABEL")
 
 @click.command()
 @click.option(
-    "--output", default="rankopt-demo", show_default=True, type=Target(folder=True, made=True),
+    "--output", default="rankopt-demo", show_default=True, type=OutputPath(folder=True, made=True),
     help="The folder that the results go to.",
 )  # fmt: skip
 @report_option

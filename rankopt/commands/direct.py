@@ -12,7 +12,7 @@ import click
 from rankopt.ascent import COMBINATIONS, ORDERS
 from rankopt.commands.output import as_given, as_json, json_option, report_option, table, write_report
 from rankopt.commands.reading import queries_at
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 
@@ -26,7 +26,7 @@ POINTS = ("window", "middle", "plackett-luce")
 
 @click.command()
 @click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
-@click.option("--model", type=Target(), help="Where the model is written.")
+@click.option("--model", type=OutputPath(), help="Where the model is written.")
 @click.option("--validate", type=click.Path(exists=True), help="Data on which each path takes its best round.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is climbed.")
 @click.option("--start", type=click.Choice(STARTS), default="smooth", show_default=True, help="Where it begins.")
@@ -56,7 +56,7 @@ POINTS = ("window", "middle", "plackett-luce")
 @click.option("--engine", type=click.Choice([*ENGINES]), default="threads", show_default=True, help="Who computes.")
 @click.option("--jobs", "n_jobs", type=int, help="Threads or workers [one a core].")
 @click.option(
-    "--checkpoint", type=Target(folder=True, made=True),
+    "--checkpoint", type=OutputPath(folder=True, made=True),
     help="A folder that keeps where it stands: the same command goes on from there.",
 )  # fmt: skip
 @click.option(

@@ -12,13 +12,13 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 
 __all__ = ["as_given", "as_json", "json_option", "report_option", "table", "waiting", "write_report"]
 
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
 report_option = click.option(
-    "--report", metavar="FILE", type=Target(made=True), help="Write the result as one HTML page, too."
+    "--report", metavar="FILE", type=OutputPath(made=True), help="Write the result as one HTML page, too."
 )
 
 

@@ -8,13 +8,13 @@ import click
 
 from rankopt.commands.output import as_json, json_option
 from rankopt.commands.reading import queries_at
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
-@click.option("--output", required=True, type=Target(dash=True), help="A file, or - .")
+@click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - .")
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
 @json_option
 def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool) -> None:

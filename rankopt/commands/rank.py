@@ -11,7 +11,7 @@ import click
 
 from rankopt.commands.output import as_json, json_option
 from rankopt.commands.reading import queries_at
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
@@ -47,7 +47,7 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
     type=click.Choice(["rank", "model"]),
     help="Of a TREC run: numbers that give back its order, or the model's scores.  [default: rank]",
 )
-@click.option("--output", default="-", show_default=True, type=Target(dash=True))
+@click.option("--output", default="-", show_default=True, type=OutputPath(dash=True))
 @json_option
 def rank(
     model: str,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from rankopt.commands.output import json_option
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 from rankopt.commands.training_model import destination
 from rankopt.commands.training_run import Training
 from rankopt.engines import ENGINES
@@ -16,7 +16,7 @@ from rankopt.engines import ENGINES
 
 @click.command()
 @click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
-@click.option("--model", type=Target(), help="Where the model is written [as begun, if that is beside DIR].")
+@click.option("--model", type=OutputPath(), help="Where the model is written [as begun, if that is beside DIR].")
 @click.option("--max-iter", type=int, help="Another limit of steps, those before counted.")
 @click.option("--time-limit", type=float, help="Another limit of seconds for each λ, those before counted.")
 @click.option("--engine", type=click.Choice([*ENGINES]), help="Another engine.")

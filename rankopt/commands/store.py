@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankopt.commands.output import as_json, json_option, waiting
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(exists=True))
-@click.option("--output", type=Target(folder=True), help="The folder to write; it must not exist yet.")
+@click.option("--output", type=OutputPath(folder=True), help="The folder to write; it must not exist yet.")
 @click.option("--float32", is_flag=True, help="Keep features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Keep only the features that are written.")
 @click.option("--features", type=click.IntRange(1), help="How many features there are [those of the first block].")

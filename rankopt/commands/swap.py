@@ -16,7 +16,7 @@ from rankopt.commands.output import as_given, as_json, json_option, report_optio
 from rankopt.commands.reading import queries_at
 from rankopt.commands.swap_problems import all_of, are_problems, forms_of, tapes_at
 from rankopt.commands.swap_table import show, summary, watched
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 from rankopt.losses import BOUNDS, MAPS
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float
     help="Gigabytes that a solver may take.",
 )  # fmt: skip
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
-@click.option("--output", type=Target(), help="Where rows are written, one JSON object a line.")
+@click.option("--output", type=OutputPath(), help="Where rows are written, one JSON object a line.")
 @click.option("--resume", is_flag=True, help="Go on with --output; its rows stay, also those of limits.")
 @report_option
 @json_option

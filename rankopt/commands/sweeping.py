@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from formulations.sets.limits import Side
 
-__all__ = ["FORM", "Sweep", "swept_by"]
+__all__ = ["FORM", "SweepOption", "swept_by"]
 
 FORM = "NAME=LOW:HIGH[:STEP][:SIDE]"
 
@@ -23,7 +23,7 @@ WRITTEN = re.compile(
 
 
 @dataclass(frozen=True)
-class Sweep:
+class SweepOption:
     """One such option."""
 
     text: str
@@ -32,7 +32,7 @@ class Sweep:
     side: Side | None
 
     @classmethod
-    def read(cls, text: str) -> Sweep:
+    def read(cls, text: str) -> SweepOption:
         """Raises a usage error for what is none."""
         found = WRITTEN.fullmatch(text)
         if found is None or int(found["low"]) > int(found["high"]):
@@ -50,7 +50,7 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
     from formulations.solving.pareto import pareto
     from formulations.solving.price_of import price_of
 
-    read = [Sweep.read(text) for text in sweeps]
+    read = [SweepOption.read(text) for text in sweeps]
     if read and profit is None and not isinstance(problem, ConstrainedRanking):
         raise click.UsageError("--sweep asks what limits cost: FILE needs a profit, or weights and scores")
     swept: list[Any] = []

@@ -9,7 +9,7 @@ import click
 from rankopt.commands.output import as_json, json_option, table
 
 if TYPE_CHECKING:
-    from rankopt.experiments.tapes.tape import Tape, Taped
+    from rankopt.experiments.tapes.tape import Tape, RecordedProblem
 
 SHOWN = 40
 """Problems of the table; --json has all."""
@@ -64,7 +64,7 @@ def _false_claims(kept: Tape) -> dict[str, str]:
     return false
 
 
-def _record(taped: Taped, false: dict[str, str]) -> dict[str, Any]:
+def _record(taped: RecordedProblem, false: dict[str, str]) -> dict[str, Any]:
     value, bound = taped.known or (None, None)
     gap = None if value is None or bound is None else abs(bound - value) / (taped.form.scale or 1.0)
     return {

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-__all__ = ["Target"]
+__all__ = ["OutputPath"]
 
 
-class Target(click.Path):
+class OutputPath(click.Path):
     """A file (or a folder) to be written; what cannot be is wrong usage, with the cure.
 
     made: whether folders above it are made where they are missing. dash: whether "-", standard output, is taken.

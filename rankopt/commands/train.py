@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from rankopt.commands.output import json_option
 from rankopt.commands.strength import Strength
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 from rankopt.commands.training_once import train_once
 from rankopt.commands.training_rankers import RANKERS, check_taken, given_options
 from rankopt.commands.training_run import MARGIN, Training
@@ -25,7 +25,7 @@ from rankopt.rankers import STARTS
 
 @click.command()
 @click.argument("train_file", metavar="TRAIN", type=click.Path(exists=True))
-@click.option("--model", required=True, type=Target(), help="Where the model is written.")
+@click.option("--model", required=True, type=OutputPath(), help="Where the model is written.")
 @click.option(
     "--ranker", type=click.Choice([*RANKERS]), default="margin", show_default=True,
     help="What is trained: a bound of the measure's regret, pairs, the measure smoothed, the measure itself by weights "
@@ -88,7 +88,7 @@ from rankopt.rankers import STARTS
 )  # fmt: skip
 @click.option("--jobs", "n_jobs", type=int, help="Threads or workers [one a core].")
 @click.option(
-    "--checkpoint", type=Target(folder=True, made=True),
+    "--checkpoint", type=OutputPath(folder=True, made=True),
     help="A folder that keeps where training stands: `rankopt resume` goes on from there.",
 )  # fmt: skip
 @click.option(

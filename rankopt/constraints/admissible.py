@@ -26,7 +26,7 @@ from formulations.sets.repair import Repair
 from formulations.sets.words import COUNTING
 from rankopt.constraints.rule import PAIRED, Attributes, Rule
 from rankopt.constraints.rule_by_rule import repaired, stated
-from rankopt.constraints.spoken import Spoken
+from rankopt.constraints.spoken import AttributeConstraintsMixin
 from rankopt.data.given import Frame, Values
 from rankopt.errors import DataError, OptionError
 
@@ -46,7 +46,7 @@ GIVE = (
 
 
 @dataclass(frozen=True, repr=False)
-class Admissible(Spoken):
+class Admissible(AttributeConstraintsMixin):
     """Rankings of k documents a query that every rule allows. Immutable: each method returns a new one.
 
     A document stands at one position at most, each position holds one document. by= names an attribute (site, genre)

@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from rankopt.constraints.rule import Attributes, Rule
 
-__all__ = ["Caps"]
+__all__ = ["GroupCapacities"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Caps:
+class GroupCapacities:
     """Limits on nested or disjoint sets of documents. of_document: the limits that each document counts for."""
 
     k: int
@@ -31,7 +31,7 @@ class Caps:
     of_document: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, rules: Iterable[Rule], attributes: Attributes, n: int, k: int) -> Caps | None:
+    def of(cls, rules: Iterable[Rule], attributes: Attributes, n: int, k: int) -> GroupCapacities | None:
         """The rules for k of n documents as limits; None where they are more than that, or overlap."""
         found: list[tuple[Ints, int]] = []
         for rule in rules:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from rankopt.constraints.rule import Rule
 
-__all__ = ["Spoken"]
+__all__ = ["AttributeConstraintsMixin"]
 
 
-class Spoken:
+class AttributeConstraintsMixin:
     """What `Admissible` says beside the words that are one rule each. Each method returns a new one."""
 
     k: int

@@ -10,7 +10,7 @@ from formulations.tables import member
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.data.attributes import read_attributes as read_attributes
     from rankopt.data.concatenation import concatenate as concatenate
-    from rankopt.data.contradictions import WithoutContradictions as WithoutContradictions
+    from rankopt.data.contradictions import ContradictionFilter as ContradictionFilter
     from rankopt.data.kernel_features import KernelFeatures as KernelFeatures
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
@@ -36,7 +36,7 @@ PARTS = {
     "Ratings": "rankopt.data.ratings.table:Ratings",
     "SAMPLES": "rankopt.data.samples:SAMPLES",
     "Sample": "rankopt.data.samples:Sample",
-    "WithoutContradictions": "rankopt.data.contradictions:WithoutContradictions",
+    "ContradictionFilter": "rankopt.data.contradictions:ContradictionFilter",
     "concatenate": "rankopt.data.concatenation:concatenate",
     "load_ratings_sample": "rankopt.data.samples:load_ratings_sample",
     "load_sample": "rankopt.data.samples:load_sample",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.data.values import Features
 from rankopt.errors import DataError
 
@@ -20,7 +20,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Arrangement(Brief):
+class Arrangement(CompactReprMixin):
     """Some queries of a data set and their documents, in this order. Document j has the features `features[rows[j]]`.
 
     Training wants another order of the data, and fewer queries, than the caller has; moving the features would cost as

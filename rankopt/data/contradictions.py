@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.data.values import Features, is_sparse, sealed
 from rankopt.errors import OptionError
 
-__all__ = ["WithoutContradictions", "contradicting", "nothing_left"]
+__all__ = ["ContradictionFilter", "contradicting", "nothing_left"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -31,7 +31,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WithoutContradictions(Brief):
+class ContradictionFilter(CompactReprMixin):
     """What `Queries.without_contradictions` kept, and how much it dropped of each of the m queries that there were.
 
     queries: the others' documents; a query that lost all of its own is gone. kept (N,): which documents these are.
@@ -48,7 +48,7 @@ class WithoutContradictions(Brief):
     unordered: Mask
 
     @classmethod
-    def told(cls, before: Any, left: Any, zero: Mask, against: Mask) -> WithoutContradictions:
+    def told(cls, before: Any, left: Any, zero: Mask, against: Mask) -> ContradictionFilter:
         """Of the `Queries` before and what is left of them, and the masks (N,) of the documents dropped."""
         counts = [np.add.reduceat(mask.astype(np.int64), before.offsets[:-1]) for mask in (zero, against)]
         gone = sum(counts) == np.diff(before.offsets)

@@ -7,7 +7,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 from numpy.typing import NDArray
 
-from formulations.given import Arrayed, Listed, Sparse
+from formulations.given import SupportsArray, NonTextSequence, Sparse
 
 __all__ = ["Attributes", "Frame", "Ids", "Pairs", "PlainRows", "Rows", "Sizes", "Unjudged", "Values"]
 
@@ -25,19 +25,19 @@ class Frame(Protocol):
 PlainRows: TypeAlias = NDArray[Any] | Sparse | Sequence[Sequence[float] | NDArray[Any]]
 """Features (N, d) without names."""
 
-Rows: TypeAlias = PlainRows | Arrayed | Frame
+Rows: TypeAlias = PlainRows | SupportsArray | Frame
 """Features (N, d)."""
 
-Values: TypeAlias = Arrayed | Sequence[float]
+Values: TypeAlias = SupportsArray | Sequence[float]
 """A number a row (N,)."""
 
-Ids: TypeAlias = Arrayed | Listed[Hashable]
+Ids: TypeAlias = SupportsArray | NonTextSequence[Hashable]
 """An id a row (N,), which no text is."""
 
-Pairs: TypeAlias = Arrayed | Frame | Listed[Listed[Hashable]]
+Pairs: TypeAlias = SupportsArray | Frame | NonTextSequence[NonTextSequence[Hashable]]
 """Rows (user, item): an (n, 2) array, a data frame, or a list of pairs."""
 
-Sizes: TypeAlias = Arrayed | Sequence[int]
+Sizes: TypeAlias = SupportsArray | Sequence[int]
 """How many rows each query has, one query after the other."""
 
 Attributes: TypeAlias = Frame | NDArray[Any] | Mapping[str, Any]

@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankopt.all_or_nothing import AllOrNothing
+from rankopt.all_or_nothing import AtomicFitMixin
 from rankopt.data.fingerprints import fingerprints
 from rankopt.data.values import Features, as_csr, is_sparse
 from rankopt.errors import DataError, OptionError
@@ -31,7 +31,7 @@ INDEFINITE = 1e-8
 """A negative eigenvalue of this size, beside the largest, is none of rounding."""
 
 
-class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AllOrNothing, BaseEstimator):
+class KernelFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, AtomicFitMixin, BaseEstimator):
     """φ(x) = Λ^(-1/2) Uᵀ k(L, x), where k(L, L) = U Λ Uᵀ over the landmarks L, rows of `fit`.
 
     φ(x)ᵀφ(z) = k(x, L) k(L, L)⁺ k(L, z). With all rows of `fit` as landmarks that is k(x, z) wherever x or z is one of

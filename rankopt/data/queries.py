@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import view
 from rankopt.data.checks import first_wrong_value
-from rankopt.data.contradictions import WithoutContradictions, contradicting, nothing_left
+from rankopt.data.contradictions import ContradictionFilter, contradicting, nothing_left
 from rankopt.data.given import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
 from rankopt.data.summary import seen, summary
@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Queries(Brief):
+class Queries(CompactReprMixin):
     """m queries with N documents of d features, immutable; the documents of query q are rows offsets[q]:offsets[q+1].
 
     * `features` (N, d): float64 or float32, a C-contiguous array or scipy CSR
@@ -184,7 +184,7 @@ class Queries(Brief):
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         return self._of(np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes), offsets, chosen)
 
-    def without_contradictions(self, cosine: float = 0.99) -> WithoutContradictions:
+    def without_contradictions(self, cosine: float = 0.99) -> ContradictionFilter:
         """The queries less the documents that say nothing or contradict another: a record with `.queries`, which counts
         what was dropped of each query.
 
@@ -205,7 +205,7 @@ class Queries(Brief):
         if not chosen.size:
             raise DataError(f"nothing would be left because {nothing_left(zero, against, cosine)}")
         left = self._of(np.flatnonzero(kept), np.concatenate([[0], np.cumsum(sizes[chosen])]), chosen)
-        return WithoutContradictions.told(self, left, zero, against)
+        return ContradictionFilter.told(self, left, zero, against)
 
     def _of(self, rows: Ints, offsets: Ints, chosen: Ints) -> "Queries":
         """These rows, cut by these offsets into queries that have the names of those chosen."""

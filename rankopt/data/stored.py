@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 from rankopt.data.queries import Queries
 from rankopt.data.stored_files import SUMS, WORDS, StoredFiles
 from rankopt.data.stored_manifest import FORMAT, VERSION, Manifest
-from rankopt.data.stored_parts import Growing
+from rankopt.data.stored_parts import StoreWriter
 from rankopt.errors import DataError
 
 __all__ = ["open_stored", "store", "verify_stored"]
@@ -58,7 +58,7 @@ def store(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> No
     unfinished = target.with_name(f".{target.name}.{token_hex(4)}.part")
     unfinished.mkdir(parents=True)
     try:
-        with Growing(unfinished) as growing:
+        with StoreWriter(unfinished) as growing:
             for part in (parts,) if isinstance(parts, Queries) else parts:
                 growing.add(part)
             manifest = {"format": FORMAT, "version": VERSION, **growing.finished()}

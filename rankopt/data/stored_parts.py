@@ -18,10 +18,10 @@ from rankopt.data.stored_manifest import PLAIN
 from rankopt.data.values import is_sparse
 from rankopt.errors import DataError
 
-__all__ = ["Growing"]
+__all__ = ["StoreWriter"]
 
 
-class Growing:
+class StoreWriter:
     """The files of a folder while queries are added; features are written at once, what is small is kept."""
 
     def __init__(self, folder: Path) -> None:

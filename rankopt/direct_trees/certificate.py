@@ -9,9 +9,9 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import lines
-from rankopt.direct_trees.problem import Problem
+from rankopt.direct_trees.problem import MeasureObjective
 from rankopt.direct_trees.tree import Tree
 from rankopt.line.best import best_interval
 
@@ -34,7 +34,7 @@ class TreeStop(StrEnum):
 
 
 @dataclass(frozen=True)
-class TreeCertificate(Brief):
+class TreeCertificate(CompactReprMixin):
     """kind "direction-wise": for each tree column h of `directions` and every t that is no jumping point,
     M(s + t h) <= bound, s the scores of the training queries and M(s) = value.
 
@@ -68,7 +68,7 @@ class TreeCertificate(Brief):
         )
 
 
-def certified(problem: Problem, trees: Sequence[Tree], scores: Floats, stop: TreeStop) -> TreeCertificate:
+def certified(problem: MeasureObjective, trees: Sequence[Tree], scores: Floats, stop: TreeStop) -> TreeCertificate:
     """Of these trees, each swept once from the scores (N,); of those that were swept before an interruption."""
     value = bound = problem.value(scores)
     for number, tree in enumerate(trees):

@@ -8,19 +8,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.arrangement import Arrangement
-from rankopt.line.events import Events
-from rankopt.line.sweep import Sweep
+from rankopt.line.events import StepEvents
+from rankopt.line.sweep import LineSweep
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import query_of_row
 
-__all__ = ["Problem"]
+__all__ = ["MeasureObjective"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class MeasureObjective:
     """M(s) = Σ_q v_q measure_q(s_q) over the queries on which the measure is defined, equal scores
     averaged.
 
@@ -28,20 +28,20 @@ class Problem:
     weight of each document in a regression, 1 in the mean.
     """
 
-    sweep: Sweep
+    sweep: LineSweep
     rows: Ints
     grades: Floats
     shares: Floats
 
     @classmethod
-    def of(cls, measure: Measure, queries: Arrangement) -> Problem:
+    def of(cls, measure: Measure, queries: Arrangement) -> MeasureObjective:
         """Of queries of positive weight; DataError where the measure is defined on none."""
         useful = measure.defined(queries.graded, queries.offsets)
         seen = queries.learnable(useful, f"give {measure} a value")
         sizes = np.diff(queries.offsets)
         shares = np.repeat(queries.weights, sizes)
         return cls(
-            Sweep.of(measure, seen.graded, seen.offsets, seen.weights),
+            LineSweep.of(measure, seen.graded, seen.offsets, seen.weights),
             np.flatnonzero(np.repeat(useful, sizes)),
             queries.graded,
             shares / shares.mean(),
@@ -51,7 +51,7 @@ class Problem:
         """M at scores (N,)."""
         return self.sweep.value(scores[self.rows])
 
-    def events(self, scores: Floats, columns: Floats) -> list[Events]:
+    def events(self, scores: Floats, columns: Floats) -> list[StepEvents]:
         """The events of t -> M(s + t a) for each column a of (D, N)."""
         return self.sweep.events(scores[self.rows], columns[:, self.rows])
 

@@ -19,14 +19,14 @@ from rankopt.data.canonical import canonical
 from rankopt.data.values import is_sparse, taken
 from rankopt.direct_trees import GROWERS
 from rankopt.direct_trees.certificate import TreeCertificate, TreeStop, certified
-from rankopt.direct_trees.growers.documents import Documents, Size
+from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
 from rankopt.direct_trees.history import TreeHistory
-from rankopt.direct_trees.problem import Problem
+from rankopt.direct_trees.problem import MeasureObjective
 from rankopt.direct_trees.settings import check_settings, seed_of
-from rankopt.direct_trees.standing import Clock, Standing, TreeCallback
+from rankopt.direct_trees.standing import Clock, EnsembleState, TreeCallback
 from rankopt.direct_trees.training import Plan, Run, trained
 from rankopt.direct_trees.tree import joined
-from rankopt.direct_trees.weights import Weighing
+from rankopt.direct_trees.weights import TreeWeightSearch
 from rankopt.errors import DataError, Interrupted, ModelError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.mcrank.trees import GradeTrees
@@ -150,10 +150,10 @@ class DirectBoostedRanker(Ranker):
         measure, weighing = parse(self.measure), self._weighing()
         arranged = canonical(queries, weights)
         arranged = arranged.select(np.flatnonzero(arranged.weights > 0))
-        problem = Problem.of(measure, arranged)
+        problem = MeasureObjective.of(measure, arranged)
         parts = [_dense(taken(arranged.features, arranged.rows))]
         parts += [] if evaluation is None else [_dense(evaluation.features)]
-        documents = Documents(np.concatenate(parts) if evaluation is not None else parts[0], problem)
+        documents = TrainingDocuments(np.concatenate(parts) if evaluation is not None else parts[0], problem)
         with (
             self._threads() as threads,
             told(self.verbose, 1, self._rounds(evaluation is not None), repr(measure)) as progress,
@@ -186,11 +186,11 @@ class DirectBoostedRanker(Ranker):
     def _tasks(self) -> int | None:
         return None
 
-    def _reached(self, state: Standing) -> dict[str, Any]:
+    def _reached(self, state: EnsembleState) -> dict[str, Any]:
         weights = np.array(state.weights, dtype=np.float64)
         return {"trees_": joined(list(state.trees), weights, self.n_features_in_)}
 
-    def _keep(self, run: Run, now: Standing, stop: TreeStop, clock: Clock) -> None:
+    def _keep(self, run: Run, now: EnsembleState, stop: TreeStop, clock: Clock) -> None:
         kept = [(tree, weight) for tree, weight in zip(now.trees, now.weights, strict=True) if weight != 0]
         trees = [tree for tree, _ in kept]
         self.weights_ = np.array([weight for _, weight in kept], dtype=np.float64)
@@ -202,8 +202,8 @@ class DirectBoostedRanker(Ranker):
         if run.judge is not None:
             self.eval_score_ = run.rated(now).judged
 
-    def _weighing(self) -> Weighing:
-        return Weighing.named(self.weight, self.interval, self.window)
+    def _weighing(self) -> TreeWeightSearch:
+        return TreeWeightSearch.named(self.weight, self.interval, self.window)
 
     def _rounds(self, judged: bool) -> int:
         return (JUDGED if judged else ROUNDS) if self.n_estimators is None else self.n_estimators

@@ -13,13 +13,13 @@ from rankopt.direct_trees.certificate import TreeStop
 from rankopt.direct_trees.history import TreeStep
 from rankopt.direct_trees.tree import Tree
 
-__all__ = ["Clock", "Standing", "TreeCallback", "total"]
+__all__ = ["Clock", "EnsembleState", "TreeCallback", "total"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class EnsembleState:
     """trees and their weights; scores (N + E,) = Σ weight · column, of the training documents and those of eval_set.
     fitted (N + E,): what the regression has come to, from which the next residuals are taken. measure: M, measured.
     judged: the measure on eval_set, NaN without one."""
@@ -31,13 +31,13 @@ class Standing:
     measure: float
     judged: float = np.nan
 
-    def reweighed(self, place: int, weight: float) -> Standing:
+    def reweighed(self, place: int, weight: float) -> EnsembleState:
         """With another weight of one tree; not measured yet."""
         weights = (*self.weights[:place], weight, *self.weights[place + 1 :])
         return replace(self, weights=weights, scores=total(self.trees, weights, self.scores.size))
 
 
-TreeCallback = Callable[[TreeStep, Standing], bool | None]
+TreeCallback = Callable[[TreeStep, EnsembleState], bool | None]
 """Called after every step; stops the run by returning True."""
 
 
@@ -54,7 +54,9 @@ class Clock:
     def started(cls, time_limit: float | None, callbacks: Sequence[TreeCallback]) -> Clock:
         return cls(time_limit, tuple(callbacks), [], perf_counter())
 
-    def after(self, now: Standing, sweep: int, tree: int, predicted: float, judged: float = np.nan) -> TreeStop | None:
+    def after(
+        self, now: EnsembleState, sweep: int, tree: int, predicted: float, judged: float = np.nan
+    ) -> TreeStop | None:
         """Record a step; the reason to stop after it, if callbacks or the time give one."""
         step = TreeStep(len(self.steps) + 1, sweep, tree, now.weights[tree], predicted, now.measure, judged)
         self.steps.append(step)

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.direct_trees.certificate import TreeStop
-from rankopt.direct_trees.problem import Problem
-from rankopt.direct_trees.standing import Clock, Standing
+from rankopt.direct_trees.problem import MeasureObjective
+from rankopt.direct_trees.standing import Clock, EnsembleState
 from rankopt.direct_trees.tree import Grower
-from rankopt.direct_trees.weights import Weighing
+from rankopt.direct_trees.weights import TreeWeightSearch
 
 __all__ = ["Judge", "Plan", "trained"]
 
@@ -45,25 +45,25 @@ class Plan:
 class Run:
     """What does not change while training goes on."""
 
-    problem: Problem
+    problem: MeasureObjective
     grower: Grower
-    weighing: Weighing
+    weighing: TreeWeightSearch
     plan: Plan
     judge: Judge | None
     told: Callable[[int, float | None], None]
 
-    def rated(self, now: Standing) -> Standing:
+    def rated(self, now: EnsembleState) -> EnsembleState:
         """With its measure on eval_set."""
         if self.judge is None:
             return now
         return replace(now, judged=self.judge(now.scores[self.problem.grades.size :]))
 
 
-def trained(run: Run, documents: int, clock: Clock) -> tuple[Standing, TreeStop]:
+def trained(run: Run, documents: int, clock: Clock) -> tuple[EnsembleState, TreeStop]:
     """From no trees at all to the end, or to an interruption after the first step; documents: N + E."""
     problem, zeros = run.problem, np.zeros(documents)
     mean = float(problem.shares @ problem.grades / problem.grades.size)
-    first = Standing((), (), zeros, zeros + mean, problem.value(zeros))
+    first = EnsembleState((), (), zeros, zeros + mean, problem.value(zeros))
     best = _Best(first)
     try:
         stop = _grown(run, best, clock)
@@ -80,10 +80,10 @@ def trained(run: Run, documents: int, clock: Clock) -> tuple[Standing, TreeStop]
 class _Best:
     """The standing that is returned: the latest, or the best on eval_set of all."""
 
-    kept: Standing
-    latest: Standing | None = None
+    kept: EnsembleState
+    latest: EnsembleState | None = None
 
-    def see(self, now: Standing) -> bool:
+    def see(self, now: EnsembleState) -> bool:
         """Whether it is kept."""
         self.latest = now
         better = np.isnan(now.judged) or not self.kept.judged >= now.judged
@@ -109,7 +109,7 @@ def _grown(run: Run, best: _Best, clock: Clock) -> TreeStop:
     return TreeStop.GROWN if since == 0 else TreeStop.CHOSEN
 
 
-def _stage(run: Run, now: Standing) -> tuple[Standing, float] | None:
+def _stage(run: Run, now: EnsembleState) -> tuple[EnsembleState, float] | None:
     """With one more tree, and M as predicted for it; None where none can be grown."""
     problem = run.problem
     count = problem.grades.size
@@ -127,7 +127,7 @@ def _stage(run: Run, now: Standing) -> tuple[Standing, float] | None:
         return replace(
             now, trees=(*now.trees, tree), weights=(*now.weights, 0.0), fitted=tree.added(now.fitted, run.weighing.low)
         ), predicted
-    return Standing(
+    return EnsembleState(
         (*now.trees, tree), (*now.weights, weight), scores, tree.added(now.fitted, weight), measure
     ), predicted
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.mcrank.trees import GradeTrees
 
 __all__ = ["Grower", "Tree", "joined", "landing"]
@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Tree(Brief):
+class Tree(CompactReprMixin):
     """Node i is a split, feature_i >= 0: documents with x[feature_i] <= threshold_i go on to left_i, the others to
     right_i, both > i; or a leaf, feature_i = -1, worth values_i. landed: (N,) the leaf of every training document.
 

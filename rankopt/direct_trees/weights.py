@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.direct_trees.problem import Problem
+from rankopt.direct_trees.problem import MeasureObjective
 from rankopt.errors import OptionError
 from rankopt.line.inside import clamped_point, inside_point, window_inside
 from rankopt.line.points import LinePoint, middle_point, window_point
 from rankopt.rankers.options import number
 
-__all__ = ["RULES", "Weighing"]
+__all__ = ["RULES", "TreeWeightSearch"]
 
 Floats = NDArray[np.float64]
 
@@ -21,7 +21,7 @@ RULES = ("inside", "window", "clamped")
 
 
 @dataclass(frozen=True)
-class Weighing:
+class TreeWeightSearch:
     """rule     "inside": the best value in (low, high); "window": the best mean of M over [t - h, t + h], low <= t <=
     high, h so large that scores move by `window` of their deviation inside queries; "clamped": the best of
     the whole line, brought to the nearer end where it lies outside, as in paper 3
@@ -33,7 +33,7 @@ class Weighing:
     window: float
 
     @classmethod
-    def named(cls, rule: str, interval: tuple[float, float], window: float) -> Weighing:
+    def named(cls, rule: str, interval: tuple[float, float], window: float) -> TreeWeightSearch:
         """OptionError for what cannot be."""
         if rule not in RULES:
             raise OptionError(f"weight = {rule!r} is unknown; known are {', '.join(RULES)}")
@@ -44,7 +44,7 @@ class Weighing:
             raise OptionError(f"window = {window!r} cannot be; give the part of the scores' deviation, such as 0.2")
         return cls(rule, ends[0], ends[1], float(window))
 
-    def within(self, problem: Problem, scores: Floats, column: Floats) -> LinePoint:
+    def within(self, problem: MeasureObjective, scores: Floats, column: Floats) -> LinePoint:
         """The weight of a new tree, in [low, high]."""
         (events,) = problem.events(scores, column[None])
         if self.rule == "inside":
@@ -54,7 +54,7 @@ class Weighing:
             return window_inside(events, self.low, self.high, reach)
         return clamped_point(events, self.low, self.high, reach)
 
-    def anywhere(self, problem: Problem, scores: Floats, column: Floats) -> LinePoint:
+    def anywhere(self, problem: MeasureObjective, scores: Floats, column: Floats) -> LinePoint:
         """The change of weight of a tree that is there: the best of the whole line, by its middle or by windows."""
         (events,) = problem.events(scores, column[None])
         reach = problem.reach(scores, column, self.window)

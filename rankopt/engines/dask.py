@@ -16,9 +16,9 @@ from typing import Any
 
 from formulations.threads import at_most, threads
 from rankopt.engines.dask_cluster import LocalCluster
-from rankopt.engines.mapped_shards import Stowed, stow
+from rankopt.engines.mapped_shards import StoredShard, store_shard
 from rankopt.errors import EngineError, OptionError
-from rankopt.risk.shard import Answer, Question, Shard
+from rankopt.risk.shard import Answer, ShardFunction, Shard
 
 __all__ = ["Dask"]
 
@@ -51,7 +51,7 @@ class Dask:
     patience: float = 600.0
     _contact: Contact | None = field(default=None, init=False, repr=False, compare=False)
 
-    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
+    def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
         if self._contact is None or self._contact.owner != os.getpid():
             self._contact = Contact(self)
         try:
@@ -99,7 +99,7 @@ class Contact:
         self.held: list[Any] = []
         self.asked = 0
 
-    def ask(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
+    def ask(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
         """The answers of all shards, in their order."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
@@ -155,7 +155,7 @@ class Contact:
         """Stow these shards in place of those before; workers load them."""
         self.shards, self.held = None, []
         folder = tempfile.mkdtemp(dir=self.folder)
-        paths = [one.path for one in stow(shards, folder)]
+        paths = [one.path for one in store_shard(shards, folder)]
         name = f"rankopt-{token_hex(6)}"
         # All at once, so that the scheduler spreads them. It is not told where: where restrictions name a worker that
         # died, Dask never asks another one, even if it may.
@@ -191,12 +191,12 @@ def _given_time(call: Callable[[], Any]) -> None:
         _in_background(call).result(timeout=GRACE)
 
 
-def _loaded(path: str) -> Stowed:
-    stowed = Stowed(path)
+def _loaded(path: str) -> StoredShard:
+    stowed = StoredShard(path)
     assert stowed.shard is not None
     return stowed
 
 
-def _answer(stowed: Stowed, question: Question[Answer]) -> Answer:
+def _answer(stowed: StoredShard, question: ShardFunction[Answer]) -> Answer:
     with at_most(1):
         return question(stowed.shard)

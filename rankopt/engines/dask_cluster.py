@@ -88,12 +88,12 @@ def serve(workers: int, folder: str, silent: float = signs.SILENT) -> None:
 
 def _watch(cluster: Any, silent: float) -> None:
     """Kill workers that are silent."""
-    known: dict[int, signs.Signs] = {}
+    known: dict[int, signs.Heartbeat] = {}
     while True:
         time.sleep(signs.LOOK)
         heard = {address: worker.last_seen for address, worker in list(cluster.scheduler.workers.items())}
         own = {nanny.pid: heard.get(nanny.worker_address) for nanny in list(cluster.workers.values()) if nanny.process}
-        known = {pid: known.get(pid) or signs.Signs(pid) for pid in own if pid is not None}
+        known = {pid: known.get(pid) or signs.Heartbeat(pid) for pid in own if pid is not None}
         for pid, watched in known.items():
             if watched.look(own[pid]) > silent:
                 with suppress(ProcessLookupError):

@@ -17,7 +17,7 @@ from rankopt.data.values import is_sparse
 from rankopt.errors import OptionError
 from rankopt.risk.shard import Shard
 
-__all__ = ["Stowed", "stow"]
+__all__ = ["StoredShard", "store_shard"]
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class MappedTable:
 
 
 @dataclass(frozen=True)
-class Stowed:
+class StoredShard:
     """A shard in a file. Sent elsewhere it is no more than the file's name; the shard is loaded when it is first used.
 
     Whoever can write to the file decides what is run where it is loaded: it belongs in a folder of one's own.
@@ -73,14 +73,14 @@ class Stowed:
         return loaded
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Stowed, (self.path,)
+        return StoredShard, (self.path,)
 
     def __sizeof__(self) -> int:
         """What it costs to load the shard elsewhere: schedulers ask for it."""
         return os.path.getsize(self.path)
 
 
-def stow(shards: Sequence[Shard], folder: str | os.PathLike[str]) -> list[Stowed]:
+def store_shard(shards: Sequence[Shard], folder: str | os.PathLike[str]) -> list[StoredShard]:
     """Write the shards into a folder; features that are in a file already stay in that one.
 
     Raises OptionError for what cannot be sent to another process.
@@ -101,7 +101,7 @@ def stow(shards: Sequence[Shard], folder: str | os.PathLike[str]) -> list[Stowed
                 f"the loss cannot be sent to other processes ({error}): solvers and losses of your own must be data "
                 "that can be pickled; use engine='threads'"
             ) from error
-        stowed.append(Stowed(str(path)))
+        stowed.append(StoredShard(str(path)))
     return stowed
 
 

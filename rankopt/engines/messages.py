@@ -14,7 +14,7 @@ from socket import socket
 from time import sleep
 from typing import Any
 
-__all__ = ["Desk", "Post"]
+__all__ = ["MessageReceiver", "MessageSender"]
 
 HEAD = struct.Struct("!Q")
 TOGETHER = 1 << 16
@@ -24,7 +24,7 @@ BEAT = 0.25
 """Seconds between two beats of a worker that computes."""
 
 
-class Post:
+class MessageSender:
     """The crew's end. heard: bytes that have moved, either way."""
 
     def __init__(self, end: socket) -> None:
@@ -85,7 +85,7 @@ class Post:
         return message
 
 
-class Desk:
+class MessageReceiver:
     """The worker's end: takes a question, beats until it is answered."""
 
     def __init__(self, end: socket) -> None:

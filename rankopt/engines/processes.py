@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from formulations.threads import threads
-from rankopt.engines.worker_pool import Crew
+from rankopt.engines.worker_pool import WorkerPool
 from rankopt.errors import OptionError
-from rankopt.risk.shard import Answer, Question, Shard
+from rankopt.risk.shard import Answer, ShardFunction, Shard
 
 __all__ = ["Processes"]
 
@@ -26,13 +26,13 @@ class Processes:
     """
 
     workers: int | None = None
-    _crew: Crew | None = field(default=None, init=False, repr=False, compare=False)
+    _crew: WorkerPool | None = field(default=None, init=False, repr=False, compare=False)
 
-    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
+    def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
         if self._crew is None or self._crew.owner != os.getpid():
             if os.name != "posix":
                 raise OptionError("engine 'processes' needs Linux or macOS; use 'threads', or 'dask'")
-            self._crew = Crew(self.workers or threads())
+            self._crew = WorkerPool(self.workers or threads())
         return self._crew.ask(question, shards)
 
     def close(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from formulations.threads import at_most
-from rankopt.risk.shard import Answer, Question, Shard
+from rankopt.risk.shard import Answer, ShardFunction, Shard
 
 __all__ = ["Serial"]
 
@@ -15,6 +15,6 @@ __all__ = ["Serial"]
 class Serial:
     """Computes shards in turn; needs nothing and is what every other engine must agree with, bit for bit."""
 
-    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
+    def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
         with at_most(1):
             return [question(shard) for shard in shards]

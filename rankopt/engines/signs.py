@@ -12,7 +12,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-__all__ = ["LOOK", "SILENT", "Signs"]
+__all__ = ["LOOK", "SILENT", "Heartbeat"]
 
 LOOK = 0.5
 """Seconds between two looks."""
@@ -25,7 +25,7 @@ HASTE = 5
 """A second counts so many times where the system says that the process is stopped: no sign can come of it."""
 
 
-class Signs:
+class Heartbeat:
     """The signs that one process gives. silence: seconds without any, as far as somebody looked: whoever looks may have
     been stopped itself, or the machine asleep, and that is nobody's silence."""
 

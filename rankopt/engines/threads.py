@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from formulations.threads import at_most
-from rankopt.risk.shard import Answer, Question, Shard
+from rankopt.risk.shard import Answer, ShardFunction, Shard
 
 __all__ = ["Threads"]
 
@@ -17,11 +17,11 @@ class Threads:
 
     workers: int | None = None
 
-    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
+    def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
         with at_most(self.workers):
             return [question(shard) for shard in shards]
 
-    def each(self, question: Question[Answer], shards: Sequence[Shard]) -> Iterator[Answer]:
+    def each(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> Iterator[Answer]:
         """The answers of `map` one after the other, so that not all need be held."""
         for shard in shards:
             with at_most(self.workers):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from socket import socket
 
 from formulations.threads import at_most
-from rankopt.engines.mapped_shards import Stowed
-from rankopt.engines.messages import Desk
+from rankopt.engines.mapped_shards import StoredShard
+from rankopt.engines.messages import MessageReceiver
 from rankopt.errors import EngineError
 
 __all__ = ["Failed", "command", "serve"]
@@ -53,24 +53,24 @@ def serve(handle: int, folder: str, parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's affair
     watch = threading.Thread(target=_leave_with, args=(parent, folder), daemon=True)
     watch.start()
-    held: dict[str, Stowed] = {}
+    held: dict[str, StoredShard] = {}
     try:
         with socket(fileno=handle) as end:
-            desk = Desk(end)
+            desk = MessageReceiver(end)
             while True:
                 desk.give(_answer(desk.take(), held))
     except (EOFError, OSError):
         watch.join()  # the connection goes a moment before the parent does; one that lives is about to kill us
 
 
-def _answer(asked: bytes, held: dict[str, Stowed]) -> bytes:
+def _answer(asked: bytes, held: dict[str, StoredShard]) -> bytes:
     """The answer to a question about a shard, or why there is none, pickled."""
     try:
         path, question = pickle.loads(asked)
         if held and os.path.dirname(path) != os.path.dirname(next(iter(held))):
             held.clear()  # other data: what was held is not asked for again
         with at_most(1):
-            answer = question(held.setdefault(path, Stowed(path)).shard)
+            answer = question(held.setdefault(path, StoredShard(path)).shard)
         return pickle.dumps(answer, protocol=pickle.HIGHEST_PROTOCOL)
     except Exception as error:
         return pickle.dumps(Failed.of(error), protocol=pickle.HIGHEST_PROTOCOL)

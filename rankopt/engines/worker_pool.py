@@ -18,19 +18,19 @@ from socket import socketpair
 from typing import Any
 
 from rankopt.engines import signs
-from rankopt.engines.mapped_shards import Stowed, stow
-from rankopt.engines.messages import Post
+from rankopt.engines.mapped_shards import StoredShard, store_shard
+from rankopt.engines.messages import MessageSender
 from rankopt.engines.worker import Failed, command
 from rankopt.errors import EngineError
-from rankopt.risk.shard import Answer, Question, Shard
+from rankopt.risk.shard import Answer, ShardFunction, Shard
 
-__all__ = ["Crew"]
+__all__ = ["WorkerPool"]
 
 ATTEMPTS = 3
 """Workers that may be lost on one shard before that is an error; each may be silent twice as long as the one before."""
 
 
-class Hand:
+class WorkerHandle:
     """One worker: its process, the way to it, its signs of life, and the number of the shard that it computes now."""
 
     def __init__(self, folder: str) -> None:
@@ -39,8 +39,8 @@ class Hand:
             call = command(theirs.fileno(), folder)
             # A process group of its own: Ctrl-C in a terminal reaches the parent alone.
             self.process = subprocess.Popen(call, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, process_group=0)
-        self.post = Post(ours)
-        self.signs = signs.Signs(self.process.pid)
+        self.post = MessageSender(ours)
+        self.signs = signs.Heartbeat(self.process.pid)
         self.busy: int | None = None
 
     def ask(self, number: int, path: str, question: Any) -> None:
@@ -67,7 +67,7 @@ class Hand:
         return self.dismiss()
 
 
-class Crew:
+class WorkerPool:
     """At most `size` workers; shard i is computed by worker i modulo their number, so each holds shards of its own."""
 
     def __init__(self, size: int) -> None:
@@ -75,13 +75,13 @@ class Crew:
         self.owner = os.getpid()
         self.lock = threading.Lock()
         self.folder = tempfile.mkdtemp(prefix="rankopt-")
-        self.hands: list[Hand | None] = []
+        self.hands: list[WorkerHandle | None] = []
         self.shards: Sequence[Shard] | None = None
-        self.stowed: list[Stowed] = []
+        self.stowed: list[StoredShard] = []
         self.sets = 0
         self.dismiss = weakref.finalize(self, _dismissed, self.hands, self.folder, self.owner)
 
-    def ask(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]:
+    def ask(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
         """The answers of all shards, in their order."""
         with self.lock:
             try:
@@ -102,19 +102,19 @@ class Crew:
         self.sets += 1
         folder = Path(self.folder, str(self.sets))
         folder.mkdir()
-        self.stowed = stow(shards, folder)
+        self.stowed = store_shard(shards, folder)
         self.shards = shards
         self.hands.extend([None] * (min(self.size, len(shards)) - len(self.hands)))
 
-    def _answers(self, question: Question[Answer]) -> list[Answer]:
+    def _answers(self, question: ShardFunction[Answer]) -> list[Answer]:
         todo = [deque(range(i, len(self.stowed), len(self.hands))) for i in range(len(self.hands))]
         answers: dict[int, Answer] = {}
         deaths: Counter[int] = Counter()
         while len(answers) < len(self.stowed):
-            asked: dict[int, Hand] = {}  # by place
+            asked: dict[int, WorkerHandle] = {}  # by place
             for place, numbers in enumerate(todo):
                 if numbers:
-                    hand = asked[place] = self.hands[place] or Hand(self.folder)
+                    hand = asked[place] = self.hands[place] or WorkerHandle(self.folder)
                     self.hands[place] = hand
                     if hand.busy is None:
                         hand.ask(numbers[0], self.stowed[numbers[0]].path, question)
@@ -153,7 +153,7 @@ class Crew:
             )
 
 
-def _ready(asked: dict[int, Hand]) -> list[int]:
+def _ready(asked: dict[int, WorkerHandle]) -> list[int]:
     """The places of those to whom or from whom something can go; waits for that no longer than until the next look."""
     with selectors.PollSelector() as selector:
         for place, hand in asked.items():
@@ -162,7 +162,7 @@ def _ready(asked: dict[int, Hand]) -> list[int]:
         return [key.data for key, _ in selector.select(signs.LOOK)]
 
 
-def _dismissed(hands: list[Hand | None], folder: str, owner: int) -> None:
+def _dismissed(hands: list[WorkerHandle | None], folder: str, owner: int) -> None:
     if os.getpid() != owner:  # in a fork of the owner: nothing here is its own
         return
     for hand in hands:

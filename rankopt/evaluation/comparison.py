@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import lines
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.drawn import bars_of_differences
@@ -43,7 +43,7 @@ TOLD = {"randomization": "randomisation", "t": "the t test", "wilcoxon": "Wilcox
 
 
 @dataclass(frozen=True)
-class Comparison(Brief):
+class Comparison(CompactReprMixin):
     """Two rankers on the same queries by one measure.
 
     difference      mean_a - mean_b, with its `interval` at the `confidence`, which is by "t" or by "bootstrap"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import table, view
 from rankopt.data.given import Values
 from rankopt.errors import DataError, MeasureError
@@ -17,7 +17,7 @@ from rankopt.evaluation.drawn import dots_of_means
 from rankopt.evaluation.frames import frame, latex_table
 from rankopt.evaluation.grouped import Grouped
 from rankopt.evaluation.intervals import IntervalBy, check_interval, interval_of
-from rankopt.evaluation.judged import Judged
+from rankopt.evaluation.judged import JudgedQueries
 from rankopt.measures.convention import Convention, convention_named
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Brief):
+class Evaluation(CompactReprMixin):
     """What `evaluate` found: M measures of m queries, under one convention.
 
     values      (M, m); NaN where the query is left out of the mean
@@ -180,7 +180,7 @@ def evaluate(
     Raises DataError for arrays that do not fit, MeasureError where a measure has no value on any query.
     """
     rules = convention_named(convention)
-    documents = Judged.read(judged, offsets, query_ids, document_ids)
+    documents = JudgedQueries.read(judged, offsets, query_ids, document_ids)
     values = documents.check_scores(scores)
     wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
     asked = tuple(parse(measure) for measure in wanted)
@@ -195,7 +195,7 @@ def evaluate(
     return Evaluation(asked, table, tied, documents.query_ids, rules)
 
 
-def _ranking(documents: Judged, scores: Floats, rules: Convention) -> Ranking:
+def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention) -> Ranking:
     if rules.float32:
         with np.errstate(over="ignore"):
             scores = scores.astype(np.float32).astype(np.float64)
@@ -206,7 +206,7 @@ def _ranking(documents: Judged, scores: Floats, rules: Convention) -> Ranking:
     return _ranked(documents, scores, key)
 
 
-def _ranked(documents: Judged, scores: Floats, key: Ints | None = None) -> Ranking:
+def _ranked(documents: JudgedQueries, scores: Floats, key: Ints | None = None) -> Ranking:
     return ranked(documents.relevance, scores, documents.offsets, key, documents.pool, documents.attributes)
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-__all__ = ["Grouped", "Named"]
+__all__ = ["Grouped", "QueryIndexed"]
 
 
-class Named(Protocol):
+class QueryIndexed(Protocol):
     """m queries and N documents with their ids; the documents of query q are rows offsets[q]:offsets[q + 1]."""
 
     @property
@@ -20,7 +20,7 @@ class Named(Protocol):
     def document_ids(self) -> Any: ...
 
 
-class Grouped(Named, Protocol):
+class Grouped(QueryIndexed, Protocol):
     """The same with grades (N,)."""
 
     @property

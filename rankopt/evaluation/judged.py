@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import view
 from rankopt.data.summary import graded
 from rankopt.errors import DataError, MeasureError
@@ -18,7 +18,7 @@ from rankopt.measures.segments import Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Judged(Brief):
+class JudgedQueries(CompactReprMixin):
     """Grades (N,), query boundaries (m + 1,), query ids (m) and document ids (N), where known.
 
     pool: who is judged and retrieved, of a run held against qrels. attributes: name -> (N,), of the documents.
@@ -33,7 +33,7 @@ class Judged(Brief):
 
     def _repr_html_(self) -> str:
         pool = {} if self.pool is None else {"pool": "of a run held against qrels"}
-        return view("Judged", graded(self.offsets, self.relevance, tuple(self.attributes)) | pool)
+        return view("JudgedQueries", graded(self.offsets, self.relevance, tuple(self.attributes)) | pool)
 
     @classmethod
     def read(
@@ -42,7 +42,7 @@ class Judged(Brief):
         offsets: ArrayLike | None = None,
         query_ids: Sequence[Hashable] | None = None,
         document_ids: Sequence[Hashable] | None = None,
-    ) -> Judged:
+    ) -> JudgedQueries:
         """From anything with these four attributes (a `Queries`), or from grades and keywords.
 
         Without offsets all rows are one query. Raises DataError for shapes that disagree and for infinite grades.
@@ -79,7 +79,7 @@ class Judged(Brief):
                 raise DataError(f"{what} has {len(given)} entries, but there are {wanted}; give one each.")
         return cls(grades, bounds.astype(np.int64), names, documents, pool, attributes)
 
-    def with_only(self, attributes: Collection[str]) -> Judged:
+    def with_only(self, attributes: Collection[str]) -> JudgedQueries:
         """With these attributes of the documents. MeasureError for one that they do not have."""
         for name in attributes:
             if name not in self.attributes:

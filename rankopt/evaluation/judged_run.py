@@ -5,7 +5,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.judged import Judged
+from rankopt.evaluation.judged import JudgedQueries
 from rankopt.evaluation.trec import Qrels, Run
 from rankopt.measures.pool import Pool
 from rankopt.measures.segments import Floats
@@ -13,7 +13,7 @@ from rankopt.measures.segments import Floats
 Missing = Literal["error", "skip", "zero"]
 
 
-def judge(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[Judged, Floats]:
+def judge(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[JudgedQueries, Floats]:
     """The judged documents and their scores, query by query: `evaluate(*judge(qrels, run), measures)`.
 
     A retrieved document without a judgment has the grade 0. A judged document that was not retrieved has no position:
@@ -44,7 +44,7 @@ def judge(qrels: Qrels, run: Run, *, missing: Missing = "error") -> tuple[Judged
         np.array([name in grades[query] for query, name in rows], dtype=np.bool_),
         np.array([name in scores[query] for query, name in rows], dtype=np.bool_),
     )
-    return Judged(relevance, offsets, tuple(queries), tuple(name for _, name in rows), pool), found
+    return JudgedQueries(relevance, offsets, tuple(queries), tuple(name for _, name in rows), pool), found
 
 
 def _by_query(file: Qrels | Run, values: Floats) -> dict[str, dict[str, float]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import compare, holm
 from rankopt.evaluation.evaluation import Evaluation
@@ -23,7 +23,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True)
-class Leader(Brief):
+class Leader(CompactReprMixin):
     """The ranker with the largest mean of `measure` on `queries` queries, and how the others stand to it.
 
     means: of all, the largest first, of equals the first given. p: of each other against the leader, in that order, as

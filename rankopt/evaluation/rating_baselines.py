@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.data.ratings.table import Ratings
 from rankopt.data.values import sealed
 from rankopt.errors import DataError, OptionError
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class ItemScores(Brief):
+class ItemScores(CompactReprMixin):
     """One score an item, for all users: `scores` (n_items,) of `items`, `unknown` for any other."""
 
     items: NDArray[np.object_]

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import view
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
@@ -28,7 +28,7 @@ TESTED = 10
 
 
 @dataclass(frozen=True, repr=False)
-class Split(Brief):
+class Split(CompactReprMixin):
     """Ratings for training and for the test, over the same users and items.
 
     * `known`: of strong generalisation, the ratings of the new users that are told beside `train`; else None

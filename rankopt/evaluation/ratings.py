@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import view
 from rankopt.data.ratings.table import Ratings
 from rankopt.data.values import sealed
@@ -39,7 +39,7 @@ PAIRS = 1 << 20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RatingsEvaluation(Brief):
+class RatingsEvaluation(CompactReprMixin):
     """A measure of the rankings of the users of a split.
 
     * `users` (m,): ids of those with test ratings; `values` (m,): of each, NaN where the measure is not defined, and

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import paragraph, table, view
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import TOLD, Comparison, Test, compare, holm
@@ -34,7 +34,7 @@ LEVEL = 0.05
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RunComparison(Brief):
+class RunComparison(CompactReprMixin):
     """Runs by name, the first of which is the baseline, and how the others stand to it.
 
     runs          name -> `Evaluation`, of the measures that are compared

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import view
 from rankopt.data.summary import graded
 from rankopt.data.svmlight.grammar import NUMBER
@@ -33,7 +33,7 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Brief):
+class Run(CompactReprMixin):
     """Scores (N,) of documents, grouped by query; queries and documents in the order of the file."""
 
     query_ids: tuple[str, ...]
@@ -47,7 +47,7 @@ class Run(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Qrels(Brief):
+class Qrels(CompactReprMixin):
     """Grades (N,) of documents, grouped by query; queries and documents in the order of the file.
 
     judged: (N,) which of them have a grade; the others are in the pool, unjudged, and stand with the grade 0.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from rankopt.data.given import Values
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.grouped import Grouped, Named
+from rankopt.evaluation.grouped import Grouped, QueryIndexed
 from rankopt.evaluation.judged import descending_text, vector
 from rankopt.measures.segments import Floats, Ints, query_of_row
 
@@ -34,7 +34,7 @@ Orders = Mapping[Hashable, Sequence[Hashable]] | Sequence[Hashable] | NDArray[An
 
 def write_run(
     path: str | PathLike[str],
-    queries: Named,
+    queries: QueryIndexed,
     given: Values,
     /,
     *,
@@ -56,7 +56,7 @@ def write_run(
 
 
 def run_text(
-    queries: Named,
+    queries: QueryIndexed,
     given: Values,
     /,
     *,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.solvers import SOLVERS
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments.changed import MARGIN, Changed, changes
@@ -26,7 +26,7 @@ CURE = "give the file that `rankopt swap --output` wrote"
 
 
 @dataclass(frozen=True, eq=False)
-class Against(Brief):
+class Against(CompactReprMixin):
     """Replay the tapes beside `path`, a file of rows, and hold what is found against these rows.
 
     Args:

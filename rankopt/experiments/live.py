@@ -76,7 +76,7 @@ class LiveRun:
 
     def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
         start_peak()
-        known = Known(partial)
+        known = ReferenceSolution(partial)
         try:
             self.swapped.set_params(callbacks=(*self.swapped.callbacks, known))
             began = perf_counter()
@@ -118,7 +118,7 @@ class LiveRun:
         return {name: float(found.mean(name)) for name in self.measures}
 
 
-class Known:
+class ReferenceSolution:
     """A callback of training that keeps its history, and tells it now and then."""
 
     def __init__(self, partial: Callable[[dict[str, Any]], None]) -> None:

@@ -20,7 +20,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.solvers import installed_version
 from rankopt.errors import DataError
 
@@ -55,7 +55,7 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True)
-class Row(Brief):
+class Row(CompactReprMixin):
     """One solver on one problem, or one run, or one statement.
 
     None stands for what is not known or makes no sense. Seconds and bytes are of this machine; all else is the same

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from formulations.tables import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
-    from rankopt.explanations.counterfactual import Swap as Swap
+    from rankopt.explanations.counterfactual import CounterfactualChange as CounterfactualChange
     from rankopt.explanations.prices import Prices as Prices
     from rankopt.explanations.terms import Explanation as Explanation
     from rankopt.explanations.tightness import Tightness as Tightness
@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
 PARTS = {
     "Explanation": "rankopt.explanations.terms:Explanation",
     "Prices": "rankopt.explanations.prices:Prices",
-    "Swap": "rankopt.explanations.counterfactual:Swap",
+    "CounterfactualChange": "rankopt.explanations.counterfactual:CounterfactualChange",
     "Tightness": "rankopt.explanations.tightness:Tightness",
 }
 """What `explain`, `tightness` and `prices` of a ranker return, `name: "module:object"`."""

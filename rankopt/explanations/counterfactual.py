@@ -19,10 +19,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.errors import OptionError
 
-__all__ = ["Swap", "smallest_swap"]
+__all__ = ["CounterfactualChange", "smallest_swap"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -32,7 +32,7 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, eq=False)
-class Swap(Brief):
+class CounterfactualChange(CompactReprMixin):
     """The smallest changes of one document that exchange it with the other. Features stand in the order of the data.
 
     Fields (d features):
@@ -144,7 +144,7 @@ class Swap(Brief):
 def smallest_swap(
     features: Sequence[str], moves: str, coef: Floats, before: Floats, lacks: float, units: Floats, low: Floats,
     high: Floats, free: Bools,
-) -> Swap:  # fmt: skip
+) -> CounterfactualChange:  # fmt: skip
     """The smallest changes of the document `before` (d,) by which its score changes by `lacks`.
 
     coef, units, low, high, free: (d,) weights, units >= 0 (0: the feature does not vary, so it cannot move), limits of
@@ -171,7 +171,7 @@ def smallest_swap(
     together, reach = _together(np.where(free, np.abs(slope) * units, 0.0), room / np.where(free, units, 1.0), lacks)
     change = np.where(together > 0.0, np.sign(slope) * together * units, together)
     why = tuple(_why(j, fits, free, units, coef, after, low, high) for j in range(coef.size))
-    found = Swap(tuple(features), moves, lacks, before.copy(), units.copy(), alone, change, reach, why)
+    found = CounterfactualChange(tuple(features), moves, lacks, before.copy(), units.copy(), alone, change, reach, why)
     for array in (found.before, found.units, found.alone, found.together):
         array.setflags(write=False)
     return found

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
 from rankopt.explanations.chance import chance_in_order
-from rankopt.explanations.counterfactual import Swap
+from rankopt.explanations.counterfactual import CounterfactualChange
 from rankopt.explanations.terms import Explanation
 
 __all__ = ["NOISE", "FirstTwo", "first_two"]
@@ -36,7 +36,7 @@ class FirstTwo:
     documents: tuple[Hashable, Hashable]
     grades: tuple[float, float] | None
     reasons: Explanation
-    swap: Swap
+    swap: CounterfactualChange
     chance: float
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.forms.form import EPSILON
 from formulations.notation.names import Block
 from formulations.problems.ranking_set import ranking_set
@@ -39,7 +39,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Prices(Brief):
+class Prices(CompactReprMixin):
     """A row a query and limit that presses; limits that are not among them cost nothing.
 
     Columns: `query`, its id; `constraint`, the rule, and `row`, the limit, such as site['a.org']; `side`, "at most" or

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.errors import DataError, OptionError
 from rankopt.explanations.chance import chance_in_order
-from rankopt.explanations.counterfactual import Swap, smallest_swap
+from rankopt.explanations.counterfactual import CounterfactualChange, smallest_swap
 
 __all__ = ["Explanation"]
 
@@ -23,7 +23,7 @@ SHOWN = 10
 
 
 @dataclass(frozen=True, eq=False)
-class Explanation(Brief):
+class Explanation(CompactReprMixin):
     """`score(x) - score(y) = Σ_j coef_j (x_j - y_j)`, its terms sorted by magnitude.
 
     Fields (d features, most important first; terms of equal magnitude in the order of the features):
@@ -79,7 +79,7 @@ class Explanation(Brief):
         units: Any = None,
         moves: str = "y",
         margin: float = 0.0,
-    ) -> Swap:
+    ) -> CounterfactualChange:
         """The smallest change of one document that exchanges the two: of one feature, and of all together.
 
         features: names of those that may move, all by default. low, high: limits of the changed features, one number,

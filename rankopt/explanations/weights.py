@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.explanations.deviations import deviations_within
 
 __all__ = ["Weights"]
@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Weights(Brief):
+class Weights(CompactReprMixin):
     """Features (d,) by falling magnitude of `effect` = coef × deviation, the deviation being that within queries: in
     units of the score, so that features of other units can be compared. `share`: its part of the sum of magnitudes.
     `column`: where each stands in the data."""

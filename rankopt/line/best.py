@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.line.events import Events
-from rankopt.line.steps import Steps
+from rankopt.line.events import StepEvents
+from rankopt.line.steps import StepFunction
 
 __all__ = ["best_interval"]
 
@@ -27,10 +27,10 @@ EQUAL = 1e-12
 """Values that differ by less are one: sums of steps are rounded."""
 
 
-def best_interval(events: Events) -> tuple[float, float, float]:
+def best_interval(events: StepEvents) -> tuple[float, float, float]:
     """The interval (low, high) of the largest value, and that value; of equal ones the nearest to 0."""
     if events.times.size <= FEW:
-        steps = Steps.of(events)
+        steps = StepFunction.of(events)
         return _nearest(steps.lows, steps.highs, steps.values)
     bins = _bins(events.times)
     count = int(bins.max()) + 1
@@ -44,7 +44,9 @@ def best_interval(events: Events) -> tuple[float, float, float]:
     return _nearest(*_inside(events, bins, before, filled, np.flatnonzero(bound >= least - EQUAL)))
 
 
-def _inside(events: Events, bins: Ints, before: Floats, filled: Ints, chosen: Ints) -> tuple[Floats, Floats, Floats]:
+def _inside(
+    events: StepEvents, bins: Ints, before: Floats, filled: Ints, chosen: Ints
+) -> tuple[Floats, Floats, Floats]:
     """The intervals that begin in the chosen ones of the filled bins, and the first of all."""
     wanted = np.zeros(filled.size + 1, dtype=bool)
     wanted[chosen] = wanted[chosen + 1] = wanted[0] = True  # an interval ends where the next bin begins

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from rankopt.data.arrangement import rows_of
 from rankopt.line.best import best_interval
 from rankopt.line.enumeration import all_crossings, value_at
-from rankopt.line.steps import Steps
-from rankopt.line.sweep import Sweep
+from rankopt.line.steps import StepFunction
+from rankopt.line.sweep import LineSweep
 from rankopt.measures.measure import Measure
 
 __all__ = ["LINES", "check_lines", "drawn_lines"]
@@ -51,9 +51,9 @@ def check_lines(
     gaps = np.concatenate([crossings[:-1] + np.diff(crossings) / 2, [low - 1 - abs(low), high + 1 + abs(high)]])
     values: dict[float, float] = {}  # asked once: nearly all points are those of both
     for small in (False, True):
-        sweep = Sweep(measure, relevance, offsets, weights, small)
+        sweep = LineSweep(measure, relevance, offsets, weights, small)
         (events,) = sweep.events(scores, slopes[None])
-        steps = Steps.of(events)
+        steps = StepFunction.of(events)
         for t in np.concatenate([steps.middles, gaps]).tolist():
             told = float(steps.at(t))
             if np.isnan(told) or np.any(np.abs(crossings - t) <= 4 * np.finfo(np.float64).eps * abs(t)):

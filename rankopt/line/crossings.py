@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.line.crossing import ROUNDING
-from rankopt.line.events import Events, joined
+from rankopt.line.events import StepEvents, joined
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
 
@@ -27,16 +27,16 @@ BLOCK = 1 << 17
 
 def sweep_crossings(
     measure: Measure, scores: Floats, slopes: Floats, relevance: Floats, weights: Floats, offsets: Ints
-) -> Events:
+) -> StepEvents:
     """The events of Σ_q v_q measure_q(s + t a): scores s, slopes a and grades (N,), weights v (m,)."""
-    found = [Events(0.0, *(np.zeros(0) for _ in range(3)))]
+    found = [StepEvents(0.0, *(np.zeros(0) for _ in range(3)))]
     for weight, (low, high) in zip(weights, pairwise(offsets.tolist()), strict=True):
         rows = slice(low, high)
         found.append(_of_query(measure, scores[rows], slopes[rows], relevance[rows], float(weight)))
     return joined(found)
 
 
-def _of_query(measure: Measure, s: Floats, a: Floats, grades: Floats, weight: float) -> Events:
+def _of_query(measure: Measure, s: Floats, a: Floats, grades: Floats, weight: float) -> StepEvents:
     upper, steeper = np.nonzero(a[:, None] < a)  # every pair that crosses: who stands above before it, and after it
     with np.errstate(over="ignore"):
         rise = a[steeper] - a[upper]
@@ -52,7 +52,7 @@ def _of_query(measure: Measure, s: Floats, a: Floats, grades: Floats, weight: fl
     steps = np.diff(values)
     moved = (steps != 0) & (jumps > -np.inf)
     begun = int(jumps.size > 0 and jumps[0] == -np.inf)
-    return Events(float(values[begun]), jumps[moved], steps[moved], widest[moved])
+    return StepEvents(float(values[begun]), jumps[moved], steps[moved], widest[moved])
 
 
 def _values(

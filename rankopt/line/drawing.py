@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.line.points import LinePoint
-from rankopt.line.steps import Steps
+from rankopt.line.steps import StepFunction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ MOST = 4000
 
 
 def draw_line(
-    steps: Steps,
+    steps: StepFunction,
     line: LinePoint,
     at: float,
     measure: str,
@@ -57,7 +57,7 @@ def draw_line(
     return axes
 
 
-def shown_range(steps: Steps, line: LinePoint) -> tuple[float, float]:
+def shown_range(steps: StepFunction, line: LinePoint) -> tuple[float, float]:
     """The t worth seeing: most jumping points, 0, and the point that was chosen."""
     jumps = steps.highs[:-1]
     if not jumps.size:

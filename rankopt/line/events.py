@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from formulations.threads import share
 
-__all__ = ["Events", "joined"]
+__all__ = ["StepEvents", "joined"]
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ MANY = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
-class Events:
+class StepEvents:
     """M(t) = start + Σ steps[e] over the events with times[e] < t, for t that is within `widths` of no event.
 
     start: the value at t = -∞. times, steps, widths: (E,), in no order. An event is a crossing of two lines of one
@@ -33,12 +33,12 @@ class Events:
     widths: Floats
 
 
-def joined(parts: Sequence[Events]) -> Events:
+def joined(parts: Sequence[StepEvents]) -> StepEvents:
     """The events of all parts, in their order."""
     if len(parts) == 1:
         return parts[0]
     ends = np.cumsum([part.times.size for part in parts])
-    told = Events(sum(part.start for part in parts), *np.empty((3, int(ends[-1]))))
+    told = StepEvents(sum(part.start for part in parts), *np.empty((3, int(ends[-1]))))
 
     def fill(number: int) -> None:
         part, rows = parts[number], slice(int(ends[number]) - parts[number].times.size, int(ends[number]))

@@ -9,29 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.line.best import EQUAL
-from rankopt.line.events import Events
+from rankopt.line.events import StepEvents
 from rankopt.line.points import LinePoint, middle_point
-from rankopt.line.steps import Steps
+from rankopt.line.steps import StepFunction
 
 __all__ = ["clamped_point", "inside_point", "window_inside", "within"]
 
 Floats = NDArray[np.float64]
 
 
-def within(events: Events, low: float, high: float) -> Events:
+def within(events: StepEvents, low: float, high: float) -> StepEvents:
     """The same function on [low, high]: events before it are in its start, those behind it left out."""
     before = events.times + events.widths < low
     kept = ~before & (events.times - events.widths <= high)
     start = events.start + float(events.steps[before].sum())
-    return Events(start, events.times[kept], events.steps[kept], events.widths[kept])
+    return StepEvents(start, events.times[kept], events.steps[kept], events.widths[kept])
 
 
-def inside_point(events: Events, low: float, high: float) -> LinePoint:
+def inside_point(events: StepEvents, low: float, high: float) -> LinePoint:
     """The middle of the interval of the largest value in (low, high), of equal ones the widest."""
     return _Pieces.of(events, low, high).best()
 
 
-def clamped_point(events: Events, low: float, high: float, reach: float) -> LinePoint:
+def clamped_point(events: StepEvents, low: float, high: float, reach: float) -> LinePoint:
     """`middle_point` of the whole line, or the end that is nearer to it [paper 3, section 2.4]."""
     found = middle_point(events, reach)
     if low <= found.t <= high:
@@ -39,12 +39,12 @@ def clamped_point(events: Events, low: float, high: float, reach: float) -> Line
     return _Pieces.of(events, low, high).near(low if found.t < low else high, (high - low) / 8)
 
 
-def window_inside(events: Events, low: float, high: float, h: float) -> LinePoint:
+def window_inside(events: StepEvents, low: float, high: float, h: float) -> LinePoint:
     """The t in [low, high] of the largest (1 / 2h) ∫ M over [t - h, t + h]; of a stretch of best points the middle.
 
     The mean is linear between low, high and the jumping points ± h.
     """
-    steps = Steps.of(within(events, low - h, high + h))
+    steps = StepFunction.of(within(events, low - h, high + h))
     jumps = steps.highs[:-1] + (steps.lows[1:] - steps.highs[:-1]) / 2
     knots = np.concatenate([[low - h], np.clip(jumps, low - h, high + h), [high + h]])
     area = np.append(0.0, np.cumsum(steps.values * np.diff(knots)))
@@ -65,8 +65,8 @@ class _Pieces:
         self.lows, self.highs, self.values, self.events = lows, highs, values, events
 
     @classmethod
-    def of(cls, events: Events, low: float, high: float) -> _Pieces:
-        steps = Steps.of(within(events, low, high))
+    def of(cls, events: StepEvents, low: float, high: float) -> _Pieces:
+        steps = StepFunction.of(within(events, low, high))
         lows, highs = np.maximum(steps.lows, low), np.minimum(steps.highs, high)
         kept = lows < highs
         if not kept.any():  # rounding covers it all

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.line.best import EQUAL, best_interval
-from rankopt.line.events import Events
-from rankopt.line.steps import Steps
+from rankopt.line.events import StepEvents
+from rankopt.line.steps import StepFunction
 
 __all__ = ["LinePoint", "middle_point", "penalised_point", "window_point"]
 
@@ -33,7 +33,7 @@ class LinePoint:
     best: float
 
 
-def middle_point(events: Events, reach: float) -> LinePoint:
+def middle_point(events: StepEvents, reach: float) -> LinePoint:
     """The middle of the best interval; of one without an end its other end, away from it by half of that, and by
     `reach` at least."""
     low, high, value = best_interval(events)
@@ -49,7 +49,7 @@ def middle(low: float, high: float, reach: float) -> float:
     return high - max(reach, abs(high) / 2) if np.isfinite(high) else 0.0
 
 
-def window_point(events: Events, h: float) -> LinePoint:
+def window_point(events: StepEvents, h: float) -> LinePoint:
     """The t of the largest (1 / 2h) ∫ M over [t - h, t + h]: a sliver of an interval is never taken.
 
     That mean is linear between the jumping points ± h, so it is exact; of a stretch of best points the middle, of
@@ -57,7 +57,7 @@ def window_point(events: Events, h: float) -> LinePoint:
     Jumping points so far out that h is lost in the rounding of what lies between are passed over: lines that are
     parallel but for rounding cross there. The middle of the best interval where there are no others.
     """
-    steps = Steps.of(events)
+    steps = StepFunction.of(events)
     if steps.values.size == 1:
         value = float(steps.values[0])
         return LinePoint(0.0, -np.inf, np.inf, value, events.times.size, value)
@@ -86,10 +86,10 @@ def window_point(events: Events, h: float) -> LinePoint:
     return _standing(steps, t, place, events)
 
 
-def penalised_point(events: Events, h: float, slope: float, curvature: float) -> LinePoint:
+def penalised_point(events: StepEvents, h: float, slope: float, curvature: float) -> LinePoint:
     """The t of the largest M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the top of
     the parabola, away from the ends by h / 8, or by half of an interval that is narrower than that allows."""
-    steps = Steps.of(events)
+    steps = StepFunction.of(events)
     inside = np.minimum(h / 8, (steps.highs - steps.lows) / 2)
     points = np.clip(-slope / curvature, steps.lows + inside, steps.highs - inside)
     gained = steps.values - points * (slope + curvature * points / 2)
@@ -98,7 +98,7 @@ def penalised_point(events: Events, h: float, slope: float, curvature: float) ->
     return _standing(steps, float(points[place]), place, events)
 
 
-def _standing(steps: Steps, t: float, place: int, events: Events) -> LinePoint:
+def _standing(steps: StepFunction, t: float, place: int, events: StepEvents) -> LinePoint:
     low, high, value = float(steps.lows[place]), float(steps.highs[place]), float(steps.values[place])
     return LinePoint(t, low, high, value, events.times.size, float(steps.values.max()))
 

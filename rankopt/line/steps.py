@@ -8,16 +8,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.line.events import Events
+from rankopt.line.events import StepEvents
 
-__all__ = ["Steps"]
+__all__ = ["StepFunction"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Steps:
+class StepFunction:
     """M(t) = values[i] for lows[i] < t < highs[i], K + 1 open intervals in rising order, from -∞ to ∞.
 
     Between them lie the events, each with the rounding of its crossing on both sides. Events that are no farther from
@@ -30,7 +30,7 @@ class Steps:
     values: Floats
 
     @classmethod
-    def of(cls, events: Events) -> Steps:
+    def of(cls, events: StepEvents) -> StepFunction:
         order = np.argsort(events.times, kind="stable")
         times, widths = events.times[order], events.widths[order]
         values = events.start + np.append(0.0, np.cumsum(events.steps[order]))

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from formulations.threads import share, threads
 from rankopt.errors import OptionError
 from rankopt.line.crossings import sweep_crossings
-from rankopt.line.events import Events, joined
-from rankopt.line.ways import Way, ways_of
+from rankopt.line.events import StepEvents, joined
+from rankopt.line.ways import SweepPlan, sweep_plans
 from rankopt.losses.loss import Loss, LossAt
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
 
-__all__ = ["Sweep"]
+__all__ = ["LineSweep"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,13 +39,13 @@ PAIRS = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
-class Sweep:
+class LineSweep:
     """M(t) = Σ_q v_q measure_q(s + t a), documents of equal score averaged, as a step function of t.
 
     relevance: (N,) grades. offsets: (m + 1,). weights: (m,) v. The measure is defined on every query.
     small: whether the data that these are a part of are so small that nothing is compiled for them.
 
-    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `along_line`: see `ways_of`;
+    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `along_line`: see `sweep_plans`;
     one that says nothing of itself is valued between all crossings.
     """
 
@@ -56,16 +56,16 @@ class Sweep:
     small: bool = False
 
     @classmethod
-    def of(cls, measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> Sweep:
+    def of(cls, measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> LineSweep:
         """Of all data that belong together."""
         lengths = np.diff(offsets)
         return cls(measure, relevance, offsets, weights, bool(lengths @ lengths <= PAIRS))
 
-    def only(self, first: int, last: int) -> Sweep:
+    def only(self, first: int, last: int) -> LineSweep:
         """The measure of the queries first <= q < last."""
         low, high = self.offsets[first], self.offsets[last]
         offsets = self.offsets[first : last + 1] - low
-        return Sweep(self.measure, self.relevance[low:high], offsets, self.weights[first:last], self.small)
+        return LineSweep(self.measure, self.relevance[low:high], offsets, self.weights[first:last], self.small)
 
     convex: ClassVar[bool] = False
 
@@ -97,7 +97,7 @@ class Sweep:
         share(len(ranges), lambda part: by_falling_score(scores, self.offsets, *ranges[part], order))
         return order
 
-    def events(self, scores: Floats, slopes: Floats, order: Ints | None = None) -> list[Events]:
+    def events(self, scores: Floats, slopes: Floats, order: Ints | None = None) -> list[StepEvents]:
         """The events along each of D lines: scores s (N,), slopes a (D, N). order: of these scores, if it is known."""
         scores, slopes = np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(slopes, np.float64)
         order = self.order(scores) if order is None else order
@@ -106,7 +106,7 @@ class Sweep:
             return [sweep_crossings(self.measure, scores, line, *given) for line in slopes]
         lines, ways = len(slopes), self._ways
         ranges = self._ranges(lines * len(ways))
-        found: list[Events] = [Events(0.0, *np.zeros((3, 0)))] * (lines * len(ways) * len(ranges))
+        found: list[StepEvents] = [StepEvents(0.0, *np.zeros((3, 0)))] * (lines * len(ways) * len(ranges))
         starts = np.zeros((lines, len(ways), self.offsets.size - 1))
 
         def sweep(task: int) -> None:
@@ -121,8 +121,8 @@ class Sweep:
         return [replace(joined(told), start=float(own[line].sum())) for line, told in enumerate(parts)]
 
     def _told(
-        self, way: Way, scores: Floats, slopes: Floats, order: Ints, first: int, last: int, starts: Floats
-    ) -> Events:
+        self, way: SweepPlan, scores: Floats, slopes: Floats, order: Ints, first: int, last: int, starts: Floats
+    ) -> StepEvents:
         """The events of some queries in one way; writes their values at -∞ into starts (m,)."""
         told = _room(4 * int(self.offsets[last] - self.offsets[first]))
         given = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, starts)
@@ -133,7 +133,7 @@ class Sweep:
         own = np.empty((3, count))  # one piece: of large ones systems give large pages
         for row, array in zip(own, told, strict=True):
             row[:] = array[:count]
-        return Events(0.0, *own)
+        return StepEvents(0.0, *own)
 
     def _ranges(self, jobs: int) -> list[tuple[int, int]]:
         """Whole queries in turn, in so many parts that every thread has some turns at all of these jobs. What is said
@@ -144,8 +144,8 @@ class Sweep:
         return list(pairwise(np.unique(np.searchsorted(self.offsets, marks)).tolist()))
 
     @cached_property
-    def _ways(self) -> tuple[Way, ...]:
-        return ways_of(self.measure, self.relevance, self.offsets, self.weights)
+    def _ways(self) -> tuple[SweepPlan, ...]:
+        return sweep_plans(self.measure, self.relevance, self.offsets, self.weights)
 
 
 def _room(events: int) -> list[Floats]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import position_in_query, query_of_row, totals
 
-__all__ = ["Way", "ways_of"]
+__all__ = ["SweepPlan", "sweep_plans"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,7 +23,7 @@ PLACES = 32
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class SweepPlan:
     """A compiled sweep, what it is told before and behind scores, slopes and order, and (m,) what it leaves out."""
 
     kernel: Any
@@ -32,7 +32,7 @@ class Way:
     constant: Floats
 
 
-def ways_of(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[Way, ...]:
+def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
     """The sweeps whose events are, together, those of Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
 
     By the measure's `along_line`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
@@ -40,12 +40,12 @@ def ways_of(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats)
     """
     if measure.along_line == "sum":
         summed: Any = measure
-        parts = [ways_of(part, relevance, offsets, weights * own) for part, own in summed.summands(offsets)]
+        parts = [sweep_plans(part, relevance, offsets, weights * own) for part, own in summed.summands(offsets)]
         return tuple(way for ways in parts for way in ways)
     return (WAYS[measure.along_line](measure, relevance, offsets, weights),)
 
 
-def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> Way:
+def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     """From discount and gain: the first places where the discount ends soon, pairs where it goes on."""
     lengths = np.diff(offsets)
     gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
@@ -59,11 +59,11 @@ def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> 
     if places.max(initial=0) <= PLACES:
         from rankopt.line.places import sweep_places
 
-        return Way(sweep_places, (), (gain, discount, places, weights), weights * constant)
+        return SweepPlan(sweep_places, (), (gain, discount, places, weights), weights * constant)
     if _even(discount, offsets):
         from rankopt.line.pairs import sweep_pairs
 
-        return Way(sweep_pairs, (), (gain, discount, weights), weights * constant)
+        return SweepPlan(sweep_pairs, (), (gain, discount, weights), weights * constant)
     from rankopt.line.uncut import DISCOUNT
 
     usual = _usual(gain, offsets)
@@ -75,11 +75,11 @@ def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> 
 
 def _uncut(
     kind: int, cutoff: int, told: tuple[Floats, ...], kinds: Floats, offsets: Ints, weights: Floats, constant: Floats
-) -> Way:
+) -> SweepPlan:
     """told: what walks are told of documents and places. kinds: of the documents, as `counting` has them."""
     from rankopt.line.uncut import counting, sweep_uncut
 
-    return Way(sweep_uncut, (kind, cutoff), (*told, *counting(told[0], kinds, offsets), weights), constant)
+    return SweepPlan(sweep_uncut, (kind, cutoff), (*told, *counting(told[0], kinds, offsets), weights), constant)
 
 
 def _even(discount: Floats, offsets: Ints) -> bool:
@@ -103,7 +103,7 @@ def _usual(gain: Floats, offsets: Ints) -> Floats:
     return usual
 
 
-def _precision(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> Way:
+def _precision(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     from rankopt.line.uncut import PRECISION
 
     relevant, nothing = measure.relevant(relevance), np.zeros(weights.size)
@@ -114,7 +114,7 @@ def _precision(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) 
     return _uncut(PRECISION, _cutoff(measure, offsets), told, relevant, offsets, shares, nothing)
 
 
-def _cascade(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> Way:
+def _cascade(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     from rankopt.line.uncut import CASCADE
 
     stopped, nothing = measure.stopping(relevance), np.zeros(weights.size)
@@ -125,17 +125,17 @@ def _cascade(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) ->
     return _uncut(CASCADE, _cutoff(measure, offsets), told, stopped, offsets, weights, nothing)
 
 
-def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> Way:
+def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
     from rankopt.line.cuts import sweep_cuts
 
-    return Way(sweep_cuts, (kind, cutoff), (gain, weights), np.zeros(weights.size))
+    return SweepPlan(sweep_cuts, (kind, cutoff), (gain, weights), np.zeros(weights.size))
 
 
-def _first_relevant(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> Way:
+def _first_relevant(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
     from rankopt.line.envelope import sweep_envelope
 
     told = (measure.relevant(relevance), weights)
-    return Way(sweep_envelope, (_cutoff(measure, offsets),), told, np.zeros(weights.size))
+    return SweepPlan(sweep_envelope, (_cutoff(measure, offsets),), told, np.zeros(weights.size))
 
 
 def _cutoff(measure: Measure, offsets: Ints) -> int:
@@ -146,7 +146,7 @@ def _reciprocals(offsets: Ints) -> Floats:
     return 1.0 / (position_in_query(offsets) + 1)
 
 
-WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], Way]] = {
+WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
     "places": _places,
     "precision": _precision,
     "cascade": _cascade,

@@ -16,7 +16,7 @@ from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
     from rankopt.losses.argmax import Argmax as Argmax
-    from rankopt.losses.argmax import Found as Found
+    from rankopt.losses.argmax import ArgmaxResult as ArgmaxResult
     from rankopt.losses.argmax import Map as Map
     from rankopt.losses.argmax_positional import PositionalArgmax as PositionalArgmax
     from rankopt.losses.decay import parse_decay as parse_decay
@@ -55,7 +55,7 @@ LOSSES = {
 
 PARTS = {
     "Argmax": "rankopt.losses.argmax:Argmax",
-    "Found": "rankopt.losses.argmax:Found",
+    "ArgmaxResult": "rankopt.losses.argmax:ArgmaxResult",
     "Map": "rankopt.losses.argmax:Map",
     "LossAt": "rankopt.losses.loss:LossAt",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 
 if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from rankopt.losses.decay import Decay
     from rankopt.measures.measure import Measure
 
-__all__ = ["Argmax", "Found", "Map"]
+__all__ = ["Argmax", "ArgmaxResult", "Map"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Found(Brief):
+class ArgmaxResult(CompactReprMixin):
     """The loss-augmented best y of every query of a batch: argmax of r(y)ᵀs - gain(y).
 
     slope: (N,) or (N, slots), r(y), documents that could change places for nothing sharing theirs. earned: (m,)
@@ -64,7 +64,7 @@ class Argmax(Protocol):
         """(m,) max over y of gain(y)."""
         ...
 
-    def at(self, scores: Floats, prove: bool = False) -> Found:
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         """The loss-augmented best y; `prove` takes bounds from dual prices even where the solver proves by way."""
         ...
 

@@ -22,8 +22,8 @@ from formulations.solvers.solver import Solver
 from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.admissible_orders import AdmissibleOrders, Orders
-from rankopt.losses.argmax import Found
-from rankopt.losses.charges import Charged
+from rankopt.losses.argmax import ArgmaxResult
+from rankopt.losses.charges import PenalizedReferences
 from rankopt.losses.decay import Decay
 from rankopt.losses.ties import shared
 from rankopt.measures.positional import Positional
@@ -121,11 +121,11 @@ class AdmissibleArgmax(AdmissibleOrders):
         return -self.argmax(none - 1.0, none, np.zeros(self.gain.size), charge=none).value if self.soft else None
 
     @property
-    def charges(self) -> Charged | None:
+    def charges(self) -> PenalizedReferences | None:
         """The references with what they pay; None where no set has soft constraints."""
-        return Charged(self) if self.soft else None
+        return PenalizedReferences(self) if self.soft else None
 
-    def at(self, scores: Floats, prove: bool = False) -> Found:
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         """Bounds are proven by dual prices always; where a relaxation is fractional they stay above the value."""
         ones = np.ones(len(self))
         answer, best = self.argmax(-ones, ones, scores), self._most
@@ -134,7 +134,7 @@ class AdmissibleArgmax(AdmissibleOrders):
         earned = self.measured(answer.rows)
         if self.soft:
             earned = earned + self.charged(answer.rows)
-        return Found(slope, earned, answer.value, bound, answer.seconds)
+        return ArgmaxResult(slope, earned, answer.value, bound, answer.seconds)
 
     def best_reference(self, which: str = "average") -> Floats:
         """An admissible order that is best for the measure, ties falling by the score at w₀ and then by the documents'

@@ -21,7 +21,7 @@ from formulations import first_relevant_ranking
 from formulations.solvers.solver import Solver
 from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.argmax import Found
+from rankopt.losses.argmax import ArgmaxResult
 from rankopt.losses.argmax_orders import OrdersArgmax, settled
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.decay import Decay
@@ -77,7 +77,7 @@ class FirstRelevantArgmax(OrdersArgmax):
         """The map with σ n₋ top added to φ, whatever the order: of it the order by score is a maximiser."""
         return replace(self, lifted=True)
 
-    def at(self, scores: Floats, prove: bool = False) -> Found:
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         found = super().at(scores, prove)
         if not self.lifted:
             return found

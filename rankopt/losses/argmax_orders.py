@@ -13,7 +13,7 @@ from formulations import solve_batch
 from formulations.small import STATES
 from formulations.solvers.exact import Exact
 from formulations.solvers.solver import Solver
-from rankopt.losses.argmax import Found
+from rankopt.losses.argmax import ArgmaxResult
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.ties import shared
 
@@ -65,12 +65,14 @@ class OrdersArgmax:
         """The batch of max over orders of r(π)ᵀs - gain(π), a `PatternBatch`; its scores do not matter."""
         raise NotImplementedError(f"{type(self).__name__} has no `problem`; write it.")
 
-    def at(self, scores: Floats, prove: bool = False) -> Found:
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         answer = solve_batch(self.problem.with_scores(scores), self.solver, outward=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         slope = shared(answer.slope.copy(), answer.problems.scores, self.criterion.kind, self.offsets, answer.order)
         constant = self.criterion.constant
-        return Found(slope, answer.earned + constant, answer.value - constant, answer.bound - constant, answer.seconds)
+        return ArgmaxResult(
+            slope, answer.earned + constant, answer.value - constant, answer.bound - constant, answer.seconds
+        )
 
     def only(self, first: int, last: int) -> Self:
         return replace(self, criterion=self.criterion.only(first, last))

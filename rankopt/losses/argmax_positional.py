@@ -18,7 +18,7 @@ from formulations.solvers.exact import Exact
 from formulations.solvers.solver import Solver
 from formulations.threads import share_ranges
 from rankopt.data.arrangement import Arrangement
-from rankopt.losses.argmax import Found
+from rankopt.losses.argmax import ArgmaxResult
 from rankopt.losses.argmax_orders import settled
 from rankopt.losses.argmax_pattern import PatternArgmax
 from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
@@ -31,7 +31,7 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.measure_mix import MeasureMix
 from rankopt.measures.positional import Positional
 
-__all__ = ["PositionalArgmax", "orderable", "told_apart"]
+__all__ = ["PositionalArgmax", "orderable", "with_distinct_grades"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,7 +40,7 @@ EXACTLY = 1
 """Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
 
 
-def told_apart(queries: Arrangement, measure: Measure) -> Arrangement:
+def with_distinct_grades(queries: Arrangement, measure: Measure) -> Arrangement:
     """The queries that have something to order."""
     return queries.learnable(orderable(queries.graded, queries.offsets, measure), f"{measure} tells apart")
 
@@ -112,7 +112,7 @@ class PositionalArgmax:
         """(N,) documents of equal gain have equal ones in their query."""
         return alike(self.offsets, self.problem.gain) if self.known_kind is None else self.known_kind
 
-    def at(self, scores: Floats, prove: bool = False) -> Found:
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         answer = solve_batch(self.problem.with_scores(scores), self.solver, outward=False)
         answer = answer.proved(exactly=EXACTLY) if prove else answer
         problem, slope, earned = answer.problems, np.empty(scores.size), np.empty(len(answer))
@@ -125,7 +125,7 @@ class PositionalArgmax:
             earned[:] = np.bincount(query, problem.discount * problem.gain[placed], earned.size)
             slope[placed] = problem.decay
             slope = shared(slope, problem.scores, self.kind, self.offsets)
-        return Found(slope, earned, answer.value, answer.bound, answer.seconds)
+        return ArgmaxResult(slope, earned, answer.value, answer.bound, answer.seconds)
 
     def best_reference(self, which: str = "average") -> Floats:
         """The mean over all orders that are best by gain; "first": equal gains in the order of the input, as in the

@@ -14,7 +14,7 @@ from formulations import matching, solve
 from formulations.solvers.solver import Solver
 from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.argmax import Found
+from rankopt.losses.argmax import ArgmaxResult
 from rankopt.losses.by_query import query_of_row
 
 __all__ = ["EMPTY", "SlotArgmax", "matched"]
@@ -77,13 +77,13 @@ class SlotArgmax:
         """(m,) every slot has one of the documents that belong there."""
         return np.asarray(np.maximum.reduceat(self.benefit, self.offsets[:-1], axis=0).sum(axis=1))
 
-    def at(self, scores: Floats, prove: bool = False) -> Found:
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
         """Bounds are proven by dual prices always."""
         began = perf_counter()
         slope, value, bound = self._matchings(scores - self.benefit, np.hstack([scores, self.benefit]))
         seconds = perf_counter() - began
         earned = np.add.reduceat((slope * self.benefit).sum(axis=1), self.offsets[:-1])
-        return Found(slope, earned, value, bound, seconds)
+        return ArgmaxResult(slope, earned, value, bound, seconds)
 
     def best_reference(self, which: str = "average") -> Floats:
         """Documents that belong in one slot share it, the others share the slots that no document belongs in: it is

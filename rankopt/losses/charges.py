@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from formulations.sets.ranking_set import RankingSet
 
-__all__ = ["Charged", "charges_of"]
+__all__ = ["PenalizedReferences", "charges_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,7 +32,7 @@ def charges_of(sets: tuple[RankingSet, ...], rows: Ints, offsets: Ints, places: 
 
 
 @dataclass(frozen=True, eq=False)
-class Charged:
+class PenalizedReferences:
     """The references of an argmax under soft constraints, for a bound to choose from: (N + m,) a slope, and behind it
     minus what it pays in each query. All else is the argmax's own."""
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 
 __all__ = ["GradientAt", "GradientLoss", "Loss", "LossAt", "says"]
 
@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class LossAt(Brief):
+class LossAt(CompactReprMixin):
     """A loss at scores s, for all queries of a batch.
 
     value, bound: (m,) what was reached, and what the loss cannot exceed (the argmax is proven to that).
@@ -63,7 +63,7 @@ class Loss(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class GradientAt(Brief):
+class GradientAt(CompactReprMixin):
     """A smooth loss at scores: value (m,) of each query and slope (N,), the gradient of their sum."""
 
     value: Floats

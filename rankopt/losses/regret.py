@@ -12,7 +12,7 @@ from rankopt.data.arrangement import Arrangement, rows_of
 from rankopt.errors import OptionError
 from rankopt.losses import MAPS, bound_named, map_named
 from rankopt.losses.argmax import Argmax, Map
-from rankopt.losses.argmax_positional import orderable, told_apart
+from rankopt.losses.argmax_positional import orderable, with_distinct_grades
 from rankopt.losses.combination import Combination, PartOf
 from rankopt.losses.decay import Decay, parse_decay
 from rankopt.losses.loss import Loss
@@ -21,11 +21,11 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.measure_mix import MeasureMix
 from rankopt.measures.notation import parse
 
-__all__ = ["Regret"]
+__all__ = ["RegretBound"]
 
 
 @dataclass(frozen=True)
-class Regret:
+class RegretBound:
     """An upper bound of the regret of `measure` under a feature map, as `bound` has it. decay: position weights, of
     maps that have such. mixed: whether it is a part of a mix.
 
@@ -39,7 +39,7 @@ class Regret:
     mixed: bool = False
 
     @classmethod
-    def named(cls, measure: Any, map: Any, bound: Any, decay: Any) -> Regret:
+    def named(cls, measure: Any, map: Any, bound: Any, decay: Any) -> RegretBound:
         """Of what is said by name or by value; OptionError and MeasureError for what does not go together."""
         asked, whole = parse(measure), map_named(map)
         regret = cls(asked, whole, bound_named(bound), parse_decay(decay))
@@ -57,7 +57,7 @@ class Regret:
         return known[0] if known else getattr(self.map, "__name__", type(self.map).__name__)
 
     @property
-    def parts(self) -> tuple[tuple[float, Regret], ...]:
+    def parts(self) -> tuple[tuple[float, RegretBound], ...]:
         """What a mix is made of, with weights; itself where it is none."""
         if not isinstance(self.measure, MeasureMix):
             return ((1.0, self),)
@@ -82,7 +82,7 @@ class Regret:
 
     def of(self, queries: Arrangement, solver: Solver) -> tuple[Arrangement, Loss]:
         """Those of the queries that have something to order, and their loss; DataError where there are none."""
-        chosen = told_apart(queries, self.measure)
+        chosen = with_distinct_grades(queries, self.measure)
         return chosen, self.loss(chosen, solver)
 
     def loss(self, queries: Arrangement, solver: Solver) -> Loss:

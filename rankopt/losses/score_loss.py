@@ -27,7 +27,7 @@ from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound
-from rankopt.losses.regret import Regret
+from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
 
@@ -59,9 +59,9 @@ class ScoreLoss:
         _ = self.regret  # refuses what it does not know
 
     @property
-    def regret(self) -> Regret:
+    def regret(self) -> RegretBound:
         """What is said by name, looked up."""
-        return Regret.named(self.measure, self.map, self.bound, self.decay)
+        return RegretBound.named(self.measure, self.map, self.bound, self.decay)
 
     def on(self, relevance: ArrayLike, *, qid: Any = None, offsets: ArrayLike | None = None) -> GradedLoss:
         """The loss of documents with the grades `relevance` (N,), finite and >= 0.

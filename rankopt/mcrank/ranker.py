@@ -18,7 +18,7 @@ from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.mcrank.classes import EXPECTED, classes_of, expectation, values_of
 from rankopt.mcrank.classifiers import check_classifier, default_classifier, fitted, readable, stops_on_queries
 from rankopt.mcrank.forms import as_data, check_form, refusal
-from rankopt.mcrank.rounds import Part, Rows, chosen_rounds, folds_of
+from rankopt.mcrank.rounds import Part, StagedPredictions, chosen_rounds, folds_of
 from rankopt.measures.notation import parse
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.choices import AnyMeasure, Normalize, Seed
@@ -117,7 +117,7 @@ class McRanker(Ranker):
         rows = np.repeat(arranged.weights / arranged.weights.mean(), np.diff(arranged.offsets))
         if stops_on_queries(own):
             self.n_rounds_ = min(FEW, own.max_iter)
-            parts = self._parts(own, arranged, Rows(features, classes, rows), evaluation)
+            parts = self._parts(own, arranged, StagedPredictions(features, classes, rows), evaluation)
             if parts:
                 where = "on eval_set" if evaluation is not None else "on queries left out"
                 with told(self.verbose, len(parts), own.max_iter, "log-likelihood", where) as progress:
@@ -128,14 +128,16 @@ class McRanker(Ranker):
         if evaluation is not None:
             self.eval_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
 
-    def _parts(self, own: Any, arranged: Arrangement, rows: Rows, evaluation: Queries | None) -> list[Part]:
+    def _parts(
+        self, own: Any, arranged: Arrangement, rows: StagedPredictions, evaluation: Queries | None
+    ) -> list[Part]:
         """What rounds are judged by: the eval_set, or each fold in turn."""
         if evaluation is None:
             return [Part(replace(rows, chosen=~held), replace(rows, chosen=held)) for held in folds_of(arranged)]
         grades = np.asarray(evaluation.relevance)
         places = np.minimum(np.searchsorted(self.classes_, grades), self.classes_.size - 1)
         places = np.where(self.classes_[places] == grades, places, -1)
-        return [Part(rows, Rows(readable(own, evaluation.features), places, np.ones(places.size)))]
+        return [Part(rows, StagedPredictions(readable(own, evaluation.features), places, np.ones(places.size)))]
 
     def _scores(self, features: Any) -> Floats:
         values = values_of(self.classes_, self.expected)

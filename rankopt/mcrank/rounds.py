@@ -28,7 +28,7 @@ from rankopt.data.arrangement import Arrangement
 from rankopt.errors import OptionError
 from rankopt.rankers.options import number
 
-__all__ = ["Part", "Rows", "chosen_rounds", "folds_of"]
+__all__ = ["Part", "StagedPredictions", "chosen_rounds", "folds_of"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -40,7 +40,7 @@ LEAST = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class StagedPredictions:
     """Some rows (None: all) of features, places of classes (-1: of none) and weights, copied when asked for."""
 
     features: Any
@@ -56,8 +56,8 @@ class Rows:
 class Part:
     """Rows to grow on, and rows that are held out."""
 
-    grown: Rows
-    held: Rows
+    grown: StagedPredictions
+    held: StagedPredictions
 
 
 def folds_of(queries: Arrangement) -> list[Mask]:

@@ -29,7 +29,7 @@ from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.single import measure_of, named
 from rankopt.measures.tied_ranking import Ranking
 
-__all__ = ["MeasureMix", "Part", "mix_of"]
+__all__ = ["MeasureMix", "WeightedMeasure", "mix_of"]
 
 SLACKS = ("separate", "shared")
 
@@ -49,7 +49,7 @@ _SLACK = re.compile(
 
 
 @dataclass(frozen=True)
-class Part:
+class WeightedMeasure:
     """weight: C_l > 0. map: the feature map that this part is trained with, None for the ranker's."""
 
     weight: float
@@ -160,11 +160,11 @@ def mix_of(text: str) -> MeasureMix | None:
     if parts is None:
         if shared is None:
             return None
-        parts = (Part(1.0, measure_of(shared["sum"])),)
+        parts = (WeightedMeasure(1.0, measure_of(shared["sum"])),)
     return MeasureMix(parts, shared["slack"].strip() if shared else "separate")
 
 
-def _parts_in(text: str) -> tuple[Part, ...] | None:
+def _parts_in(text: str) -> tuple[WeightedMeasure, ...] | None:
     """The parts of a sum; None where it is one measure without weight and map."""
     terms = _terms(text)
     if len(terms) == 1:
@@ -180,10 +180,10 @@ def _parts_in(text: str) -> tuple[Part, ...] | None:
                 "(slack='shared') around all summands."
             )
     found = [(term, _parts_in_term(term, text)) for term in terms]
-    return tuple(part for term, some in found for part in some or (Part(1.0, measure_of(term)),))
+    return tuple(part for term, some in found for part in some or (WeightedMeasure(1.0, measure_of(term)),))
 
 
-def _parts_in_term(term: str, whole: str) -> tuple[Part, ...] | None:
+def _parts_in_term(term: str, whole: str) -> tuple[WeightedMeasure, ...] | None:
     """Of a weight, a measure or a sum in brackets, and a map; None where it is a measure alone."""
     found = _TERM.fullmatch(term.strip())
     assert found is not None  # every text is a term, if of nothing
@@ -200,7 +200,7 @@ def _parts_in_term(term: str, whole: str) -> tuple[Part, ...] | None:
             f"The sum {whole.strip()!r} cannot be read because {term.strip()!r} names no measure; write weight measure."
         )
     parts = _parts_in(inner) if len(_terms(inner)) > 1 else None
-    parts = (Part(1.0, _weighed(measure, term.strip())),) if parts is None else parts
+    parts = (WeightedMeasure(1.0, _weighed(measure, term.strip())),) if parts is None else parts
     return tuple(_times(replace(part, map=part.map or found["map"]), weight) for part in parts)
 
 
@@ -247,7 +247,7 @@ def _terms(text: str) -> list[str]:
     return [*terms, text[begin:]]
 
 
-def _parts_of(term: Any, weight: Any, slack: str) -> tuple[Part, ...]:
+def _parts_of(term: Any, weight: Any, slack: str) -> tuple[WeightedMeasure, ...]:
     """The part that a measure or its notation says; those of another mix, each weighing so much more."""
     if isinstance(term, str):
         mix = mix_of(term)
@@ -259,13 +259,13 @@ def _parts_of(term: Any, weight: Any, slack: str) -> tuple[Part, ...]:
                 "slack='shared' to the mix of all."
             )
         return tuple(_times(part, weight) for part in term.parts)
-    if isinstance(term, Part):
+    if isinstance(term, WeightedMeasure):
         return (_times(term, weight),)
     if isinstance(term, Measure):
-        return (Part(weight, term),)
+        return (WeightedMeasure(weight, term),)
     raise MeasureError(f"A part of a mix cannot be {term!r}; write a measure or its notation.")
 
 
-def _times(part: Part, weight: Any) -> Part:
+def _times(part: WeightedMeasure, weight: Any) -> WeightedMeasure:
     """The part weighing so much more; what is no weight is refused before it is multiplied."""
-    return replace(part, weight=Part(weight, part.measure).weight * part.weight)
+    return replace(part, weight=WeightedMeasure(weight, part.measure).weight * part.weight)

@@ -12,13 +12,13 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.measures.pool import Marks, Pool
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row
 
 
 @dataclass(frozen=True, eq=False)
-class Ranking(Brief):
+class Ranking(CompactReprMixin):
     """Grades (N,) as they stand in the ranked lists, best score first, and where queries and tie groups begin.
 
     relevance  (N,) grades; inside a tie group the highest comes first

@@ -36,7 +36,7 @@ SEARCHES = {"LineSearch": "rankopt.optimize.line_search:LineSearch"}
 STATES = {
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
     "PlaneSet": "rankopt.optimize.planes:PlaneSet",
-    "Standing": "rankopt.optimize.run:Standing",
+    "Standing": "rankopt.optimize.run:TrainingState",
     "State": "rankopt.optimize.state:State",
     "SteepestState": "rankopt.optimize.steepest_subgradient:SteepestState",
     "StochasticState": "rankopt.optimize.stochastic_subgradient:StochasticState",

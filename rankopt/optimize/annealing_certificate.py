@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import lines
 from rankopt.optimize.certificate import Stop
 
@@ -14,7 +14,7 @@ __all__ = ["AnnealingCertificate"]
 
 
 @dataclass(frozen=True)
-class AnnealingCertificate(Brief):
+class AnnealingCertificate(CompactReprMixin):
     """What is known of the w that is returned. Nothing is known of any other: J_σ is not convex, and no bound is
     claimed.
 

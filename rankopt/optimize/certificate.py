@@ -7,7 +7,7 @@ from enum import StrEnum
 
 import numpy as np
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.notebook_view import view
 
 __all__ = ["Certificate", "Stop"]
@@ -30,7 +30,7 @@ class Stop(StrEnum):
 
 
 @dataclass(frozen=True)
-class Certificate(Brief):
+class Certificate(CompactReprMixin):
     """primal: J(w) of the returned w, each ranking in it proved by dual prices. bound: proven from below.
 
     kind "global": bound <= min J, so gap is the distance from the optimum (convex bound only).

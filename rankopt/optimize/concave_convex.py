@@ -15,7 +15,7 @@ from rankopt.optimize.certificate import Certificate, Stop
 from rankopt.optimize.history import History, Step
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.run import STALLED_AFTER, Passed, Standing
+from rankopt.optimize.run import STALLED_AFTER, IterationInfo, TrainingState
 from rankopt.optimize.state import State
 
 __all__ = ["Judge", "Keep", "Training", "train"]
@@ -43,7 +43,7 @@ class Training:
 Judge = Callable[[Floats], float]
 """How good weights are on data of its own; of what a run passes through, the best judged is returned."""
 
-Keep = Callable[[Standing, Sequence[Step]], None]
+Keep = Callable[[TrainingState, Sequence[Step]], None]
 """Called after every step, and when the run is over, with where it stands and the steps so far."""
 
 
@@ -54,7 +54,7 @@ def train(
     tol: float,
     clock: Clock,
     judge: Judge | None = None,
-    begun: Standing | None = None,
+    begun: TrainingState | None = None,
     keep: Keep | None = None,
     known: Training | None = None,
     prove: bool = True,
@@ -73,7 +73,7 @@ def train(
     objective = replace(objective, ends=clock.ends)
     convex = objective.risk.convex
     if begun is None:
-        now = Standing(method.start(objective, start))
+        now = TrainingState(method.start(objective, start))
     else:  # what ended it may have been a limit that is another now
         now = replace(begun, stop=begun.stop if begun.stop in (Stop.GAP, Stop.STALLED) else clock.limit())
     seen = None if judge is None else Ratings(judge)
@@ -117,7 +117,7 @@ class Ratings:
     judge: Judge
     known: list[float] = field(default_factory=list)
 
-    def rated(self, passed: Sequence[Passed]) -> bool:
+    def rated(self, passed: Sequence[IterationInfo]) -> bool:
         """Rate those that are not rated yet; points that are, are the first of those that come later. Whether the judge
         was left to do so."""
         try:
@@ -128,14 +128,14 @@ class Ratings:
 
 
 def _followed(
-    now: Standing,
+    now: TrainingState,
     objective: Objective,
     method: Method,
     tol: float,
     clock: Clock,
     seen: Ratings | None,
     keep: Keep | None,
-) -> tuple[Standing, str]:
+) -> tuple[TrainingState, str]:
     """Where the run stands when it is over, and what failed if that ended it; what is seen by a judge are all points
     that w moved to, else it keeps the last alone."""
     patience, failure = getattr(method, "patience", STALLED_AFTER), ""
@@ -172,7 +172,9 @@ def _followed(
     return now, failure
 
 
-def _finished(now: Standing, failure: str, objective: Objective, method: Method, tol: float) -> tuple[Standing, str]:
+def _finished(
+    now: TrainingState, failure: str, objective: Objective, method: Method, tol: float
+) -> tuple[TrainingState, str]:
     """Where the run stands once what the method had put off is proven, and what failed."""
     finish = getattr(method, "finish", None)
     if finish is None or now.stop is Stop.GAP or not now.taken:

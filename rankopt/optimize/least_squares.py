@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.optimize.column_units import column_units, in_units
-from rankopt.optimize.normal_equations import Centred, by_normal_equations
+from rankopt.optimize.normal_equations import CenteredNormalEquations, by_normal_equations
 from rankopt.scorers.linear import PART, row_scores, row_sums
 
 Floats = NDArray[np.float64]
@@ -66,23 +66,25 @@ def _in_range(
 
 def centred(
     features: Any, targets: Floats, weights: Floats, rows: Ints, offsets: Ints | None
-) -> tuple[Centred, Floats]:
+) -> tuple[CenteredNormalEquations, Floats]:
     """The rows less their mean, and the targets (N,) less theirs, both times the roots of the weights: what is left of
     the problem once each β is eliminated."""
     root = np.sqrt(weights)
     if offsets is None:
         parts = np.append(np.arange(0, root.size, PART), root.size)
         mean = row_sums(features, rows, weights, parts).sum(axis=0) / weights.sum()
-        return Centred(features, rows, root, mean), root * (targets - weights @ targets / weights.sum())
+        return CenteredNormalEquations(features, rows, root, mean), root * (targets - weights @ targets / weights.sum())
     sizes = np.diff(offsets)
     shares = np.repeat(1.0 / sizes, sizes)
     means = row_sums(features, rows, shares, offsets)
     of_query = np.repeat(np.arange(sizes.size), sizes)
     middle = np.add.reduceat(shares * targets, offsets[:-1])
-    return Centred(features, rows, root, means, of_query), root * (targets - middle[of_query])
+    return CenteredNormalEquations(features, rows, root, means, of_query), root * (targets - middle[of_query])
 
 
-def _by_singular_values(matrix: Centred, residual: Floats, rounding: Floats, alpha: float | Floats) -> Floats:
+def _by_singular_values(
+    matrix: CenteredNormalEquations, residual: Floats, rounding: Floats, alpha: float | Floats
+) -> Floats:
     """The same w by R and Qᵀ residual of a QR factorisation, which keeps all digits."""
 
     def reduced(kept: Floats, blocks: Iterator[Floats]) -> Floats:

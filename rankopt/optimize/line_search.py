@@ -27,10 +27,10 @@ from rankopt.data.arrangement import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, OptionError
-from rankopt.line.events import Events, joined
+from rankopt.line.events import StepEvents, joined
 from rankopt.line.points import LinePoint, middle_point, penalised_point, window_point
-from rankopt.line.steps import Steps
-from rankopt.line.sweep import Sweep
+from rankopt.line.steps import StepFunction
+from rankopt.line.sweep import LineSweep
 from rankopt.losses.loss import Loss
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
@@ -53,7 +53,7 @@ Point = Literal["window", "middle", "plackett-luce"]
 class LineSearch:
     """A measure of queries as a function of w, and the search along lines.
 
-    shards: the queries on which the measure is defined, each with a `Sweep`. engine: who computes them; the answers are
+    shards: the queries on which the measure is defined, each with a `LineSweep`. engine: who computes them; the answers are
     the same bits whoever does.
     """
 
@@ -75,7 +75,7 @@ class LineSearch:
         def build(queries: Arrangement) -> tuple[Arrangement, Loss]:
             useful = asked.defined(queries.graded, queries.offsets)
             queries = queries.learnable(useful, f"give {asked} a value")
-            return queries, Sweep.of(asked, queries.graded, queries.offsets, queries.weights)
+            return queries, LineSweep.of(asked, queries.graded, queries.offsets, queries.weights)
 
         return cls(asked, shards(_arranged(queries, query_weight), build), engine_named(engine))
 
@@ -143,15 +143,15 @@ class LineSearch:
             share(len(chosen), stand)
         return found
 
-    def steps(self, w: ArrayLike, direction: int | ArrayLike) -> Steps:
+    def steps(self, w: ArrayLike, direction: int | ArrayLike) -> StepFunction:
         """All of t -> M(w + t v): its open intervals and their values."""
         ((events, _),) = self._lines(self._vector("w", w), [direction], 1.0)
-        return Steps.of(events)
+        return StepFunction.of(events)
 
-    def _lines(self, w: Floats, directions: Sequence[int | ArrayLike], window: float) -> list[tuple[Events, float]]:
+    def _lines(self, w: Floats, directions: Sequence[int | ArrayLike], window: float) -> list[tuple[StepEvents, float]]:
         """The events along each direction, and the t by which scores move by `window` of their deviation."""
         single = [isinstance(one, int | np.integer) for one in directions]
-        vectors: list[tuple[Events, float]] = [None] * len(single)  # type: ignore[list-item]
+        vectors: list[tuple[StepEvents, float]] = [None] * len(single)  # type: ignore[list-item]
         for kind in (True, False):
             places = [place for place, one in enumerate(single) if one == kind]
             if places:
@@ -164,7 +164,9 @@ class LineSearch:
                     vectors[place] = joined([part.events[number] for part in parts]), float(window * spread / slope)
         return vectors
 
-    def _stand(self, w: Floats, direction: int | ArrayLike, events: Events, reach: float, point: Point) -> LinePoint:
+    def _stand(
+        self, w: Floats, direction: int | ArrayLike, events: StepEvents, reach: float, point: Point
+    ) -> LinePoint:
         if point == "window":
             return window_point(events, reach)
         found = middle_point(events, reach)

@@ -12,7 +12,7 @@ from threadpoolctl import ThreadpoolController
 
 from formulations.threads import share
 
-__all__ = ["Centred", "by_normal_equations"]
+__all__ = ["CenteredNormalEquations", "by_normal_equations"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -28,7 +28,7 @@ ROUNDS = 4
 
 
 @dataclass(frozen=True, eq=False)
-class Centred:
+class CenteredNormalEquations:
     """The matrix A with the rows root_i (x_i - mean), x_i row rows[i] of the features, never written out whole.
 
     mean (d,); or a mean of each group (g, d), row i belonging to group group[i].
@@ -68,7 +68,9 @@ def _blas() -> Any:
     return ThreadpoolController()
 
 
-def by_normal_equations(matrix: Centred, right: Floats, rounding: Floats, alpha: float | Floats) -> Floats | None:
+def by_normal_equations(
+    matrix: CenteredNormalEquations, right: Floats, rounding: Floats, alpha: float | Floats
+) -> Floats | None:
     """The w of min ‖A w - right‖² + α‖w‖², α one number or one a column, or None where A is (nearly) singular with its
     columns brought to one size.
 

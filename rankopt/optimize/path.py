@@ -14,7 +14,7 @@ from rankopt.optimize.concave_convex import Judge, Training, train
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.run import Standing
+from rankopt.optimize.run import TrainingState
 from rankopt.optimize.state import State
 
 __all__ = ["follow"]
@@ -44,9 +44,9 @@ def follow(
         own = replace(objective, lam=lam)
         try:
             if outcome is None:
-                now = Standing(method.start(own, start))
+                now = TrainingState(method.start(own, start))
             elif own.restarts and not own.risk.convex:
-                now = Standing(_with(outcome.state.planes, method.start(own, start), method))
+                now = TrainingState(_with(outcome.state.planes, method.start(own, start), method))
             else:
                 now = begun(continued(outcome.state, before, own, method), tol)
             outcome = train(own, method, start, tol, clock(), judge, now, known=outcome, prove=prove)
@@ -67,10 +67,10 @@ def _with(planes: PlaneSet, state: State, method: Method) -> State:
     return replace(state, planes=replace(planes, idle=np.zeros_like(planes.idle)), alpha=np.zeros(len(planes)))
 
 
-def begun(state: State, tol: float) -> Standing:
+def begun(state: State, tol: float) -> TrainingState:
     """Where a run stands that begins with `state`: at its end, if planes and point of the run before prove enough."""
     over = np.isfinite(state.primal) and state.gap <= tol * abs(state.primal)
-    return Standing(state).with_best(Stop.GAP) if over else Standing(state)
+    return TrainingState(state).with_best(Stop.GAP) if over else TrainingState(state)
 
 
 def continued(state: State, old: Objective, new: Objective, method: Method) -> State:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 
 __all__ = ["PlaneSet"]
 
@@ -16,7 +16,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class PlaneSet(Brief):
+class PlaneSet(CompactReprMixin):
     """Plane i lies under the loss of group g = group[i]: heights[i] + ⟨placed[i] - references[g], w⟩.
 
     `placed` (p, d) holds for every reference, lam and w₀. From one round of the concave-convex procedure to the next

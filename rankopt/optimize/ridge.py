@@ -83,12 +83,12 @@ class Ridges:
         return cls(tuple(folds), rows.size)
 
     @cached_property
-    def families(self) -> tuple[Family, ...]:
+    def families(self) -> tuple[RidgeFamily, ...]:
         """The two kinds of ridges: in units of the features as they are, and of their deviations."""
         squares = np.diagonal(self.whole.squares)
         deviations = np.sqrt(squares)
         inverse = np.divide(1.0, deviations, out=np.zeros_like(deviations), where=deviations > 0)
-        return tuple(Family.of(self.whole, scale) for scale in (np.ones_like(inverse), inverse))
+        return tuple(RidgeFamily.of(self.whole, scale) for scale in (np.ones_like(inverse), inverse))
 
     @property
     def penalties(self) -> Floats:
@@ -106,7 +106,7 @@ class Ridges:
         """
         return least(self.penalties, np.concatenate([self.judged(family) for family in self.families]))
 
-    def judged(self, family: Family) -> Floats:
+    def judged(self, family: RidgeFamily) -> Floats:
         """(A,) what each ridge of the family errs by."""
         if len(self.folds) < 2:
             return family.generalised(self.whole, self.rows)
@@ -122,14 +122,14 @@ class Ridges:
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class RidgeFamily:
     """The ridges α / scale_j² of all `alphas` (A,), rising: those of least squares in z = w / scale."""
 
     scale: Floats
     alphas: Floats
 
     @classmethod
-    def of(cls, whole: Products, scale: Floats) -> Family:
+    def of(cls, whole: Products, scale: Floats) -> RidgeFamily:
         largest = float(np.linalg.eigvalsh(whole.scaled(scale).squares)[-1])
         return cls(scale, largest * 10.0**POWERS if largest > 0 else np.ones(1))
 

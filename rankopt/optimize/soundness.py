@@ -19,7 +19,7 @@ from rankopt.optimize.grouping import at_groups
 from rankopt.optimize.history import Step
 from rankopt.optimize.objective import Objective, norms
 from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.run import Standing
+from rankopt.optimize.run import TrainingState
 from rankopt.optimize.state import State
 
 __all__ = ["false_claim", "flaw"]
@@ -36,10 +36,10 @@ PARTS = ("state", "planes", "passed", "stop", "generator")
 """What is no number and no array of numbers."""
 
 
-def flaw(standing: Standing, steps: Sequence[Step]) -> str | None:
+def flaw(standing: TrainingState, steps: Sequence[Step]) -> str | None:
     """What is wrong with the form of a standing after these steps; None if nothing is."""
     held: list[tuple[object, Any]] = [
-        (standing, Standing), (standing.state, State), (standing.state.planes, PlaneSet), (standing.stop, Stop | None),
+        (standing, TrainingState), (standing.state, State), (standing.state.planes, PlaneSet), (standing.stop, Stop | None),
     ]  # fmt: skip
     for part, kind in held:
         if not isinstance(part, kind):
@@ -47,7 +47,7 @@ def flaw(standing: Standing, steps: Sequence[Step]) -> str | None:
     return next(chain(_flaws(standing), _flaws_of_steps(standing, steps)), None)
 
 
-def _flaws(standing: Standing) -> Iterator[str]:
+def _flaws(standing: TrainingState) -> Iterator[str]:
     state, planes = standing.state, standing.state.planes
     d, p, groups = np.size(state.w), np.size(planes.heights), np.shape(planes.references)[:1]
     shapes = {
@@ -72,7 +72,7 @@ def _flaws(standing: Standing) -> Iterator[str]:
     permuted(1, getattr(state, "generator", None) or generator_of(0))  # raises for what is no generator's state
 
 
-def _flaws_of_steps(standing: Standing, steps: Sequence[Step]) -> Iterator[str]:
+def _flaws_of_steps(standing: TrainingState, steps: Sequence[Step]) -> Iterator[str]:
     if len(steps) != standing.taken:
         yield f"it took {standing.taken} steps and {len(steps)} are written down"
     for step in steps:
@@ -91,7 +91,7 @@ def _flaws_of(name: str, array: NDArray[Any], shape: tuple[int, ...]) -> Iterato
         yield f"{name} is negative"
 
 
-def false_claim(standing: Standing, objective: Objective) -> str | None:
+def false_claim(standing: TrainingState, objective: Objective) -> str | None:
     """What a standing without flaw says of its own w that is not so; None if all is."""
     state, planes = standing.state, standing.state.planes
     if state.w.shape != objective.w0.shape or not 1 <= len(planes.references) <= objective.risk.weights.size:

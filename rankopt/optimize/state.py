@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.optimize.planes import PlaneSet
 from rankopt.risk.risk import Planes
 
@@ -22,7 +22,7 @@ leaves. Points that gain less only give planes: so the model grows until it is e
 
 
 @dataclass(frozen=True, eq=False)
-class State(Brief):
+class State(CompactReprMixin):
     """planes and alpha: the model and the last dual weights. trial: where to evaluate next. w, primal: the best point
     evaluated and its proven objective. bound: proven from below, for J if convex, else for the majorant that touches J
     at w. latest: the objective at the last trial. round: how many majorants there were, 0 if J is convex. steps: how

@@ -25,7 +25,7 @@ import numpy as np
 from rankopt.errors import ModelError, OptionError
 from rankopt.optimize.history import History, Step
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.run import Passed, Standing
+from rankopt.optimize.run import IterationInfo, TrainingState
 from rankopt.optimize.soundness import false_claim, flaw
 from rankopt.persistence.archive import read_archive, write_archive
 from rankopt.persistence.claim import claimed
@@ -67,7 +67,9 @@ class Checkpoint:
         with claimed(self._made()):
             yield
 
-    def opened(self, problem: Mapping[str, str], defaults: Container[str] = ()) -> tuple[Standing | None, list[Step]]:
+    def opened(
+        self, problem: Mapping[str, str], defaults: Container[str] = ()
+    ) -> tuple[TrainingState | None, list[Step]]:
         """Where a run of this problem stands, and its steps so far; None and no steps where there is none yet. See
         `found`."""
         return self.found(problem, _sound, defaults) or (None, [])
@@ -101,7 +103,7 @@ class Checkpoint:
                 return kept
         return None
 
-    def check(self, begun: Standing, objective: Objective) -> None:
+    def check(self, begun: TrainingState, objective: Objective) -> None:
         """Raise OptionError where a standing says of its own w what is not so."""
         false = false_claim(begun, objective)
         if false is not None:
@@ -132,7 +134,7 @@ class Checkpoint:
                 "fit what it was begun with, choose another folder, or remove this one"
             )
 
-    def keep(self, now: Standing, steps: Sequence[Step]) -> None:
+    def keep(self, now: TrainingState, steps: Sequence[Step]) -> None:
         """Write where the run stands, if it is time; always when it is over. A folder that cannot be written to is
         warned of, and training goes on."""
         self.write(lambda: _plain(now, steps), now.stop is not None)
@@ -174,7 +176,7 @@ def _read(path: Path) -> tuple[dict[str, Any], Decoder] | None:
     return manifest, Decoder(members, writeable=True)
 
 
-def _plain(now: Standing, steps: Sequence[Step]) -> dict[str, Any]:
+def _plain(now: TrainingState, steps: Sequence[Step]) -> dict[str, Any]:
     """The standing with its many small parts as columns."""
     columns = {
         "w": np.array([point.w for point in now.passed]),
@@ -184,14 +186,14 @@ def _plain(now: Standing, steps: Sequence[Step]) -> dict[str, Any]:
     return {"standing": replace(now, passed=()), "passed": columns, "history": History.of(steps)}
 
 
-def _sound(run: Mapping[str, Any]) -> tuple[Standing, list[Step]] | None:
+def _sound(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]] | None:
     """A standing and its steps, if it is without flaw."""
     standing, steps = _standing(run)
     return (standing, steps) if flaw(standing, steps) is None else None
 
 
-def _standing(run: Mapping[str, Any]) -> tuple[Standing, list[Step]]:
+def _standing(run: Mapping[str, Any]) -> tuple[TrainingState, list[Step]]:
     columns, history = run["passed"], run["history"]
     rows = zip(columns["w"], columns["primal"].tolist(), columns["bound"].tolist(), strict=True)
-    standing = replace(run["standing"], passed=tuple(Passed(*row) for row in rows))
+    standing = replace(run["standing"], passed=tuple(IterationInfo(*row) for row in rows))
     return standing, [history[i] for i in range(len(history))]

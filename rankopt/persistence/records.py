@@ -19,7 +19,7 @@ RECORDS = {
     "AnnealingCertificate": "rankopt.optimize.annealing_certificate:AnnealingCertificate",
     "AnnealingHistory": "rankopt.optimize.annealing_history:AnnealingHistory",
     "Certificate": "rankopt.optimize.certificate:Certificate",
-    "Chosen": "rankopt.collaborative.strength:Chosen",
+    "Chosen": "rankopt.collaborative.strength:RegularizationChoice",
     "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
     "Decay": "rankopt.losses.decay:Decay",
     "FactorCertificate": "rankopt.collaborative.certificate:FactorCertificate",

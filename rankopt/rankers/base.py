@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.all_or_nothing import AllOrNothing
+from rankopt.all_or_nothing import AtomicFitMixin
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.given import Attributes, Ids, Sizes, Values
 from rankopt.data.queries import Queries
@@ -25,7 +25,7 @@ from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.persistence.values import NOTATION
 from rankopt.rankers.choices import AnyRows, EvalIds, EvalSet, EvalSizes, Weights
-from rankopt.rankers.explained_mixin import Explained
+from rankopt.rankers.explained_mixin import ExplanationMixin
 from rankopt.rankers.inputs import (
     check_queries_named,
     in_one,
@@ -40,7 +40,7 @@ from rankopt.rankers.within_query import check_normalize
 Floats = NDArray[np.float64]
 
 
-class Ranker(Explained, AllOrNothing, BaseEstimator):
+class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
     """Scores documents one by one; a subclass says in `_fit` how that is learned and in `_scores` what it came to.
 
     Everywhere X is an (N, d) array, CSR matrix, data frame, or a `rankopt.data.Queries`. Which rows belong to one query

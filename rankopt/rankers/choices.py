@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from formulations.given import Arrayed, Sparse
+from formulations.given import SupportsArray, Sparse
 from rankopt.data.given import Frame, Ids, Pairs, Rows, Sizes, Values
 from rankopt.data.queries import Queries
 from rankopt.data.ratings.table import Ratings
@@ -45,19 +45,19 @@ AnyMethod: TypeAlias = "MethodName | Method"
 AnyEngine: TypeAlias = "EngineName | Engine"
 AnySolver: TypeAlias = "str | Solver"
 Normalize: TypeAlias = NormalizeName | None
-Start: TypeAlias = StartName | Arrayed | Sequence[float] | None
-SlotStart: TypeAlias = SlotStartName | Arrayed | Sequence[Sequence[float]] | None
-SmoothStart: TypeAlias = SmoothStartName | Arrayed | Sequence[float]
+Start: TypeAlias = StartName | SupportsArray | Sequence[float] | None
+SlotStart: TypeAlias = SlotStartName | SupportsArray | Sequence[Sequence[float]] | None
+SmoothStart: TypeAlias = SmoothStartName | SupportsArray | Sequence[float]
 Strength: TypeAlias = float | StrengthName | None
 Callbacks: TypeAlias = Sequence[Callable[..., bool | None]]
 Seed: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
-AnyDecay: TypeAlias = "str | Decay | Arrayed | Sequence[float]"
+AnyDecay: TypeAlias = "str | Decay | SupportsArray | Sequence[float]"
 """A family with parameters as text ("power(0.5)@10"), or position weights."""
 AnyCheckpoint: TypeAlias = "str | PathLike[str] | Checkpoint | None"
 
 AnyRows: TypeAlias = Queries | Rows
 AnyRatings: TypeAlias = Ratings | Pairs
-Document: TypeAlias = Arrayed | Sparse | Frame | Sequence[float]
+Document: TypeAlias = SupportsArray | Sparse | Frame | Sequence[float]
 """The features (d,) of one."""
 Weights: TypeAlias = Values | Mapping[Any, float]
 """One a query: in their order, or by id."""

@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.all_or_nothing import AllOrNothing
+from rankopt.all_or_nothing import AtomicFitMixin
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.history import AlternationHistory, AlternationStep
 from rankopt.collaborative.measured import rated_only
 from rankopt.collaborative.prediction import scores_of_pairs
-from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.reading import held_out, places_of_pairs, read_ratings_and_weights
-from rankopt.collaborative.strength import Chosen
+from rankopt.collaborative.strength import RegularizationChoice
 from rankopt.data.given import Pairs, Values
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
@@ -27,17 +27,19 @@ from rankopt.evaluation.rated_lists import check_judges
 from rankopt.measures.measure import Measure
 from rankopt.rankers.choices import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
 from rankopt.rankers.cofi_options import check_cofi
-from rankopt.rankers.cofi_saving import Kept
-from rankopt.rankers.cofi_training import Alternating
-from rankopt.rankers.cofi_verification import VerifiedMixin
-from rankopt.rankers.recommending import Recommending
+from rankopt.rankers.cofi_saving import CofiPersistenceMixin
+from rankopt.rankers.cofi_training import CofiFitMixin
+from rankopt.rankers.cofi_verification import VerificationMixin
+from rankopt.rankers.recommending import RecommendationMixin
 
 __all__ = ["CofiRanker"]
 
 Floats = NDArray[np.float64]
 
 
-class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, BaseEstimator):
+class CofiRanker(
+    AtomicFitMixin, CofiFitMixin, RecommendationMixin, VerificationMixin, CofiPersistenceMixin, BaseEstimator
+):
     """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression). M and b, with users of the training, make small
 
         J = Σ_u v_u l_u(F_u) + (λ_U/2)‖U‖² + (λ/2)‖M‖² + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²)   at λ_U = λ,
@@ -111,7 +113,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         "lam_", "lam_max_", "strength_", "user_strength_", "offset_strength_", "chosen_", "certificate_",
         "history_", "n_iter_",
         "dual_slopes_", "dual_heights_", "item_dual_slopes_", "item_dual_heights_", "eval_score_", "n_features_in_",
-        *Recommending._remembered,
+        *RecommendationMixin._remembered,
     )  # fmt: skip
     _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
 
@@ -121,7 +123,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
     history_: AlternationHistory
     n_features_in_: int
     eval_score_: float
-    chosen_: Chosen
+    chosen_: RegularizationChoice
 
     def __init__(
         self,
@@ -148,7 +150,7 @@ class CofiRanker(AllOrNothing, Alternating, Recommending, VerifiedMixin, Kept, B
         random_state: Seed = None,
         engine: AnyEngine = "threads",
         n_jobs: int | None = None,
-        callbacks: Sequence[Callable[[AlternationStep, Standing], bool | None]] = (),
+        callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
         checkpoint: AnyCheckpoint = None,
         verbose: int = 0,
     ) -> None:

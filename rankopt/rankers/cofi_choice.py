@@ -16,11 +16,11 @@ from rankopt.collaborative.alternation import Alternation
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.long_lists import long_lists
 from rankopt.collaborative.prior import RATINGS, SHRUNK, Penalties
-from rankopt.collaborative.rated import Rated
-from rankopt.collaborative.strength import USUAL, Chosen, chosen_strength
+from rankopt.collaborative.rated import EncodedRatings
+from rankopt.collaborative.strength import USUAL, RegularizationChoice, chosen_strength
 from rankopt.evaluation.rated_lists import check_judges
 
-__all__ = ["Choosing"]
+__all__ = ["CofiHyperparameterMixin"]
 
 Floats = NDArray[np.float64]
 
@@ -32,7 +32,7 @@ TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10
 """How far a model of strength="auto" is trained: its measure settles before its gaps do."""
 
 
-class Choosing:
+class CofiHyperparameterMixin:
     """What follows from the options of a `CofiRanker`, and from what its `chosen_` says."""
 
     loss: Any
@@ -73,7 +73,7 @@ class Choosing:
         """μ of the offsets of users."""
         return RATINGS if self.offset_strength is None else float(self.offset_strength)
 
-    def _prior_of(self, loss: UserLoss, chosen: Chosen | None) -> str:
+    def _prior_of(self, loss: UserLoss, chosen: RegularizationChoice | None) -> str:
         return self._priors(loss)[0] if chosen is None else chosen.prior
 
     def _pulled_to_means(self) -> bool:
@@ -90,22 +90,22 @@ class Choosing:
             return ("mean",)
         return ("mean", "means") if loss.convex else ("means",)
 
-    def _lam(self, chosen: Chosen | None) -> float:
+    def _lam(self, chosen: RegularizationChoice | None) -> float:
         """λ, or as a part of λ_max."""
         if self.lam is not None:
             return float(self.lam)
         return float(self.strength) if chosen is None else chosen.strength
 
-    def _chosen(self, rated: Rated, loss: UserLoss, engine: Any, width: int) -> Chosen | None:
+    def _chosen(self, rated: EncodedRatings, loss: UserLoss, engine: Any, width: int) -> RegularizationChoice | None:
         """The strength, and the prior of items with it, if that is to be chosen, in half the time at most."""
         if self.lam is not None or not isinstance(self.strength, str):
             return None
         check_judges(self.measure, rated.bounds, rated.values[:])
 
-        def measure(some: Rated, shares: Floats) -> Floats:
+        def measure(some: EncodedRatings, shares: Floats) -> Floats:
             return long_lists(self.measure, some.bounds, some.values[:], shares)
 
-        def build(prior: str, some: Rated) -> Any:
+        def build(prior: str, some: EncodedRatings) -> Any:
             penalties = self._penalties(loss, prior)
             return penalties.blocks(loss, loss.seen(some), engine)[0]  # a part of a user may tell nothing
 

@@ -12,10 +12,10 @@ from rankopt.data.ratings.table import Ratings
 from rankopt.errors import ModelError
 from rankopt.rankers.cofi_options import check_learned
 
-__all__ = ["Kept"]
+__all__ = ["CofiPersistenceMixin"]
 
 
-class Kept:
+class CofiPersistenceMixin:
     """What saved models and pickles ask of a ranker, and a table that knows its ids."""
 
     users_: NDArray[Any]

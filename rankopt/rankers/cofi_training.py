@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.collaborative.alternation import Alternated, Alternation, alternated
+from rankopt.collaborative.alternation import AlternationResult, Alternation, alternated
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.history import AlternationHistory, AlternationStep
 from rankopt.collaborative.kept import as_data, chosen_of, run_of
@@ -21,11 +21,11 @@ from rankopt.collaborative.learned import factors_to_caller, to_caller
 from rankopt.collaborative.measured import rated_only
 from rankopt.collaborative.prediction import scores_of_pairs
 from rankopt.collaborative.prior import of_unrated
-from rankopt.collaborative.problem import Standing
+from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.proved import certificate_of
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.collaborative.start import random_start, start_of
-from rankopt.collaborative.strength import Chosen
+from rankopt.collaborative.strength import RegularizationChoice
 from rankopt.collaborative.widening import FIRST, widened
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, Interrupted, OptimumAtStart, OptionError
@@ -33,12 +33,12 @@ from rankopt.evaluation.rated_lists import check_judges
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity_of_ratings
-from rankopt.rankers.cofi_choice import Choosing
+from rankopt.rankers.cofi_choice import CofiHyperparameterMixin
 from rankopt.rankers.cofi_options import workers_of
-from rankopt.rankers.cofi_users import Relaxed, Relaxing
+from rankopt.rankers.cofi_users import UserRefit, UserRefitMixin
 from rankopt.rankers.progress import shown
 
-__all__ = ["Alternating"]
+__all__ = ["CofiFitMixin"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -51,7 +51,7 @@ LOOSE = 1e-3
 """The gap of users of a strength of their own from which on a warning tells of it."""
 
 
-class Alternating(Choosing, Relaxing):
+class CofiFitMixin(CofiHyperparameterMixin, UserRefitMixin):
     """The `_fit` of a ranker with the options of `CofiRanker`."""
 
     _of_the_run: ClassVar[tuple[str, ...]]
@@ -68,7 +68,7 @@ class Alternating(Choosing, Relaxing):
     callbacks: Any
     checkpoint: Any
     verbose: Any
-    chosen_: Chosen
+    chosen_: RegularizationChoice
     eval_score_: float
 
     def _fit(self, ratings: Ratings, weights: Floats | None, by_rating: bool, evaluation: Ratings | None) -> None:
@@ -81,7 +81,7 @@ class Alternating(Choosing, Relaxing):
             nullcontext() if kept is None else kept.claimed(),
         ):
             counts = ratings.counts  # now: it takes 8 bytes a rating while it is made
-            rated = loss.seen(Rated.of(ratings, weights)).of_rated_items()
+            rated = loss.seen(EncodedRatings.of(ratings, weights)).of_rated_items()
             loss.check_parts(rated)
             of_run = {} if kept is None else self._identity(ratings, weights, evaluation)
             width = FIRST if isinstance(self.factors, str) else int(self.factors)
@@ -103,12 +103,12 @@ class Alternating(Choosing, Relaxing):
             settings = Alternation(self._tol, int(self.max_iter), limit, int(self.patience))
             free = isinstance(self.factors, str)
 
-            def keeps(before: Alternated | None) -> Callable[[Alternated], None] | None:
+            def keeps(before: AlternationResult | None) -> Callable[[AlternationResult], None] | None:
                 if kept is None:
                     return None
                 return lambda at: kept.write(lambda: {**as_data(at, before), "chosen": chosen}, at.stop is not None)
 
-            def part(begin: Callable[[], Any], before: Alternated | None, tol: float) -> Alternated:
+            def part(begin: Callable[[], Any], before: AlternationResult | None, tol: float) -> AlternationResult:
                 finer, told = replace(settings, tol=tol), (*self.callbacks, *progress, *self._each_step())
                 return alternated(blocks, finer, begin, told, judge, keeps(before))
 
@@ -170,13 +170,15 @@ class Alternating(Choosing, Relaxing):
         params = {k: v for k, v in self.get_params(deep=False).items() if k not in others}
         return identity_of_ratings(type(self).__name__, params, ratings, weights, evaluation)
 
-    def _judge(self, ratings: Ratings, blocks: Any, evaluation: Ratings, unknown: float) -> Callable[[Standing], float]:
+    def _judge(
+        self, ratings: Ratings, blocks: Any, evaluation: Ratings, unknown: float
+    ) -> Callable[[ModelState], float]:
         """The measure on the evaluation ratings of a standing."""
         check_judges(self.measure, evaluation.bounds, evaluation.values)
         users, items = ratings.user_index(evaluation.users), ratings.item_index(evaluation.items)
         users, items = users[evaluation.user_of()], items[evaluation.columns]
 
-        def judge(now: Standing) -> float:
+        def judge(now: ModelState) -> float:
             factors = factors_to_caller(blocks.problem, now.factors, unknown)
             scores = scores_of_pairs(factors, users, items, unknown)
             values = rated_only(evaluation.bounds, evaluation.values, scores, self.measure)
@@ -187,8 +189,8 @@ class Alternating(Choosing, Relaxing):
         return judge
 
     def _keep(
-        self, ratings: Ratings, counts: Ints, blocks: Any, best: Standing, steps: tuple[AlternationStep, ...],
-        stop: Stop | None, relaxed: Relaxed | None, unknown: float,
+        self, ratings: Ratings, counts: Ints, blocks: Any, best: ModelState, steps: tuple[AlternationStep, ...],
+        stop: Stop | None, relaxed: UserRefit | None, unknown: float,
     ) -> None:  # fmt: skip
         """relaxed: other users than those of the run, which the certificate is of. unknown: b⁰ of an item without
         ratings."""

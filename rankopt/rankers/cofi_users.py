@@ -14,30 +14,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.alternation import Alternated
+from rankopt.collaborative.alternation import AlternationResult
 from rankopt.collaborative.best_users import best_users, users_alone
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.problem import Standing
-from rankopt.collaborative.strength import LONG, RELAXED, USUAL, Chosen
+from rankopt.collaborative.problem import ModelState
+from rankopt.collaborative.strength import LONG, RELAXED, USUAL, RegularizationChoice
 
-__all__ = ["Relaxed", "Relaxing"]
+__all__ = ["UserRefit", "UserRefitMixin"]
 
 EQUAL = 1e-12
 """λ that differ by no more than rounding are one."""
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxed:
+class UserRefit:
     """ρ_U, the standing with users of that strength and its dual state, by how much of what users cost they may be
     above the best, and their measure on eval_set, NaN without one."""
 
     strength: float
-    standing: Standing
+    standing: ModelState
     gap: float
     judged: float
 
 
-class Relaxing:
+class UserRefitMixin:
     """What `user_strength` asks for, and λ_U of the users that there are."""
 
     user_strength: Any
@@ -47,7 +47,9 @@ class Relaxing:
     user_strength_: float
     _tol: Any
 
-    def _asked_of_users(self, loss: UserLoss, chosen: Chosen | None, counts: NDArray[np.int64]) -> float | None:
+    def _asked_of_users(
+        self, loss: UserLoss, chosen: RegularizationChoice | None, counts: NDArray[np.int64]
+    ) -> float | None:
         """ρ_U, None where users stay those of the training. counts: of the ratings of those who tell an order."""
         if not isinstance(self.user_strength, str):
             return None if self.user_strength is None else float(self.user_strength)
@@ -63,8 +65,13 @@ class Relaxing:
         return self.lam_ if same else self.user_strength_ * (self.lam_max_ or 1.0)
 
     def _relaxed(
-        self, blocks: Any, done: Alternated, asked: float | None, lam_max: float, judge: Callable[..., float] | None
-    ) -> Relaxed | None:
+        self,
+        blocks: Any,
+        done: AlternationResult,
+        asked: float | None,
+        lam_max: float,
+        judge: Callable[..., float] | None,
+    ) -> UserRefit | None:
         """The best users at λ_U = ρ_U λ_max for the items of a run. None where no ρ_U is asked for; where there are no
         factors, or λ_U is that of the run; where nothing is gained; and where eval_set says that they are worse."""
         best, lam = done.best.factors, blocks.problem.lam_users
@@ -78,4 +85,4 @@ class Relaxing:
         judged = math.nan if judge is None else judge(found)
         cost, bound = users_alone(others.problem, found)
         gap = (cost - bound) / cost if cost > 0.0 else math.inf
-        return None if judged < done.judged else Relaxed(asked, others.whole(found), gap, judged)
+        return None if judged < done.judged else UserRefit(asked, others.whole(found), gap, judged)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.bounds.loss_verification import slow_loss
 from rankopt.collaborative.bounds.users_verification import UsersClaim, unlike_users
-from rankopt.collaborative.bounds.verification import Claim, VerifiedFactors, verify_factors
+from rankopt.collaborative.bounds.verification import VerifiedClaim, VerifiedFactors, verify_factors
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.prior import SHRUNK
 from rankopt.collaborative.reading import read_ratings_and_weights
@@ -21,13 +21,13 @@ from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers.choices import AnyRatings, Weights
 
-__all__ = ["VerifiedMixin"]
+__all__ = ["VerificationMixin"]
 
 ALLOWED = 1e-9
 """By how much what items are pulled to may differ, as a part of it."""
 
 
-class VerifiedMixin:
+class VerificationMixin:
     """`verify`, of a ranker of factors that is fitted or loaded."""
 
     certificate_: FactorCertificate
@@ -83,7 +83,7 @@ class VerifiedMixin:
         if params["by_counts"]:
             of_users, of_items = np.maximum(np.diff(ratings.bounds), 1.0), np.maximum(counts, 1.0)
         own = float(held["offset_strength_"])
-        claim = Claim(
+        claim = VerifiedClaim(
             factors=replace(
                 self.model_, users=held["trained_user_factors_"], user_offsets=held["trained_user_offsets_"]
             ),
@@ -139,7 +139,7 @@ class VerifiedMixin:
             yield f"user_strength_ = {own:g} is neither strength_ = {strength:g} nor what was asked for, {told}"
 
 
-def _unlike(held: Any, ratings: Any, prior: Any, mean: float, claim: Claim) -> Iterator[str]:
+def _unlike(held: Any, ratings: Any, prior: Any, mean: float, claim: VerifiedClaim) -> Iterator[str]:
     """What else the ranker tells of these ratings and is not so."""
     away = float(np.abs(held["item_prior_"] - prior).max(initial=0.0))
     if not away <= ALLOWED * (1.0 + abs(mean)):

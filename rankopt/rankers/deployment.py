@@ -15,7 +15,7 @@ from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 from rankopt.constraints.admissible import Admissible
-from rankopt.constraints.greedy import Caps
+from rankopt.constraints.greedy import GroupCapacities
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
 
@@ -36,7 +36,7 @@ class Deployment:
     maximises Σ_i weights_i s_π(i), by one greedy pass where that finds it. Built once for the queries."""
 
     offsets: Ints
-    sets: tuple[Caps | RankingSet, ...] | None
+    sets: tuple[GroupCapacities | RankingSet, ...] | None
     weights: Weights = log_weights
     solver: Solver | str = "auto"
 
@@ -68,7 +68,7 @@ class Deployment:
             own, one = scores[start:stop], None if self.sets is None else self.sets[q]
             if one is None:
                 found.append(np.argsort(-own, kind="stable"))
-            elif isinstance(one, Caps):
+            elif isinstance(one, GroupCapacities):
                 found.append(one.order(own))
             else:
                 profit = np.outer(self.weights(one.positions, own.size), own)
@@ -88,11 +88,11 @@ class Deployment:
         return made
 
 
-def _set_of(queries: Queries, q: int, admissible: Admissible) -> Caps | RankingSet:
+def _set_of(queries: Queries, q: int, admissible: Admissible) -> GroupCapacities | RankingSet:
     """The set of one query, as limits where one pass solves it."""
     start, stop = queries.offsets[q : q + 2].tolist()
     n, attributes = stop - start, {name: queries.attributes[name][start:stop] for name in admissible.attributes}
-    caps = Caps.of(admissible.rules, attributes, n, min(admissible.k, n))
+    caps = GroupCapacities.of(admissible.rules, attributes, n, min(admissible.k, n))
     if caps is not None:
         room = caps.order(np.zeros(n)).size
         if room == caps.k or (room and admissible.short == "cut"):

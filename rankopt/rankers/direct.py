@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.given import Arrayed
+from formulations.given import SupportsArray
 from rankopt.ascent.certificate import DirectionCertificate
 from rankopt.ascent.directions import Directions
 from rankopt.ascent.kept import as_data, false_claim, paths_of
 from rankopt.ascent.moves import Moves
-from rankopt.ascent.path import Climb, Path
-from rankopt.ascent.paths import Climbed, Limits, Round, climbed
+from rankopt.ascent.path import AscentProblem, Path
+from rankopt.ascent.paths import AscentRun, Limits, Round, climbed
 from rankopt.data.canonical import canonical
 from rankopt.engines import ended, engine_named
 from rankopt.errors import DataError, Interrupted, ModelError, OptionError
@@ -32,12 +32,12 @@ from rankopt.rankers.direct_end import combined, workers_of
 from rankopt.rankers.direct_options import check_direct, seed_of
 from rankopt.rankers.direct_starts import begun_at, start_weights
 from rankopt.rankers.in_range import in_range
-from rankopt.rankers.judged_mixin import Judging
-from rankopt.rankers.line_mixin import Lined
+from rankopt.rankers.judged_mixin import EvaluationMixin
+from rankopt.rankers.line_mixin import LineSearchMixin
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.progress import shown
-from rankopt.rankers.resumed import Resumed
-from rankopt.rankers.selection import Selecting
+from rankopt.rankers.resumed import CheckpointMixin
+from rankopt.rankers.selection import FeatureSelectionMixin
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -48,7 +48,7 @@ __all__ = ["DirectRanker"]
 Floats = NDArray[np.float64]
 
 
-class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
+class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSelectionMixin, LinearRanker):
     """Maximises M(w) = Σ_q v_q measure_q(X_q w), v_q = 1/m unless queries have weights, over the queries on which the
     measure is defined: the measure itself, no bound of it.
 
@@ -110,7 +110,7 @@ class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
         self,
         measure: AnyMeasure = "nDCG@10",
         *,
-        start: DirectStartName | Ranker | Arrayed | Sequence[float] = "smooth",
+        start: DirectStartName | Ranker | SupportsArray | Sequence[float] = "smooth",
         order: Literal["cyclic", "greedy"] = "cyclic",
         directions: Sequence[Any] = ("coordinates",),
         point: Point = "window",
@@ -183,21 +183,23 @@ class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
         if proved.stop is Stop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the best weights so far")
 
-    def _climb(self, search: LineSearch, w0: Floats) -> Climb:
+    def _climb(self, search: LineSearch, w0: Floats) -> AscentProblem:
         directions = Directions.of(self.directions, search.deviations)
         greedy = self.order == "greedy"
-        return Climb(search, directions, greedy, self.point, float(self.window), float(self.lam), w0, float(self.tol))
+        return AscentProblem(
+            search, directions, greedy, self.point, float(self.window), float(self.lam), w0, float(self.tol)
+        )
 
     def _climbed(
         self,
-        climb: Climb,
+        climb: AscentProblem,
         begun: list[tuple[Floats, dict[str, Any]]],
         queries: Queries,
         weights: Floats,
         judge: Callable[[Floats], float] | None,
         progress: Sequence[Any],
         kept: Checkpoint | None,
-    ) -> Climbed:
+    ) -> AscentRun:
         """The paths followed to their ends, from where an earlier run of the same problem left them."""
         paths, spent, search = None, 0.0, climb.search
         if kept is not None:
@@ -226,7 +228,7 @@ class DirectRanker(Lined, Resumed, Judging, Selecting, LinearRanker):
     def _reached(self, state: Sequence[Path]) -> dict[str, Any]:
         return {"coef_": max(state, key=lambda path: path.value).w}
 
-    def _keep(self, climb: Climb, done: Climbed, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
+    def _keep(self, climb: AscentProblem, done: AscentRun, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
         if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):
             raise KeyboardInterrupt("interrupted before the first line search was done")
         self.coef_, self.certificate_, self.path_coefs_, self.path_values_ = combined(climb, done, self.combine)

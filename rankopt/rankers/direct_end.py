@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from formulations.threads import at_most, threads
 from rankopt.ascent.certificate import DirectionCertificate, proved
-from rankopt.ascent.path import Climb, Path
-from rankopt.ascent.paths import Climbed
+from rankopt.ascent.path import AscentProblem, Path
+from rankopt.ascent.paths import AscentRun
 from rankopt.engines.threads import Threads
 from rankopt.optimize.certificate import Stop
 
@@ -30,7 +30,9 @@ def workers_of(engine: Any, paths: int) -> int:
         return min(threads(), paths)
 
 
-def combined(climb: Climb, done: Climbed, combine: str) -> tuple[Floats, DirectionCertificate, Floats, Floats]:
+def combined(
+    climb: AscentProblem, done: AscentRun, combine: str
+) -> tuple[Floats, DirectionCertificate, Floats, Floats]:
     """w, its certificate, and the ends of the paths (K, d) with the measure there (K,)."""
     search, paths = climb.search, done.paths
     ends = [path.w if path.chosen is None else path.chosen for path in paths]
@@ -52,7 +54,7 @@ def combined(climb: Climb, done: Climbed, combine: str) -> tuple[Floats, Directi
 
 
 def _proved(
-    climb: Climb, w: Floats, value: float, known: Path | None, stop: Stop
+    climb: AscentProblem, w: Floats, value: float, known: Path | None, stop: Stop
 ) -> tuple[list[int | Floats], float, Stop]:
     """The directions that were tried from w, how far above the measure there the best of their lines reached, and why
     the ascent ended. Of a path that was left elsewhere all coordinates are searched for that."""

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.errors import BelowStart, OptimumAtStart
 from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.bounds.nonconvex import Nonconvex
-from rankopt.losses.regret import Regret
+from rankopt.losses.regret import RegretBound
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
 
@@ -32,7 +32,7 @@ NOTHING = 1e-12
 """A risk, or a gap, of this much or less is nothing but rounding: losses are in units of the measure, about 1."""
 
 
-def cures_at_start(bound: Any, parts: Sequence[Regret]) -> str:
+def cures_at_start(bound: Any, parts: Sequence[RegretBound]) -> str:
     """What helps where the optimum is at w₀, of what is not done already. parts: the regrets that are bounded, of which
     those over positions may have a decay that goes on beyond the measure's k."""
     cures = ["a smaller lam"]
@@ -43,7 +43,7 @@ def cures_at_start(bound: Any, parts: Sequence[Regret]) -> str:
     return f"try {' or '.join(cures)}"
 
 
-def _goes_on(part: Regret) -> bool:
+def _goes_on(part: RegretBound) -> bool:
     k = part.measure.cutoff
     return k is not None and part.map is PositionalArgmax and bool(part.decay.weights(k + 1, part.measure)[k] > 0)
 

@@ -21,20 +21,20 @@ from rankopt.explanations.tightness import Tightness, bounds_at, most_lost
 from rankopt.explanations.tightness_of_mixes import of_parts
 from rankopt.losses import BOUNDS, bound_named
 from rankopt.losses.margin import Bound
-from rankopt.losses.regret import Regret
+from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure_mix import MeasureMix
 from rankopt.measures.notation import parse
 from rankopt.rankers.choices import AnyDecay, AnyMap, AnyMeasure, AnyRows
 from rankopt.rankers.inputs import check_queries_named, read_queries
-from rankopt.rankers.rank_mixin import Shown
-from rankopt.rankers.regrets import Judged, as_arranged, judged_in_a_set, judged_rankings
+from rankopt.rankers.rank_mixin import RankMixin
+from rankopt.rankers.regrets import RegretReport, as_arranged, judged_in_a_set, judged_rankings
 from rankopt.scorers.linear import linear_scores
 
 DECAY, MAP = "power(0.5)", "positional"
 """Of rankers that train no bound: those of `LargeMarginRanker`."""
 
 
-class Explained(Shown):
+class ExplanationMixin(RankMixin):
     """`tightness` and `prices` of a ranker that scores documents."""
 
     measure: Any
@@ -76,7 +76,7 @@ class Explained(Shown):
             parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
         return of_parts(str(asked), parts, queries.query_ids, asked.slack == "shared")
 
-    def _tight(self, judged: Judged) -> Tightness:
+    def _tight(self, judged: RegretReport) -> Tightness:
         """Regret and bounds of what was judged."""
         trained = self._trained_bound()
         bounds: dict[str, Bound] = {name: bound_named(name) for name in BOUNDS}
@@ -148,7 +148,7 @@ class Explained(Shown):
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)
         return swept(admissible, constraint, limits, queries, scores, kept.weights, side, kept.solver)
 
-    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> Judged:
+    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> RegretReport:
         """The queries with something to order, their argmax, and the regret of what is shown."""
         admissible = self._admissible(constraints)
         regret = self._regret(measure, decay, map)
@@ -161,11 +161,11 @@ class Explained(Shown):
         shown = self._deployment(queries, admissible)
         return judged_in_a_set(arranged, scores, regret.measure, regret.decay, admissible, shown, start)
 
-    def _regret(self, measure: Any, decay: Any, map: Any) -> Regret:
+    def _regret(self, measure: Any, decay: Any, map: Any) -> RegretBound:
         """What is asked for, or this ranker's own."""
         measure = self.measure if measure is None else measure
         decay = getattr(self, "decay", DECAY) if decay is None else decay
-        return Regret.named(measure, getattr(self, "map", MAP) if map is None else map, "nonconvex", decay)
+        return RegretBound.named(measure, getattr(self, "map", MAP) if map is None else map, "nonconvex", decay)
 
     def _trained_bound(self) -> Bound | None:
         """The bound of the regret that was trained, if one was."""

@@ -14,12 +14,12 @@ from rankopt.scorers.linear import linear_scores
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
-__all__ = ["Judging"]
+__all__ = ["EvaluationMixin"]
 
 Floats = NDArray[np.float64]
 
 
-class Judging:
+class EvaluationMixin:
     """The measure of a ranker as a function of its weights; rankings are those that it shows."""
 
     measure: Any

@@ -22,7 +22,7 @@ from rankopt.losses.argmax_admissible import AdmissibleArgmax
 from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import Bound, MarginLoss
-from rankopt.losses.regret import Regret
+from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure_mix import MeasureMix
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
@@ -178,7 +178,7 @@ class LargeMarginRanker(OptimizedRanker):
         self.penalty = penalty
 
     def _shards(self, queries: Arrangement, w0: Callable[[], Floats]) -> tuple[Shard, ...]:
-        regret = Regret.named(self.measure, self.map, self._bound(), self.decay)
+        regret = RegretBound.named(self.measure, self.map, self._bound(), self.decay)
         admissible = self._admissible()
         if admissible is None:
             solver = self._argmax()
@@ -228,7 +228,7 @@ class LargeMarginRanker(OptimizedRanker):
 
     @property
     def _cures(self) -> str:
-        parts = () if self.constraints else Regret.named(self.measure, self.map, self._bound(), self.decay).parts
+        parts = () if self.constraints else RegretBound.named(self.measure, self.map, self._bound(), self.decay).parts
         return cures_at_start(self.bound, [part for _, part in parts])
 
     def _bound(self) -> Bound:
@@ -254,7 +254,7 @@ class LargeMarginRanker(OptimizedRanker):
 
     def _argmax(self) -> Solver:
         solver = named("exact") if self.argmax == "auto" else self._solver()
-        for _, part in Regret.named(self.measure, self.map, self._bound(), self.decay).parts:
+        for _, part in RegretBound.named(self.measure, self.map, self._bound(), self.decay).parts:
             inner = part.map is PositionalArgmax and isinstance(part.measure, Positional)
             form = RankTwoAssignment if inner else PatternRanking
             if not suits(solver, form):

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from rankopt.ascent.verification import Verified
     from rankopt.data.queries import Queries
 
-__all__ = ["Lined"]
+__all__ = ["LineSearchMixin"]
 
 Floats = NDArray[np.float64]
 
 
-class Lined:
+class LineSearchMixin:
     """`plot_line` and `verify` of a ranker with `coef_`, a `certificate_` of directions, and a measure."""
 
     coef_: Floats

@@ -35,7 +35,7 @@ from rankopt.rankers.choices import (
 from rankopt.rankers.ending import cures_at_start
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.rankers.regrets import Judged, as_arranged
+from rankopt.rankers.regrets import RegretReport, as_arranged
 from rankopt.rankers.slots import benefit, matching_solver, reached, slot_weights
 from rankopt.risk.shard import Shard
 from rankopt.risk.sharding import shards
@@ -235,7 +235,7 @@ class MatchingRanker(OptimizedRanker):
             raise DataError(f"there is no slot {slot}; they count from 1 to {self.coef_.shape[0]}")
         return self._explained(x, y, self.coef_[slot - 1], among)
 
-    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> Judged:
+    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> RegretReport:
         """Regret in units of the benefit: what the matching by score earns less than the best one."""
         self._admissible(constraints)
         if not (measure is None and decay is None and map is None):
@@ -249,7 +249,7 @@ class MatchingRanker(OptimizedRanker):
         reach = reached(queries, worth, self._matchings(queries, self.coef_))
         lost = np.maximum(argmax.best * (1.0 - reach[[place[query] for query in chosen.query_ids]]), 0.0)
         scores = slot_scores(queries.features, self.coef_)[chosen.rows]
-        return Judged(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
+        return RegretReport(chosen, scores, argmax, lost, lost, "the benefit", "one for one")
 
     def _matchings(self, queries: Queries, coef: Floats) -> list[NDArray[np.int64]]:
         """The matching with the largest score of each query: the document in each slot, counted within the query."""

@@ -32,15 +32,15 @@ from rankopt.rankers import STARTS
 from rankopt.rankers.cross_validation import chosen_factor
 from rankopt.rankers.ending import tell, tell_below
 from rankopt.rankers.in_range import in_range
-from rankopt.rankers.judged_mixin import Judging
+from rankopt.rankers.judged_mixin import EvaluationMixin
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import as_numbers, check_options
-from rankopt.rankers.path_mixin import Pathed
+from rankopt.rankers.path_mixin import RegularizationPathMixin
 from rankopt.rankers.penalty import penalised
 from rankopt.rankers.progress import shown
-from rankopt.rankers.resumed import Resumed
+from rankopt.rankers.resumed import CheckpointMixin
 from rankopt.rankers.scale import natural_lam, unit_of
-from rankopt.rankers.selection import Selecting
+from rankopt.rankers.selection import FeatureSelectionMixin
 from rankopt.rankers.starts import start_named
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
@@ -57,7 +57,7 @@ LEFT_IN = 0.03
 """What lam="scale" is under penalty="l1", as part of the λ at which no feature is left in."""
 
 
-class OptimizedRanker(Pathed, Resumed, Selecting, Judging, LinearRanker):
+class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelectionMixin, EvaluationMixin, LinearRanker):
     """Minimises J(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(w) and keeps what is proved of the result.
 
     A subclass has the parameters read here and says in `_shards` which loss it minimises.

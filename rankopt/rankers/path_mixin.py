@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import clone
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.data.given import Attributes, Ids, Sizes, Values
 from rankopt.engines import ended
 from rankopt.errors import OptionError
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from rankopt.data.queries import Queries
     from rankopt.optimize.objective import Objective
 
-__all__ = ["Path", "Pathed"]
+__all__ = ["Path", "RegularizationPathMixin"]
 
 
 @dataclass(frozen=True, eq=False)
-class Path(Brief):
+class Path(CompactReprMixin):
     """models: the fitted rankers, decay by decay, for each decay bound by bound, and for each of these the largest λ
     first. interrupted: whether some of the path was not gone."""
 
@@ -61,7 +61,7 @@ class Path(Brief):
         return max(self.models, key=lambda model: model.eval_score_)
 
 
-class Pathed:
+class RegularizationPathMixin:
     """`path` of a ranker that minimises J."""
 
     method: Any

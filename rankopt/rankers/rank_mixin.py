@@ -18,7 +18,7 @@ from rankopt.rankers.inputs import documents_of, read_queries
 Floats = NDArray[np.float64]
 
 
-class Shown:
+class RankMixin:
     """`rank` of a ranker that scores documents, and how it comes to its rankings."""
 
     n_queries_: int

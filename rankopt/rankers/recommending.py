@@ -27,10 +27,10 @@ from rankopt.rankers.choices import AnyRatings, Weights
 from rankopt.rankers.cofi_options import LEAST, RANGE, workers_of
 from rankopt.rankers.options import number
 
-__all__ = ["Recommending"]
+__all__ = ["RecommendationMixin"]
 
 
-class Recommending:
+class RecommendationMixin:
     """`recommend`, `fold_in` and `similar` of a ranker of two factors.
 
     Fitted besides: `seen_bounds_` (n_users + 1,) and `seen_items_` (ratings,), the places in `items_` of what each user

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.solvers import named
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.arrangement import Arrangement
@@ -20,15 +20,15 @@ from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.losses.argmax import Argmax
 from rankopt.losses.argmax_admissible import AdmissibleArgmax
-from rankopt.losses.argmax_positional import told_apart
+from rankopt.losses.argmax_positional import with_distinct_grades
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.decay import Decay, parse_decay
-from rankopt.losses.regret import Regret
+from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.rankers.deployment import Deployment
 
-__all__ = ["Judged", "as_arranged", "judged_in_a_set", "judged_rankings"]
+__all__ = ["RegretReport", "as_arranged", "judged_in_a_set", "judged_rankings"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,7 +37,7 @@ ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Judged(Brief):
+class RegretReport(CompactReprMixin):
     """The queries that have something to order, with their scores, argmax, and regret (m,): of the worst order that
     the scores allow, and its mean over these orders."""
 
@@ -75,19 +75,19 @@ def _positional(measure: Any) -> Positional:
     return found
 
 
-def judged_rankings(queries: Arrangement, scores: Floats, regret: Regret) -> Judged:
+def judged_rankings(queries: Arrangement, scores: Floats, regret: RegretBound) -> RegretReport:
     """Rankings by score, scores (N,) a document of `queries`; of a measure that is no mix."""
-    chosen = told_apart(queries, regret.measure)
+    chosen = with_distinct_grades(queries, regret.measure)
     argmax, own = regret.argmax(chosen, named("exact")), scores[chosen.rows]
     criterion = Criterion.of(regret.measure, chosen.graded, chosen.offsets)
     lost = [np.maximum(argmax.best - value, 0.0) for value in criterion.worst_and_mean(own)]
-    return Judged(chosen, own, argmax, lost[0], lost[1], str(regret.measure), str(regret.decay), regret.map_name)
+    return RegretReport(chosen, own, argmax, lost[0], lost[1], str(regret.measure), str(regret.decay), regret.map_name)
 
 
 def judged_in_a_set(
     queries: Arrangement, scores: Floats, measure: Any, decay: Any, admissible: Admissible, shown: Deployment,
     start: Floats,
-) -> Judged:  # fmt: skip
+) -> RegretReport:  # fmt: skip
     """Rankings of a set as they are `shown`. start: (N,) the scores by which ties of the convex reference fall.
 
     Raises OptionError where the ranking shown is not one that the decay likes most: no bound speaks of it.
@@ -103,7 +103,7 @@ def judged_in_a_set(
     own = scores[chosen.rows]
     _check_liked(argmax, rows, own, weights)
     lost = np.maximum(argmax.best - argmax.measured(rows), 0.0)
-    return Judged(chosen, own, argmax, lost, lost, str(asked), str(weights))
+    return RegretReport(chosen, own, argmax, lost, lost, str(asked), str(weights))
 
 
 def _check_liked(argmax: AdmissibleArgmax, rows: Ints, scores: Floats, decay: Decay) -> None:

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.optimize.history import Step
-from rankopt.optimize.run import Standing
+from rankopt.optimize.run import TrainingState
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.persistence.identity import identity
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
-__all__ = ["Resumed"]
+__all__ = ["CheckpointMixin"]
 
 Floats = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ SLOPES = "slopes of equal documents"
 """A part of what a checkpoint is of: references under a set, and of slots, changed when these slopes were shared."""
 
 
-class Resumed:
+class CheckpointMixin:
     """What a ranker that minimises J does with `checkpoint`."""
 
     _of_the_run: ClassVar[tuple[str, ...]]
@@ -40,7 +40,7 @@ class Resumed:
 
     def _begun(
         self, kept: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
-    ) -> tuple[Standing | None, Sequence[Step]]:
+    ) -> tuple[TrainingState | None, Sequence[Step]]:
         """Where an earlier run of the same problem stands, and its steps."""
         if kept is None:
             return None, ()

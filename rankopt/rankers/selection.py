@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["Selecting"]
+__all__ = ["FeatureSelectionMixin"]
 
 
-class Selecting:
+class FeatureSelectionMixin:
     """`get_support` and `selected_`, under scikit-learn's names; `SelectFromModel(ranker, prefit=True)` works too."""
 
     coef_: NDArray[np.float64]

@@ -36,11 +36,11 @@ from rankopt.rankers.choices import (
 )
 from rankopt.rankers.ending import tell_below
 from rankopt.rankers.in_range import in_range
-from rankopt.rankers.judged_mixin import Judging
+from rankopt.rankers.judged_mixin import EvaluationMixin
 from rankopt.rankers.linear import LinearRanker
 from rankopt.rankers.options import as_numbers, check_options, number
 from rankopt.rankers.progress import shown
-from rankopt.rankers.resumed import Resumed
+from rankopt.rankers.resumed import CheckpointMixin
 from rankopt.rankers.scale import spread
 from rankopt.rankers.starts import start_named
 from rankopt.risk.sharding import shards
@@ -62,7 +62,7 @@ STRENGTH = 1.0
 """λ of lam="scale", in units of U / m (see `rankopt.rankers.scale`)."""
 
 
-class SmoothRanker(Resumed, Judging, LinearRanker):
+class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
     """Descends J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q [best_q - A_q(X_q w; σ)], A_q the measure smoothed to the width σ, at
     one σ after the other, each from where the last one ended.
 

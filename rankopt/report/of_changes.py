@@ -12,7 +12,7 @@ from rankopt.report.changes_drawing import changes_drawing
 from rankopt.report.figures import figures
 from rankopt.report.markup import Html
 from rankopt.report.page import page, section
-from rankopt.report.tables import Shown, brief, table
+from rankopt.report.tables import FormattedCell, brief, table
 
 __all__ = ["page_of_changes"]
 
@@ -89,7 +89,7 @@ def _solvers(found: Sequence[Changed], margin: float) -> Html:
         counts = Counter(one.kind for one in own)
         shown: list[object] = [None, None]
         if mean is not None:
-            shown = [brief(mean[0]), Shown(mean[0], f"{mean[1]:.3g} to {mean[2]:.3g}")]
+            shown = [brief(mean[0]), FormattedCell(mean[0], f"{mean[1]:.3g} to {mean[2]:.3g}")]
         lines.append([solver, *shown, *(counts[kind] for kind in Kind)])
     caption = (
         "Factor: geometric mean over the problems with the same answer; interval of 95%, problems and repeats drawn "
@@ -114,8 +114,8 @@ def _moved(found: Sequence[Changed]) -> list[Html]:
     lines: list[list[object]] = []
     for one in told[:MOST]:
         low, high = one.interval or (math.nan, math.nan)
-        sure = Shown(one.confidence or 0.0, f"{100 * (one.confidence or 0.0):.3g}%")
-        interval = Shown(low, f"{low:.3g} to {high:.3g}")
+        sure = FormattedCell(one.confidence or 0.0, f"{100 * (one.confidence or 0.0):.3g}%")
+        interval = FormattedCell(low, f"{low:.3g} to {high:.3g}")
         lines.append([one.after.solver, one.after.problem, one.after.extent, brief(one.before.seconds),
                       brief(one.after.seconds), brief(one.factor), interval, sure, one.kind.words])  # fmt: skip
     head = ["solver", "problem", "extent", "seconds before", "seconds now", "factor", "interval", "sure", "became"]

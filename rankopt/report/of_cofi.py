@@ -10,7 +10,7 @@ import numpy as np
 from rankopt.report.figures import Drawing, by_tens, figures, line_style
 from rankopt.report.markup import Html, element
 from rankopt.report.page import page, section
-from rankopt.report.tables import Shown, table
+from rankopt.report.tables import FormattedCell, table
 
 if TYPE_CHECKING:
     from rankopt.collaborative.lists.quota_prices import QuotaPrice
@@ -50,7 +50,7 @@ def page_of_cofi(
     if accuracy:
         protocols = [one.protocol for one in accuracy[0][1]]
         head = ["ranker", *(f"{one.measure!r}, {_short(one.protocol)}" for one in accuracy[0][1])]
-        rows = [[who, *(Shown(one.mean, one.estimate) for one in found)] for who, found in accuracy]
+        rows = [[who, *(FormattedCell(one.mean, one.estimate) for one in found)] for who, found in accuracy]
         notes = [element("p", f"{_short(one)}: {one}.") for one in protocols]
         parts.append(section("Accuracy", table(head, rows, "Mean over users, and its standard error"), *notes))
     if prices:
@@ -186,10 +186,10 @@ def _prices(prices: Sequence[QuotaPrice], by: str) -> Any:
     free = prices[0].score
     rows = [
         [
-            "no quota" if one.limit is None else one.limit, Shown(one.score, f"{one.score:.4f}"),
-            Shown(free - one.score, f"{free - one.score:.4f}"), Shown(one.labels, f"{one.labels:.2f}"),
-            Shown(one.seconds, _lasting(one.seconds)),
-            Shown(one.slowest[1], f"{one.slowest[0]}: {_lasting(one.slowest[1])}"),
+            "no quota" if one.limit is None else one.limit, FormattedCell(one.score, f"{one.score:.4f}"),
+            FormattedCell(free - one.score, f"{free - one.score:.4f}"), FormattedCell(one.labels, f"{one.labels:.2f}"),
+            FormattedCell(one.seconds, _lasting(one.seconds)),
+            FormattedCell(one.slowest[1], f"{one.slowest[0]}: {_lasting(one.slowest[1])}"),
         ]
         for one in prices
     ]  # fmt: skip

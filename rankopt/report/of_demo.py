@@ -9,7 +9,7 @@ from rankopt.report.convergence import convergence
 from rankopt.report.figures import figures
 from rankopt.report.measure_curves import measure_curves
 from rankopt.report.page import page, section
-from rankopt.report.tables import Shown, brief, table
+from rankopt.report.tables import FormattedCell, brief, table
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -72,7 +72,7 @@ def _compared(rankers: Mapping[str, Any], found: Mapping[str, Evaluation]) -> li
     means = {name: {notation: one.mean(notation) for notation in notations} for name, one in found.items()}
     shown = ["nDCG@1", "nDCG@5", "nDCG@10", "AP"]
     rows = [
-        [name, *(Shown(means[name][one], f"{means[name][one]:.4f}") for one in shown), *_proved(rankers[name])]
+        [name, *(FormattedCell(means[name][one], f"{means[name][one]:.4f}") for one in shown), *_proved(rankers[name])]
         for name in sorted(rankers, key=lambda name: -means[name][MEASURE])
     ]
     head = ["ranker", *shown, "λ", "objective", "proven bound", "gap is to"]

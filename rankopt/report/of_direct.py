@@ -13,7 +13,7 @@ from rankopt.report.figures import Drawing, figures, line_style, shortened
 from rankopt.report.markup import element
 from rankopt.report.page import page, section
 from rankopt.report.palette import SERIES
-from rankopt.report.tables import Shown, brief, table
+from rankopt.report.tables import FormattedCell, brief, table
 from rankopt.report.weights_drawing import weights_drawing
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def page_of_direct(ranker: Any, queries: Queries, lines: int, name: str, made_by
     head = ["feature", "weight", "jumping points", "best of the line", "interval", "a search stands at"]
     rows = [
         [
-            names[feature], float(ranker.coef_[feature]), line.events, Shown(line.best, f"{line.best:.4f}"),
+            names[feature], float(ranker.coef_[feature]), line.events, FormattedCell(line.best, f"{line.best:.4f}"),
             f"{line.low + ranker.coef_[feature]:.4g} to {line.high + ranker.coef_[feature]:.4g}",
             float(ranker.coef_[feature] + line.t),
         ]
@@ -92,7 +92,13 @@ def _ascent(ranker: Any) -> list[object]:
         own = history.path == path
         begun = float(history.before[own][0]) if own.any() else value
         rows.append(
-            [path, brief(begun), Shown(value, f"{value:.4f}"), int(own.sum()), int(history.lines[own].max(initial=0))]
+            [
+                path,
+                brief(begun),
+                FormattedCell(value, f"{value:.4f}"),
+                int(own.sum()),
+                int(history.lines[own].max(initial=0)),
+            ]
         )
     head = ["path", "began at", "ended at", "steps", "line searches until the last step"]
     parts: list[object] = [table(head, rows, f"Paths; the model is the {ranker.combine} of them")]

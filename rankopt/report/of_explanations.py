@@ -10,7 +10,7 @@ import numpy as np
 
 from rankopt.report.figures import figures
 from rankopt.report.page import page, section
-from rankopt.report.tables import Shown, brief, table
+from rankopt.report.tables import FormattedCell, brief, table
 from rankopt.report.tightness_drawing import tightness_drawing
 from rankopt.report.weights_drawing import weights_drawing
 
@@ -91,7 +91,7 @@ def _weights(weights: Sequence[tuple[str, Weights]]) -> list[object]:
     for name, one in weights:
         said = f"{name}: {one.finding}" if len(weights) > 1 else one.finding
         rows = [
-            [feature, brief(coef), brief(deviation), brief(effect), Shown(share, f"{share:.1%}")]
+            [feature, brief(coef), brief(deviation), brief(effect), FormattedCell(share, f"{share:.1%}")]
             for feature, coef, deviation, effect, share in zip(
                 one.features, one.coef.tolist(), one.deviation.tolist(), one.effect.tolist(), one.share.tolist(),
                 strict=True,
@@ -116,11 +116,11 @@ def _pairs(pairs: Sequence[FirstTwo]) -> list[object]:
             alone = f"{swap.feature}: {before:.4g} to {before + swap.change:.4g}"
         documents: list[object] = [str(one) for one in pair.documents]
         if pair.grades is not None:
-            first, second = (Shown(grade, f"{grade:g}") for grade in pair.grades)
+            first, second = (FormattedCell(grade, f"{grade:g}") for grade in pair.grades)
             documents = [documents[0], first, documents[1], second]
         by = brief(swap.cost) if swap.feature is not None else None
         together = brief(swap.distance) if swap.possible else None
-        sure = Shown(pair.chance, f"{pair.chance:.0%}")
+        sure = FormattedCell(pair.chance, f"{pair.chance:.0%}")
         rows.append([str(pair.query), *documents, brief(pair.reasons.total), sure, alone, by, together])
     graded = pairs[0].grades is not None
     documents_head = ["first", "grade", "second", "grade"] if graded else ["first", "second"]
@@ -155,8 +155,8 @@ def _prices(prices: Prices) -> list[object]:
     return [prices.finding, *([table(head, rows, about)] if rows else [])]
 
 
-def _three(value: float) -> Shown:
-    return Shown(float(value), f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}")
+def _three(value: float) -> FormattedCell:
+    return FormattedCell(float(value), f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}")
 
 
 def _plain(value: object) -> int | float | str:

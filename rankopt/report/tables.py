@@ -8,24 +8,24 @@ from dataclasses import dataclass
 
 from rankopt.report.markup import Html, element
 
-__all__ = ["Shown", "brief", "table"]
+__all__ = ["FormattedCell", "brief", "table"]
 
 
 @dataclass(frozen=True)
-class Shown:
+class FormattedCell:
     """A number that is printed in a way of its own and sorted by its value."""
 
     value: float
     text: str
 
 
-def brief(value: float | None) -> Shown | None:
+def brief(value: float | None) -> FormattedCell | None:
     """A measured number, such as seconds, with three digits."""
-    return None if value is None else Shown(value, f"{value:.3g}")
+    return None if value is None else FormattedCell(value, f"{value:.3g}")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: str = "") -> Html:
-    """Rows of text, numbers, `Shown` numbers, and None for what is not known, which always sorts last.
+    """Rows of text, numbers, `FormattedCell` numbers, and None for what is not known, which always sorts last.
 
     A column is set to the right where it holds numbers and what is not known only.
     """
@@ -51,12 +51,12 @@ def _cell(value: object, numeric: bool) -> Html:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | Shown) and not isinstance(value, bool)
+    return isinstance(value, int | float | FormattedCell) and not isinstance(value, bool)
 
 
 def _plain(value: object) -> tuple[float, str]:
     """A number and how it is printed: whole numbers whole, others with six digits."""
-    if isinstance(value, Shown):
+    if isinstance(value, FormattedCell):
         return value.value, value.text
     if isinstance(value, int):
         return value, str(value)

@@ -19,7 +19,7 @@ from rankopt.report.heat_map import heat_map
 from rankopt.report.markup import Html
 from rankopt.report.page import section
 from rankopt.report.profiles import profile_drawing
-from rankopt.report.tables import Shown, brief, table
+from rankopt.report.tables import FormattedCell, brief, table
 
 __all__ = ["tape_section"]
 
@@ -53,12 +53,12 @@ def _solvers(rows: Sequence[Row], mean: dict[str, float]) -> Html:
             [
                 solver,
                 next((row.version for row in own if row.version), ""),
-                Shown(solved / problems, f"{solved} of {problems}"),
+                FormattedCell(solved / problems, f"{solved} of {problems}"),
                 ", ".join(f"{count} {word}" for word, count in counts.items()),
-                Shown(math.nan, "-") if math.isnan(mean[solver]) else brief(mean[solver]),
+                FormattedCell(math.nan, "-") if math.isnan(mean[solver]) else brief(mean[solver]),
                 brief(max((row.gap for row in own if row.answered and row.gap is not None), default=None)),
                 _fractional(own),
-                None if memory is None else Shown(memory, f"{memory / 2**20:.0f} MiB"),
+                None if memory is None else FormattedCell(memory, f"{memory / 2**20:.0f} MiB"),
             ]
         )
     found.sort(key=lambda row: math.inf if math.isnan(mean[str(row[0])]) else mean[str(row[0])])

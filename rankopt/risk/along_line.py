@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
-from rankopt.line.events import Events
-from rankopt.line.sweep import Sweep
+from rankopt.line.events import StepEvents
+from rankopt.line.sweep import LineSweep
 from rankopt.measures.segments import query_of_row
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import Linear
@@ -31,14 +31,14 @@ class ShardAlong:
     """A shard along D lines. events: of each line. score_variance, slope_variances (D,): Σ_q v_q times the variance of
     the scores at w, and of the slopes, inside query q."""
 
-    events: tuple[Events, ...]
+    events: tuple[StepEvents, ...]
     score_variance: float
     slope_variances: Floats
 
 
 @dataclass(frozen=True, eq=False)
 class AlongLine:
-    """The events of t -> Σ_q v_q measure_q(X (w + t v)) for each of D directions v, of shards that hold a `Sweep`.
+    """The events of t -> Σ_q v_q measure_q(X (w + t v)) for each of D directions v, of shards that hold a `LineSweep`.
 
     w: (d,). directions: (D,) numbers of features, for the unit vectors, or vectors (D, d).
     """
@@ -48,7 +48,7 @@ class AlongLine:
 
     def __call__(self, shard: Shard) -> ShardAlong:
         sweep, here = swept(shard), place(shard, self.w)
-        events: list[Events] = []
+        events: list[StepEvents] = []
         variances: list[float] = []
         for begin in range(0, len(self.directions), AT_ONCE):
             some = self.directions[begin : begin + AT_ONCE]
@@ -78,7 +78,7 @@ class AlongLine:
 
 @dataclass(frozen=True, eq=False)
 class MeasureAt:
-    """Σ_q v_q measure_q(X w), documents of equal score averaged, of shards that hold a `Sweep`."""
+    """Σ_q v_q measure_q(X w), documents of equal score averaged, of shards that hold a `LineSweep`."""
 
     w: Floats
 
@@ -136,9 +136,9 @@ def place(shard: Shard, w: Floats) -> Place:
     return found
 
 
-def swept(shard: Shard) -> Sweep:
+def swept(shard: Shard) -> LineSweep:
     """The sweep that a shard holds; OptionError where it holds a loss."""
-    if not isinstance(shard.loss, Sweep):
+    if not isinstance(shard.loss, LineSweep):
         raise OptionError(f"{type(shard.loss).__name__} cannot be swept along a line; give shards a measure's Sweep")
     return shard.loss
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rankopt.errors import EngineError
 from rankopt.risk.planes_at import PlanesAt
-from rankopt.risk.shard import Answer, Question, Shard
+from rankopt.risk.shard import Answer, ShardFunction, Shard
 
 __all__ = ["Engine", "Planes", "Risk"]
 
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 class Engine(Protocol):
     """Who computes the shards: asks each of them the question and keeps their order."""
 
-    def map(self, question: Question[Answer], shards: Sequence[Shard]) -> list[Answer]: ...
+    def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import frozen
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.losses.loss import Loss
 from rankopt.scorers.linear import parts_of
 from rankopt.scorers.scorer import Scorer
 
-__all__ = ["Answer", "Question", "Shard"]
+__all__ = ["Answer", "ShardFunction", "Shard"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,7 +23,7 @@ Answer = TypeVar("Answer")
 Told = TypeVar("Told", covariant=True)
 
 
-class Question(Protocol[Told]):
+class ShardFunction(Protocol[Told]):
     """What a shard is asked: plain data that goes wherever the shard is."""
 
     def __call__(self, shard: Shard) -> Told: ...
@@ -40,7 +40,7 @@ class Touched:
 
 
 @dataclass(frozen=True, eq=False)
-class Shard(Brief):
+class Shard(CompactReprMixin):
     """Queries first, first + 1, ... of a risk: their documents, cut by offsets (m + 1,), get their scores from
     `scorer`; their weights (m,) in the risk, and their loss.
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import Problem
+from rankopt.collaborative.problem import FactorProblem
 
 __all__ = ["balanced"]
 
 
-def balanced(problem: Problem, factors: Factors) -> Factors:
+def balanced(problem: FactorProblem, factors: Factors) -> Factors:
     """P s Qᵀ, the decomposition of √Λ_U U Mᵀ √Λ_M, as U = Λ_U^-½ P √s and M = Λ_M^-½ Q √s: the penalty is then Σ s, the
     trace norm, and no scores change but by rounding."""
     if not factors.dimensions:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.problem import Problem
+from rankopt.collaborative.problem import FactorProblem
 
 __all__ = ["best_offsets"]
 
@@ -19,7 +19,7 @@ CLOSED = 1e-10
 """The relative residual at which the system counts as solved."""
 
 
-def best_offsets(problem: Problem) -> tuple[Floats, Floats]:
+def best_offsets(problem: FactorProblem) -> tuple[Floats, Floats]:
     """b_u (n,) and b_j (m,); those that the problem does not have are 0, and b⁰."""
     from scipy.sparse.linalg import LinearOperator, cg
 

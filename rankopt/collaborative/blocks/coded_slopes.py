@@ -11,16 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.book import entered
+from rankopt.collaborative.book import encode_values
 
-__all__ = ["Coded"]
+__all__ = ["QuantizedSlopes"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.uint16]
 
 
 @dataclass(frozen=True, eq=False)
-class Coded:
+class QuantizedSlopes:
     """book[placed] - book[reference] of each rating, (ratings,) codes."""
 
     placed: Codes
@@ -28,21 +28,21 @@ class Coded:
     book: Floats
 
     @classmethod
-    def of(cls, placed: Floats, reference: Floats) -> Coded | None:
+    def of(cls, placed: Floats, reference: Floats) -> QuantizedSlopes | None:
         """None where there are more numbers than pages."""
-        codes, book = entered(np.zeros(0), placed)
+        codes, book = encode_values(np.zeros(0), placed)
         if codes is None:
             return None
-        others, book = entered(book, reference)
+        others, book = encode_values(book, reference)
         return None if others is None else cls(codes, others, book)
 
     def plain(self) -> Floats:
         """(ratings,) the slopes of users who count once."""
         return np.asarray(self.book[self.placed] - self.book[self.reference])
 
-    def under(self, book: Floats) -> tuple[Coded | None, Floats]:
+    def under(self, book: Floats) -> tuple[QuantizedSlopes | None, Floats]:
         """The same by a book that begins with this one, and that book; None where it would be too long."""
-        pages, book = entered(book, self.book)
+        pages, book = encode_values(book, self.book)
         if pages is None:
             return None, book
-        return Coded(pages[self.placed], pages[self.reference], book), book
+        return QuantizedSlopes(pages[self.placed], pages[self.reference], book), book

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, INTS, READ_INTS, compiled
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
 
-__all__ = ["CUBE", "FEW", "Held", "free_slot"]
+__all__ = ["CUBE", "FEW", "UserBundles", "free_slot"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -23,7 +23,7 @@ CUBE = nb.types.Array(nb.float64, 3, "C")
 
 
 @dataclass(frozen=True, eq=False)
-class Held:
+class UserBundles:
     """slopes ψ (room, ratings) and heights δ (n, room) of the planes of n users, their weights (n, room), how many each
     user has (n,); and as planes of U_u (n, d) for these M, b: their slopes Mᵀψ (n, room, d), values δ + ⟨ψ, b⟩ (n,
     room) and Gram matrices (n, room, room)."""
@@ -37,7 +37,7 @@ class Held:
     gram: Floats
 
     @classmethod
-    def none(cls, users: int, ratings: int, room: int, factors: int) -> Held:
+    def none(cls, users: int, ratings: int, room: int, factors: int) -> UserBundles:
         return cls(
             np.zeros((room, ratings)), np.zeros((users, room)), np.zeros((users, room)),
             np.zeros(users, dtype=np.int64),
@@ -54,10 +54,10 @@ class Held:
         crowded = users & (self.counts == self.room)
         return bool((self.weights[crowded] > 0.0).all(axis=1).any())
 
-    def roomier(self, room: int) -> Held:
+    def roomier(self, room: int) -> UserBundles:
         """The same planes with room for more."""
         none, more = (0, 0), (0, room - self.room)
-        return Held(
+        return UserBundles(
             np.pad(self.slopes, (more, none)), np.pad(self.heights, (none, more)), np.pad(self.weights, (none, more)),
             self.counts, np.pad(self.moved, (none, more, none)), np.pad(self.values, (none, more)),
             np.pad(self.gram, (none, more, more)),

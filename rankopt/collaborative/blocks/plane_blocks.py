@@ -22,7 +22,7 @@ from rankopt.collaborative.blocks.rated_shards import (
 )  # fmt: skip
 from rankopt.collaborative.blocks.user_planes import MOST, UserPlanes
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import Problem, Standing, items_bound
+from rankopt.collaborative.problem import FactorProblem, ModelState, items_bound
 from rankopt.collaborative.pull import pulled_by_column
 from rankopt.collaborative.row_sums import row_sums
 from rankopt.engines.threads import Threads
@@ -59,7 +59,7 @@ class PlaneBlocks:
     """loss: from ratings and bounds of users to their loss; weights: (n,) how much each counts. convex: it is, else its
     majorants are minimised. positive: it is never below 0."""
 
-    problem: Problem
+    problem: FactorProblem
     loss: Callable[[Floats, Ints], Any]
     weights: Floats
     convex: bool = True
@@ -70,12 +70,12 @@ class PlaneBlocks:
     def at_strength(self, lam_users: float, lam_items: float) -> PlaneBlocks:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
 
-    def begun(self, factors: Factors) -> Standing:
+    def begun(self, factors: Factors) -> ModelState:
         """The standing of given items, with users that are best for them, both of one size."""
         now = self._users(self.at(factors), FIRST)
         return self.at(balanced(self.problem, now.factors))
 
-    def whole(self, now: Standing) -> Standing:
+    def whole(self, now: ModelState) -> ModelState:
         """The standing with its dual state, of which that of the items may be left to the planes, and without these."""
         if now.planes is None or not now.by_planes:
             return replace(now, planes=None)
@@ -95,7 +95,7 @@ class PlaneBlocks:
         """J."""
         return self.at(factors).value
 
-    def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
+    def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
         """What the items' block proves of where it stands; and after it and the users'. Planes of all three are one
         list, which the items' block writes to."""
         items = self._items(now, precision)
@@ -110,15 +110,15 @@ class PlaneBlocks:
         proved = items_bound(self.problem, found.factors, mixtures)  # planes of the loss for any users
         return checked, replace(found, items=proved, **dual) if proved > found.items else found
 
-    def with_users(self, now: Standing, precision: float) -> Standing:
+    def with_users(self, now: ModelState, precision: float) -> ModelState:
         """U of least J for the items as they are, to this part of J."""
         return self._users(now, precision)
 
-    def with_items(self, now: Standing, precision: float) -> Standing:
+    def with_items(self, now: ModelState, precision: float) -> ModelState:
         """M and b of least J for the users as they are, to this part of J."""
         return self._items(now, precision)
 
-    def offsets_only(self) -> Standing:
+    def offsets_only(self) -> ModelState:
         """The best model without factors."""
         return self._items(self.at(self.problem.without_factors()), 1e-4)
 
@@ -157,15 +157,15 @@ class PlaneBlocks:
         for shard, answer in zip(self._shards, each(question, self._shards), strict=True):
             yield shard, slice(int(bounds[shard.first]), int(bounds[shard.last])), answer
 
-    def at(self, factors: Factors) -> Standing:
+    def at(self, factors: Factors) -> ModelState:
         """The standing of factors as they are."""
         rated = self.problem.rated
         lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.values.size)
         for shard, rows, answer in self._answers(PlanesAt.of(factors)):
             lost[shard.rows], heights[shard.rows], slopes[rows] = answer
-        return Standing.at(self.problem, factors, float(lost.sum()), slopes, heights)
+        return ModelState.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
-    def _users(self, now: Standing, precision: float, room: Floats | None = None) -> Standing:
+    def _users(self, now: ModelState, precision: float, room: Floats | None = None) -> ModelState:
         """U of least J for the items as they are, to this part of J. room: for slopes, those of `now` where these may
         make way."""
         problem, rated, factors = self.problem, self.problem.rated, now.factors
@@ -180,13 +180,13 @@ class PlaneBlocks:
             users[shard.rows], slopes[rows], heights[shard.rows], lost[shard.rows] = answer
         found = replace(factors, users=users)
         total = float(lost.sum()) if self.convex else self._lost(found)  # the majorant's loss is not J's
-        return Standing.at(problem, found, total, slopes, heights)
+        return ModelState.at(problem, found, total, slopes, heights)
 
     def _lost(self, factors: Factors) -> float:
         """Σ v_u l_u."""
         return float(np.concatenate([lost for _, _, (lost, _, _) in self._answers(CodedPlanesAt.of(factors))]).sum())
 
-    def _items(self, now: Standing, precision: float) -> Standing:
+    def _items(self, now: ModelState, precision: float) -> ModelState:
         """M and b of least J for the users as they are, to this part of J. Planes of where it stands are written to: at
         any time they are planes, whose mixture proves no less than before."""
         touch = None if self.convex else now.factors
@@ -196,11 +196,11 @@ class PlaneBlocks:
         finally:  # an interruption leaves them as they are, and they are kept
             for i, one in enumerate(planes):
                 planes[i] = one.with_weight()
-        proved = Standing.at(self.problem, best, best_lost, *self._mixed(planes))
+        proved = ModelState.at(self.problem, best, best_lost, *self._mixed(planes))
         return replace(proved, planes=planes) if self.convex else proved
 
     def _ascended(
-        self, now: Standing, touch: Factors | None, planes: list[UserPlanes], precision: float
+        self, now: ModelState, touch: Factors | None, planes: list[UserPlanes], precision: float
     ) -> tuple[Factors, float]:
         """The best factors found, and what is lost there. planes: where the ascent stands, before and after."""
         rated = self.problem.rated
@@ -237,7 +237,7 @@ class PlaneBlocks:
             best_lost = self._lost(best)
         return best, best_lost
 
-    def _begun(self, now: Standing, touch: Factors | None) -> list[UserPlanes]:
+    def _begun(self, now: ModelState, touch: Factors | None) -> list[UserPlanes]:
         """Planes of each shard: those of the last block, where there was one, since a plane of a convex loss is one for
         any users; else one of each user, of the loss where it stands."""
         if now.planes is not None:

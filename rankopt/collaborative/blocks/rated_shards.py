@@ -14,12 +14,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.blocks.coded_slopes import Coded
+from rankopt.collaborative.blocks.coded_slopes import QuantizedSlopes
 from rankopt.collaborative.blocks.user_masters import solved_users
 from rankopt.collaborative.factors import Factors, pair_scores
-from rankopt.collaborative.levels import Levels
+from rankopt.collaborative.levels import EncodedValues
 from rankopt.collaborative.normal_equations import solve_ridges
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.losses.loss import LossAt
 from rankopt.risk.sharding import cut
 
@@ -44,17 +44,17 @@ class Entries:
 
     def read(self) -> Floats:
         """(n,) of the moment."""
-        return Levels(self.features[:, 0], self.book)[:]
+        return EncodedValues(self.features[:, 0], self.book)[:]
 
     def with_features(self, features: Any) -> Entries:
         return replace(self, features=features)
 
 
 @dataclass(frozen=True, eq=False)
-class Gathered:
+class GatheredFeatures:
     """The same of ratings that lie in another order, of which no copy is kept: engines with files make one."""
 
-    values: Levels
+    values: EncodedValues
     order: NDArray[Any]
 
     @cached_property
@@ -75,7 +75,7 @@ class RatedShard:
     the other. loss: from ratings and bounds to a loss, of users, made once or, where it is not `lasting`, for each
     question. remembered: for the shard itself."""
 
-    scorer: Entries | Gathered
+    scorer: Entries | GatheredFeatures
     side: str
     first: int
     last: int
@@ -108,7 +108,7 @@ class RatedShard:
 
 
 def user_shards(
-    rated: Rated, ratings: int, user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None = None
+    rated: EncodedRatings, ratings: int, user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None = None
 ) -> tuple[RatedShard, ...]:
     """Whole users of at least so many ratings a shard, but the last."""
     found, values = [], rated.values
@@ -120,20 +120,20 @@ def user_shards(
     return tuple(found)
 
 
-def item_shards(rated: Rated, ratings: int) -> tuple[RatedShard, ...]:
+def item_shards(rated: EncodedRatings, ratings: int) -> tuple[RatedShard, ...]:
     """Whole items of at least so many ratings a shard, but the last."""
     order, users = rated.by_item
     weights = rated.weights[order] if rated.weights.size else rated.weights
     found = []
     for first, last in cut(rated.item_bounds, ratings):
         entries = slice(int(rated.item_bounds[first]), int(rated.item_bounds[last]))
-        scorer = Gathered(rated.values, order[entries])
+        scorer = GatheredFeatures(rated.values, order[entries])
         found.append(_shard("items", scorer, rated.item_bounds, users, weights, first, last))
     return tuple(found)
 
 
 def _shard(
-    side: str, scorer: Entries | Gathered, bounds: Ints, columns: Shorts, weights: Floats, first: int, last: int
+    side: str, scorer: Entries | GatheredFeatures, bounds: Ints, columns: Shorts, weights: Floats, first: int, last: int
 ) -> RatedShard:
     entries = slice(int(bounds[first]), int(bounds[last]))
     return RatedShard(
@@ -195,7 +195,7 @@ class CodedPlanesAt(PlanesAt):
     """The same with slopes as codes, without the weights of users, where these can be told so."""
 
     def _slopes(self, shard: RatedShard, found: LossAt) -> Any:
-        coded = Coded.of(found.placed, found.reference)
+        coded = QuantizedSlopes.of(found.placed, found.reference)
         return super()._slopes(shard, found) if coded is None else coded
 
 

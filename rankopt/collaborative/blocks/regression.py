@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rankopt.collaborative.blocks.best_offsets import best_offsets
 from rankopt.collaborative.blocks.rated_shards import RatedShard, RidgesFor, item_shards, user_shards
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.problem import Problem, Standing
+from rankopt.collaborative.problem import FactorProblem, ModelState
 from rankopt.collaborative.row_sums import squared_loss
 from rankopt.engines.threads import Threads
 from rankopt.risk.sharding import SHARD_ROWS
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 class Regression:
     """Ridge after ridge: users for fixed items, items for fixed users."""
 
-    problem: Problem
+    problem: FactorProblem
     engine: Any = field(default_factory=Threads)
     known: dict[int, tuple[RatedShard, ...]] = field(default_factory=dict, repr=False)
 
@@ -36,11 +36,11 @@ class Regression:
     def at_strength(self, lam_users: float, lam_items: float) -> Regression:
         return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
 
-    def begun(self, factors: Factors) -> Standing:
+    def begun(self, factors: Factors) -> ModelState:
         """The standing of given factors, bare."""
         return _bare(self.at(factors))
 
-    def whole(self, now: Standing) -> Standing:
+    def whole(self, now: ModelState) -> ModelState:
         """The standing with its dual state, the residuals, which take as much room as the ratings."""
         return now if now.slopes.size else self.at(now.factors)
 
@@ -48,11 +48,11 @@ class Regression:
         """J."""
         return self.at(factors).value
 
-    def with_users(self, now: Standing, precision: float) -> Standing:
+    def with_users(self, now: ModelState, precision: float) -> ModelState:
         """U and b_u of least J for the items as they are."""
         return self.at(self._users(now.factors))
 
-    def with_items(self, now: Standing, precision: float) -> Standing:
+    def with_items(self, now: ModelState, precision: float) -> ModelState:
         """M and b of least J for the users as they are."""
         return self.at(self._items(now.factors))
 
@@ -65,11 +65,11 @@ class Regression:
         weights = self.problem.rated.weights
         return float((slopes * slopes / weights).sum() if weights.size else (slopes * slopes).sum())
 
-    def around(self, now: Standing, precision: float) -> tuple[Standing, Standing]:
+    def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
         """Where it stands, of which all is known; and after both blocks, whatever the precision, bare."""
         return now, _bare(self.at(self._items(self._users(now.factors))))
 
-    def offsets_only(self) -> Standing:
+    def offsets_only(self) -> ModelState:
         """The best model without factors."""
         users, items = best_offsets(self.problem)
         return self.at(replace(self.problem.without_factors(), offsets=items, user_offsets=users))
@@ -101,15 +101,15 @@ class Regression:
             self.known[key] = (*user_shards(rated, SHARD_ROWS, none), *item_shards(rated, SHARD_ROWS))
         return self.known[key]
 
-    def at(self, factors: Factors) -> Standing:
+    def at(self, factors: Factors) -> ModelState:
         """The standing of factors as they are. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the
         conjugate of the loss there."""
         rated = self.problem.rated
         slopes = factors.scores(rated.bounds, rated.columns)
         loss, heights = squared_loss(rated.bounds, rated.values[:], rated.weights, slopes)
-        return Standing.at(self.problem, factors, loss, slopes, heights)
+        return ModelState.at(self.problem, factors, loss, slopes, heights)
 
 
-def _bare(now: Standing) -> Standing:
+def _bare(now: ModelState) -> ModelState:
     """Without the dual state, which the factors determine."""
     return replace(now, slopes=np.zeros(0), heights=np.zeros(0))

@@ -14,8 +14,8 @@ from formulations.small import is_small
 from formulations.solvers.exact import Exact
 from rankopt.collaborative.blocks.plane_blocks import PlaneBlocks
 from rankopt.collaborative.blocks.regression import Regression
-from rankopt.collaborative.problem import Problem
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.problem import FactorProblem
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.data.arrangement import Arrangement
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError
@@ -24,7 +24,7 @@ from rankopt.losses import LOSSES, bound_named, loss_named
 from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.loss import says
-from rankopt.losses.regret import Regret
+from rankopt.losses.regret import RegretBound
 from rankopt.losses.squared import SquaredError
 from rankopt.measures.measure import Measure
 from rankopt.measures.measure_mix import MeasureMix
@@ -44,7 +44,7 @@ class UserLoss:
     """regret: the bound of a measure's; factory: else a loss made of ratings and bounds; neither: a regression. ours:
     the loss is known to be never below 0."""
 
-    regret: Regret | None = None
+    regret: RegretBound | None = None
     factory: Callable[..., Any] | None = None
     ours: bool = True
 
@@ -60,7 +60,7 @@ class UserLoss:
                 raise OptionError(f"decay = {decay!r} weighs positions, which loss = {spec!r} has not; omit it")
             return cls() if spec == "regression" else cls._made(spec)
         try:
-            return cls(regret=Regret.named(spec, "positional", kind, weights))
+            return cls(regret=RegretBound.named(spec, "positional", kind, weights))
         except ValueError as error:
             known = ", ".join(map(repr, ("regression", *(name for name in LOSSES if not _unfit(name)))))
             raise OptionError(
@@ -90,7 +90,7 @@ class UserLoss:
         if by_rating and not self.sees_levels:
             raise DataError("sample_weight weighs ratings, but this loss judges orders of them; give user_weight")
 
-    def seen(self, rated: Rated) -> Rated:
+    def seen(self, rated: EncodedRatings) -> EncodedRatings:
         """The ratings of users that the loss can learn from; DataError where there are none."""
         if self.sees_levels:
             return rated
@@ -111,7 +111,7 @@ class UserLoss:
             raise DataError(f"these ratings have no order to learn because no user has two of different worth; {cure}")
         return some
 
-    def check_parts(self, seen: Rated) -> None:
+    def check_parts(self, seen: EncodedRatings) -> None:
         """DataError for a part of a mix to which all ratings of every user are worth the same: it would not count."""
         mix = None if self.regret is None else self.regret.measure
         for part in mix.parts if isinstance(mix, MeasureMix) else ():
@@ -122,7 +122,7 @@ class UserLoss:
                     f"{cure}"
                 )
 
-    def blocks(self, problem: Problem, engine: Any) -> Any:
+    def blocks(self, problem: FactorProblem, engine: Any) -> Any:
         """The two blocks of the problem."""
         if self.sees_levels:
             return Regression(problem, engine or Threads())
@@ -155,7 +155,7 @@ def _unfit(spec: Any) -> str:
     return ""
 
 
-def _orderable(rated: Rated, measure: Any) -> NDArray[np.bool_]:
+def _orderable(rated: EncodedRatings, measure: Any) -> NDArray[np.bool_]:
     """(n,) whose ratings the measure tells apart; of some users at a time, since it takes some numbers a rating."""
     found = np.empty(rated.n_users, dtype=bool)
     for first, last in cut(rated.bounds):
@@ -164,5 +164,5 @@ def _orderable(rated: Rated, measure: Any) -> NDArray[np.bool_]:
     return found
 
 
-def _cure(measure: Any, rated: Rated) -> str:
+def _cure(measure: Any, rated: EncodedRatings) -> str:
     return from_which_on(measure, rated.bounds, rated.values[:], orderable)

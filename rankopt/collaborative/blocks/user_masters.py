@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from formulations.active_set.cholesky import inner
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from formulations.threads import share_ranges
-from rankopt.collaborative.blocks.held_planes import CUBE, FEW, Held, free_slot
+from rankopt.collaborative.blocks.held_planes import CUBE, FEW, UserBundles, free_slot
 from rankopt.collaborative.blocks.mixture import mix
 from rankopt.collaborative.factors import pair_scores
 from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
@@ -59,7 +59,7 @@ def solved_users(
     n, d = bounds.size - 1, items.shape[1]
     spread = np.repeat(user_weights, np.diff(bounds))
     none = np.zeros(n)
-    held = Held.none(n, columns.size, FEW, d)
+    held = UserBundles.none(n, columns.size, FEW, d)
     given = (bounds, columns, items, offsets, penalty)
     trial, dual, open_ = np.zeros((n, d)), np.full(n, -np.inf), np.ones(n, dtype=bool)
 

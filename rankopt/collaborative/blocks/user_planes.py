@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.blocks.coded_slopes import Coded
+from rankopt.collaborative.blocks.coded_slopes import QuantizedSlopes
 from rankopt.collaborative.blocks.plane_kernels import (
     FEW,
     crowded,
@@ -58,11 +58,11 @@ class UserPlanes:
     gram: Floats
 
     @classmethod
-    def first(cls, bounds: Ints, scale: Floats, slopes: Coded | Floats, heights: Floats) -> UserPlanes:
+    def first(cls, bounds: Ints, scale: Floats, slopes: QuantizedSlopes | Floats, heights: Floats) -> UserPlanes:
         """One plane of each user who has ratings."""
         counts = (np.diff(bounds) > 0).astype(np.int64)
         codes, reference, book, plain = NO_CODES, NO_CODES, NO_FLOATS, NO_FLOATS
-        if isinstance(slopes, Coded):
+        if isinstance(slopes, QuantizedSlopes):
             codes, reference, book = slopes.placed, slopes.reference, slopes.book
         else:
             plain = slopes
@@ -75,15 +75,15 @@ class UserPlanes:
         """What kernels read slopes from."""
         return self.scale, self.codes, self.reference, self.book, self.plain
 
-    def told(self, slopes: Coded | Floats) -> tuple[UserPlanes, Codes | Floats]:
+    def told(self, slopes: QuantizedSlopes | Floats) -> tuple[UserPlanes, Codes | Floats]:
         """The same planes, and slopes (ratings,) of one more of each user as these tell slopes: as codes of a longer
         book, or, where that has no room or the reference is another, as they are."""
         if not self.plain.size:
-            coded, book = slopes.under(self.book) if isinstance(slopes, Coded) else (None, self.book)
+            coded, book = slopes.under(self.book) if isinstance(slopes, QuantizedSlopes) else (None, self.book)
             if coded is not None and np.array_equal(coded.reference, self.reference):
                 return replace(self, book=book), coded.placed
         known = self if self.plain.size else self._as_plain()
-        if isinstance(slopes, Coded):
+        if isinstance(slopes, QuantizedSlopes):
             slopes = np.repeat(self.scale, np.diff(self.bounds)) * slopes.plain()
         return known, slopes
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rankopt.collaborative.bounds.loss_verification import SlowLoss
 from rankopt.collaborative.bounds.verification import (
     ALLOWED,
-    Claim,
+    VerifiedClaim,
     blocks_of,
     costs_of,
     drawn_users,
@@ -44,7 +44,7 @@ class UsersClaim:
 
 
 def unlike_users(
-    claim: Claim, users: UsersClaim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None,
+    claim: VerifiedClaim, users: UsersClaim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None,
     planes: int = 50, seed: int = 0,
 ) -> Iterator[str]:  # fmt: skip
     """What is wrong with users, in words, beside the claim of the training and on its ratings; planes, seed: as in

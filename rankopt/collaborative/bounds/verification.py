@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from rankopt.collaborative.bounds.bound_verification import VerifiedBound, proven_bound
 from rankopt.collaborative.bounds.loss_verification import SlowLoss
 from rankopt.collaborative.certificate import FactorCertificate
@@ -25,7 +25,7 @@ from rankopt.collaborative.factors import Factors
 from rankopt.data.ratings.table import Ratings
 
 __all__ = [
-    "ALLOWED", "Claim", "VerifiedFactors", "blocks_of", "costs_of", "drawn_users", "loss_of", "planes_above",
+    "ALLOWED", "VerifiedClaim", "VerifiedFactors", "blocks_of", "costs_of", "drawn_users", "loss_of", "planes_above",
     "verify_factors",
 ]  # fmt: skip
 
@@ -36,7 +36,7 @@ ALLOWED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Claim:
+class VerifiedClaim:
     """What a model says of itself: its factors, in the order of the ratings, the penalties λ_u (n,), λ_j (m,), μ_j (m,)
     (infinite: b is b⁰), κ_u (n,) or None, b⁰ (m,), the dual states of the users' block and the items', and the
     certificate."""
@@ -52,7 +52,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class VerifiedFactors(Brief):
+class VerifiedFactors(CompactReprMixin):
     """primal, users, items, bound: J, the bounds of both blocks and of the whole, as they were found here; NaN where no
     bound of the whole is claimed. planes: how many users' planes were checked; worst: by how much one stands above the
     highest that lies below the loss. wrong: what is not as claimed, in words; empty where all holds."""
@@ -83,7 +83,12 @@ class VerifiedFactors(Brief):
 
 
 def verify_factors(
-    claim: Claim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None, planes: int = 50, seed: int = 0
+    claim: VerifiedClaim,
+    ratings: Ratings,
+    loss: SlowLoss,
+    weights: Floats | None = None,
+    planes: int = 50,
+    seed: int = 0,
 ) -> VerifiedFactors:
     """Whether a model is as good as it says. ratings, weights: those it was trained on. planes: of how many users,
     drawn with this seed, the planes are checked, of a squared loss of all. Lists whose program is too large (about
@@ -163,7 +168,7 @@ def drawn_users(
     return able, some.size - len(able)
 
 
-def _not_finite(claim: Claim) -> tuple[str, ...]:
+def _not_finite(claim: VerifiedClaim) -> tuple[str, ...]:
     """Which parts of a claim hold what is no number: no comparison would find them."""
     factors, both = claim.factors, dict(zip(("users'", "items'"), claim.duals, strict=True))
     parts = {
@@ -195,7 +200,7 @@ def _scores(factors: Factors, ratings: Ratings) -> Floats:
     return np.asarray(found)
 
 
-def costs_of(claim: Claim) -> tuple[float, float]:
+def costs_of(claim: VerifiedClaim) -> tuple[float, float]:
     """What U, b_u cost, and M, b."""
     factors, away = claim.factors, claim.factors.offsets - claim.prior
     moved = np.isfinite(claim.of_offsets)
@@ -206,7 +211,7 @@ def costs_of(claim: Claim) -> tuple[float, float]:
     return users, items + float(claim.of_offsets[moved] @ away[moved] ** 2) / 2.0
 
 
-def blocks_of(claim: Claim, ratings: Ratings, slopes: Floats, heights: Floats) -> tuple[float, float]:
+def blocks_of(claim: VerifiedClaim, ratings: Ratings, slopes: Floats, heights: Floats) -> tuple[float, float]:
     """Lower bounds of J over U, b_u for these M, b, and over M, b for these U, b_u."""
     psi, factors = _table(ratings, slopes), claim.factors
     by_user, by_item = np.asarray(psi.sum(axis=1)).ravel(), np.asarray(psi.sum(axis=0)).ravel()
@@ -221,7 +226,7 @@ def blocks_of(claim: Claim, ratings: Ratings, slopes: Floats, heights: Floats) -
 
 
 def _whole(
-    claim: Claim, ratings: Ratings, loss: SlowLoss, weight: Floats, slopes: Floats, heights: Floats
+    claim: VerifiedClaim, ratings: Ratings, loss: SlowLoss, weight: Floats, slopes: Floats, heights: Floats
 ) -> VerifiedBound:
     curvature = float((slopes * slopes / weight).sum()) if loss.squared else 0.0
     height = float(heights.sum()) + curvature / 2.0

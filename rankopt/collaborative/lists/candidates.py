@@ -16,13 +16,13 @@ from rankopt.data.ratings.table import Ratings
 from rankopt.data.ratings.universe import distinct_ids, placed
 from rankopt.errors import DataError, OptionError
 
-__all__ = ["Candidates", "Knowing", "left_out"]
+__all__ = ["Candidates", "KnownItems", "left_out"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class Knowing(Protocol):
+class KnownItems(Protocol):
     """What recommends: see `KnownModel`."""
 
     @property
@@ -49,7 +49,7 @@ class Candidates:
     counts: Ints
 
     @classmethod
-    def among(cls, model: Knowing, among: Any) -> Candidates:
+    def among(cls, model: KnownItems, among: Any) -> Candidates:
         """These items; all of the model where `among` is None. DataError for none, and for one that is named twice."""
         known = model.seen
         if among is None:
@@ -80,7 +80,7 @@ Seen: TypeAlias = Literal["leave out", "keep"] | Ratings
 """What becomes of items that a user has seen: they are left out, or kept; or what other ratings say is left out."""
 
 
-def left_out(model: Knowing, seen: Seen, asked: NDArray[Any], candidates: Candidates) -> Callable[[int], Ints]:
+def left_out(model: KnownItems, seen: Seen, asked: NDArray[Any], candidates: Candidates) -> Callable[[int], Ints]:
     """The function from a row of `asked` to the candidates that it has seen, known to the model or not."""
     nothing = np.zeros(0, dtype=np.int64)
     if isinstance(seen, str) and seen == "keep":

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 from formulations.sets.cells import by_label
 from rankopt.constraints.rule import Rule
 
-__all__ = ["Kinds"]
+__all__ = ["CandidateClasses"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Kinds:
+class CandidateClasses:
     """kind (n,): which items the rules do not tell apart. replaces (kinds, kinds): [a, b] whether an item of kind a may
     stand for any of kind b. counted: of each rule, the column of each label and which items (n, labels) it counts."""
 
@@ -35,7 +35,7 @@ class Kinds:
     counted: tuple[tuple[dict[Any, int], NDArray[np.bool_]], ...]
 
     @classmethod
-    def of(cls, rules: tuple[Rule, ...], attributes: Mapping[str, NDArray[Any]], n: int) -> Kinds:
+    def of(cls, rules: tuple[Rule, ...], attributes: Mapping[str, NDArray[Any]], n: int) -> CandidateClasses:
         """What the rules see of n items."""
         above, below, exact = (np.zeros((n, 0), dtype=bool) for _ in range(3))
         every = tuple(_counted(rule, attributes, n) for rule in rules)

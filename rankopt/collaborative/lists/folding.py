@@ -12,18 +12,18 @@ from rankopt.collaborative.best_users import best_users, users_alone
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.data.ratings.table import Ratings
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError
 
-__all__ = ["Folded", "folded"]
+__all__ = ["FoldInResult", "folded"]
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Folded:
+class FoldInResult:
     """users (n, d), user_offsets (n,). value: Σ_u l_u + (λ/2)‖U‖² (+ (μ/2)‖b_u‖²); bound: what it cannot fall below for
     these items, of the majorant where kind says so."""
 
@@ -43,16 +43,16 @@ class Folded:
 def folded(
     loss: UserLoss, penalties: Penalties, lam: float, model: Factors, ratings: Ratings, weights: Floats | None = None,
     tol: float = 1e-3,
-) -> Folded:  # fmt: skip
+) -> FoldInResult:  # fmt: skip
     """The best users for the items of the model. ratings: over its items, in their order, with weights (n_ratings,); a
     user whose ratings tell the loss nothing has the factors 0."""
     n, d = ratings.n_users, model.dimensions
     users, user_offsets = np.zeros((n, d)), np.zeros(n)
-    nothing = Folded(users, user_offsets, 0.0, 0.0, "blocks")
+    nothing = FoldInResult(users, user_offsets, 0.0, 0.0, "blocks")
     if not ratings.n_ratings:
         return nothing
     try:
-        rated = loss.seen(Rated.of(ratings, weights))
+        rated = loss.seen(EncodedRatings.of(ratings, weights))
     except DataError:  # no order to learn from
         return nothing
     problem = penalties.problem(rated).at_strength(lam, min(lam, 1.0))  # what items cost is taken off: let it be small
@@ -61,4 +61,4 @@ def folded(
     found = best_users(blocks, blocks.at(items), tol)
     users[rated.users], user_offsets[rated.users] = found.factors.users, found.factors.user_offsets
     kind = "blocks" if blocks.convex else "blocks of the majorant"
-    return Folded(users, user_offsets, *users_alone(problem, found), kind)
+    return FoldInResult(users, user_offsets, *users_alone(problem, found), kind)

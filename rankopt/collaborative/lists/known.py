@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from formulations.notebook_view import view
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.lists.candidates import Seen
-from rankopt.collaborative.lists.folding import Folded
+from rankopt.collaborative.lists.folding import FoldInResult
 from rankopt.collaborative.lists.recommendation import Recommendations, recommended
 from rankopt.collaborative.lists.similarity import similar_items
 from rankopt.collaborative.prediction import scores_of_pairs
@@ -35,7 +35,7 @@ class KnownModel:
     factors: Factors
     counts: NDArray[np.int64]
     unknown: float
-    proved: Folded | None = None
+    proved: FoldInResult | None = None
     given: Ratings | None = None
 
     @property

@@ -15,7 +15,7 @@ from rankopt.errors import DataError
 __all__ = ["QuotaPrice", "quota_prices"]
 
 
-class Recommends(Protocol):
+class SupportsRecommend(Protocol):
     def recommend(self, users: Any = None, k: int = 10, *, admissible: Admissible | None = None) -> Recommendations: ...
 
 
@@ -33,7 +33,7 @@ class QuotaPrice:
 
 
 def quota_prices(
-    ranker: Recommends, labels: dict[Any, tuple[Any, ...]], by: str, users: Sequence[Any], k: int = 10,
+    ranker: SupportsRecommend, labels: dict[Any, tuple[Any, ...]], by: str, users: Sequence[Any], k: int = 10,
     limits: Sequence[int] = (5, 3, 2, 1),
 ) -> list[QuotaPrice]:  # fmt: skip
     """The lists of these users freely and with at most so many items of each label. labels: those of each item. A limit

@@ -16,12 +16,12 @@ from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.sets.prices import earned, pressing
 from formulations.sets.ranking_set import RankingSet
 from formulations.solving.solve import solve
-from rankopt.collaborative.lists.few_candidates import Kinds
+from rankopt.collaborative.lists.few_candidates import CandidateClasses
 from rankopt.constraints.admissible import Admissible
-from rankopt.constraints.greedy import Caps
+from rankopt.constraints.greedy import GroupCapacities
 from rankopt.errors import DataError
 
-__all__ = ["Quotas"]
+__all__ = ["ConstrainedRecommender"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -37,21 +37,21 @@ FIRST = 6
 
 
 @dataclass(frozen=True, eq=False)
-class Quotas:
+class ConstrainedRecommender:
     """Rules over n items with these attributes. caps: where one pass by score finds the best list; kinds: else."""
 
     admissible: Admissible
     attributes: Mapping[str, NDArray[Any]]
-    caps: Caps | None
-    kinds: Kinds | None
+    caps: GroupCapacities | None
+    kinds: CandidateClasses | None
 
     @classmethod
-    def of(cls, admissible: Admissible, attributes: Mapping[str, NDArray[Any]], n: int) -> Quotas:
+    def of(cls, admissible: Admissible, attributes: Mapping[str, NDArray[Any]], n: int) -> ConstrainedRecommender:
         """DataError for an attribute that is missing."""
         admissible.check(attributes, FIT_ANEW)
         used = {name: attributes[name] for name in admissible.attributes}
-        caps = Caps.of(admissible.rules, used, n, min(admissible.k, n))
-        return cls(admissible, used, caps, None if caps is not None else Kinds.of(admissible.rules, used, n))
+        caps = GroupCapacities.of(admissible.rules, used, n, min(admissible.k, n))
+        return cls(admissible, used, caps, None if caps is not None else CandidateClasses.of(admissible.rules, used, n))
 
     def best(self, scores: Floats, user: Any) -> Ints:
         """The list that maximises Σ_i s_π(i) / log2(i + 1) over items of finite score, best first. DataError naming the
@@ -97,7 +97,7 @@ class Quotas:
     def _allowed(self, items: Ints) -> RankingSet:
         return self.admissible.on({name: of[items] for name, of in self.attributes.items()}, items.size)
 
-    def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: Kinds) -> Ints | None:
+    def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: CandidateClasses) -> Ints | None:
         """The best list of the first items, if its prices prove that no other item belongs into it; else None."""
         lowest = scores[others].min()
         try:

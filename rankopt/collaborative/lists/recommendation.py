@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from formulations.notebook_view import MOST as MOST_SHOWN
 from formulations.notebook_view import table, view
-from rankopt.collaborative.lists.candidates import Candidates, Knowing, Seen, left_out
-from rankopt.collaborative.lists.quotas import Quotas
+from rankopt.collaborative.lists.candidates import Candidates, KnownItems, Seen, left_out
+from rankopt.collaborative.lists.quotas import ConstrainedRecommender
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.universe import check_present
@@ -95,7 +95,7 @@ class Recommendations:
 
 
 def recommended(
-    model: Knowing,
+    model: KnownItems,
     users: Any,
     k: int | None = None,
     *,
@@ -115,7 +115,7 @@ def recommended(
     candidates = Candidates.among(model, among)
     offsets = candidates.offsets + _popular(popularity, candidates.counts)
     out, m = left_out(model, seen, asked, candidates), candidates.items.size
-    quotas = None if admissible is None else Quotas.of(admissible, candidates.attributes(known), m)
+    quotas = None if admissible is None else ConstrainedRecommender.of(admissible, candidates.attributes(known), m)
     taken, seconds = [], np.zeros(asked.size)
     for begin in range(0, asked.size, max(1, TOGETHER // max(m, 1))):
         part = places[begin : begin + max(1, TOGETHER // max(m, 1))]

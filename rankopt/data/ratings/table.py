@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.given import Sparse
 from formulations.notebook_view import view
 from rankopt.data.given import Frame, Ids, Values
@@ -27,7 +27,7 @@ Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ratings(Brief):
+class Ratings(CompactReprMixin):
     """Explicit ratings r[u, j] of n_users users × n_items items, immutable; user u gave those of bounds[u]:bounds[u+1].
 
     * `users` (n_users,), `items` (n_items,): distinct ids, int64 where all are whole numbers, else objects; numbers by

@@ -10,7 +10,7 @@ from rankopt.data.given import Unjudged
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parsed import Parsed, joined
 from rankopt.data.svmlight.reader import queries_of
-from rankopt.data.svmlight.reading import Reading
+from rankopt.data.svmlight.reading import SvmlightParser
 from rankopt.data.text import BLOCK as READ
 from rankopt.errors import DataError, OptionError
 
@@ -39,11 +39,11 @@ def read_svmlight_blocks(
         raise OptionError(f"block cannot be {block!r}; it is a number of bytes from 1.")
     if sparse not in (True, False):
         raise OptionError(f"sparse cannot be {sparse!r} because all blocks are of one kind; it is True or False.")
-    reading = Reading(path, missing, unjudged, dtype, n_features, min(block, READ))
+    reading = SvmlightParser(path, missing, unjudged, dtype, n_features, min(block, READ))
     return _blocks(reading, unjudged, dtype, sparse, block)
 
 
-def _blocks(reading: Reading, unjudged: Unjudged, dtype: Any, sparse: bool, block: int) -> Iterator[Queries]:
+def _blocks(reading: SvmlightParser, unjudged: Unjudged, dtype: Any, sparse: bool, block: int) -> Iterator[Queries]:
     d, names, empty = 0, None, True
     for parsed in _whole_queries(reading, block):
         greatest, line = parsed.greatest()
@@ -62,7 +62,7 @@ def _blocks(reading: Reading, unjudged: Unjudged, dtype: Any, sparse: bool, bloc
         raise DataError(f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; judge some.")
 
 
-def _whole_queries(reading: Reading, block: int) -> Iterator[Parsed]:
+def _whole_queries(reading: SvmlightParser, block: int) -> Iterator[Parsed]:
     """Parsed lines of whole queries, each line looked at once however many blocks its query is long."""
     held: list[Parsed] = []
     size = 0

@@ -15,7 +15,7 @@ from rankopt.data.given import Unjudged
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.grammar import query_name
 from rankopt.data.svmlight.parsed import Parsed, joined
-from rankopt.data.svmlight.reading import Reading
+from rankopt.data.svmlight.reading import SvmlightParser
 from rankopt.data.svmlight.table import check_sparse, features_of
 from rankopt.errors import DataError
 
@@ -43,7 +43,7 @@ def read_svmlight(
     it unpacks to or counts up to: an array that is mostly what the file does not say is refused.
     """
     check_sparse(sparse)
-    reading = Reading(path, missing, unjudged, dtype, n_features)
+    reading = SvmlightParser(path, missing, unjudged, dtype, n_features)
     parsed = joined(list(reading))
     greatest, _ = parsed.greatest()
     names = reading.header.names(n_features or greatest, n_features)
@@ -55,7 +55,7 @@ def read_svmlight(
 
 def queries_of(
     parsed: Parsed,
-    reading: Reading,
+    reading: SvmlightParser,
     d: int,
     names: list[str] | None,
     unjudged: Unjudged,

@@ -20,7 +20,7 @@ from rankopt.data.svmlight.parsed import Parsed
 from rankopt.data.text import BLOCK, is_text, text_blocks
 from rankopt.errors import DataError, OptionError
 
-__all__ = ["COMPILED_FROM", "Reading", "is_worth_compiling"]
+__all__ = ["COMPILED_FROM", "SvmlightParser", "is_worth_compiling"]
 
 COMPILED_FROM = 1 << 23
 """Bytes of text, unpacked, from which a file is read by compiled code.
@@ -37,7 +37,7 @@ def is_worth_compiling(size: int) -> bool:
     return size >= COMPILED_FROM
 
 
-class Reading:
+class SvmlightParser:
     """The parsed lines of a file, about `size` bytes of text at a time; `header` is filled while they are read.
 
     missing, unjudged, dtype, n_features: as for `read_svmlight`.

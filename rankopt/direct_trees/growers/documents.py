@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
-from rankopt.direct_trees.problem import Problem
+from formulations.brevity import CompactReprMixin
+from rankopt.direct_trees.problem import MeasureObjective
 
-__all__ = ["Documents", "Size"]
+__all__ = ["TrainingDocuments", "Size"]
 
 Floats = NDArray[np.float64]
 
@@ -28,12 +28,12 @@ class Size:
 
 
 @dataclass(frozen=True, eq=False)
-class Documents(Brief):
+class TrainingDocuments(CompactReprMixin):
     """features: (N + E, d), dense: the N documents that are learned from, in their order, and those of eval_set, which
     only land on the leaves. problem: the measure of the former."""
 
     features: Floats
-    problem: Problem
+    problem: MeasureObjective
 
     @property
     def learned(self) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.boosting.packages import lightgbm
-from rankopt.direct_trees.growers.documents import Documents, Size
+from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
 from rankopt.direct_trees.tree import Tree
 
 __all__ = ["LightGBM"]
@@ -23,11 +23,11 @@ OF_DATA = {"verbosity": -1, "feature_pre_filter": False, "use_missing": False}
 class LightGBM:
     """A `Grower`. Of the package only the splits are taken; leaves are means in the order of the documents."""
 
-    documents: Documents
+    documents: TrainingDocuments
     booster: Any
 
     @classmethod
-    def of(cls, documents: Documents, size: Size) -> LightGBM:
+    def of(cls, documents: TrainingDocuments, size: Size) -> LightGBM:
         package = lightgbm()
         data = package.Dataset(documents.learned, documents.problem.grades, params=OF_DATA).construct()
         settings = {

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.direct_trees.growers.documents import Documents, Size
+from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
 from rankopt.direct_trees.tree import Tree, landing
-from rankopt.line.events import Events
+from rankopt.line.events import StepEvents
 from rankopt.line.points import LinePoint, middle_point
 
 __all__ = ["OnMeasure"]
@@ -52,12 +52,12 @@ class OnMeasure:
     """A `Grower`; it heeds the scores and not the residuals. Leaves are given in units of the largest weight of a
     stage, so that this weight is the step that was searched for."""
 
-    documents: Documents
+    documents: TrainingDocuments
     size: Size
     thresholds: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, documents: Documents, size: Size) -> OnMeasure:
+    def of(cls, documents: TrainingDocuments, size: Size) -> OnMeasure:
         ranks = np.arange(1, CANDIDATES + 1) / (CANDIDATES + 1)
         found = []
         for column in documents.learned.T:
@@ -121,7 +121,7 @@ class OnMeasure:
         (events,) = self.documents.problem.events(scores, column[None])
         return self._stand(scores, column, events)
 
-    def _stand(self, scores: Floats, column: Floats, events: Events) -> LinePoint:
+    def _stand(self, scores: Floats, column: Floats, events: StepEvents) -> LinePoint:
         return middle_point(events, self.documents.problem.reach(scores, column, BEYOND))
 
     def _split(self, tree: Tree, leaf: int, split: Split) -> Tree:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.direct_trees.growers.documents import Documents, Size
+from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
 from rankopt.direct_trees.tree import Tree
 
 __all__ = ["ScikitLearn"]
@@ -29,13 +29,13 @@ class ScikitLearn:
     bins: (N, d) float32, how many of the edges of its feature lie below each value.
     """
 
-    documents: Documents
+    documents: TrainingDocuments
     size: Size
     bins: NDArray[np.float32]
     edges: tuple[Floats, ...]
 
     @classmethod
-    def of(cls, documents: Documents, size: Size) -> ScikitLearn:
+    def of(cls, documents: TrainingDocuments, size: Size) -> ScikitLearn:
         learned = documents.learned
         edges = tuple(_edges(column) for column in learned.T)
         bins = np.empty(learned.shape, dtype=np.float32)

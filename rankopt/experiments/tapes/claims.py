@@ -12,7 +12,7 @@ from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBat
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import BatchSolver, Solver
-from rankopt.experiments.tapes.tape import Taped
+from rankopt.experiments.tapes.tape import RecordedProblem
 
 __all__ = ["batch_claim", "refuted_claim", "unbeaten"]
 
@@ -20,7 +20,7 @@ LOOSE = 1e-6
 """By how much of the scale a claim may be off: solvers round, and their tolerances are their own."""
 
 
-def refuted_claim(taped: Taped, solution: Solution) -> str | None:
+def refuted_claim(taped: RecordedProblem, solution: Solution) -> str | None:
     """Which claim in `details` is false: told_value, told_bound, or a told_status of "OPTIMAL".
 
     What the tape says is attained counts up to the bound that is proven of this answer: tapes may be another's.
@@ -38,7 +38,7 @@ def refuted_claim(taped: Taped, solution: Solution) -> str | None:
     return None
 
 
-def unbeaten(taped: Taped, solution: Solution, tolerance: float) -> bool:
+def unbeaten(taped: RecordedProblem, solution: Solution, tolerance: float) -> bool:
     """Whether an answer in whole numbers with a gap is the best that is known: our own best proof leaves a gap too, and
     no point of ours is better. What the solver's search claims to be the bound, where it tells one, is its value."""
     form = taped.form
@@ -57,7 +57,7 @@ def unbeaten(taped: Taped, solution: Solution, tolerance: float) -> bool:
     return sign * (bound - value) > slack and sign * solution.value >= sign * value - slack
 
 
-def batch_claim(taped: Taped, solver: Solver) -> str | None:
+def batch_claim(taped: RecordedProblem, solver: Solver) -> str | None:
     """Which claim is false of a solver that takes whole batches."""
     form = taped.form
     if not isinstance(solver, BatchSolver) or type(form) not in solver.accepts:
@@ -91,5 +91,5 @@ def _number(told: object) -> float | None:
     return float(told) if isinstance(told, float | int) else None
 
 
-def _attained(taped: Taped) -> tuple[float, ...]:
+def _attained(taped: RecordedProblem) -> tuple[float, ...]:
     return () if taped.known is None else (taped.known[0],)

@@ -15,7 +15,7 @@ from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.problems.program_file import read_program
 from formulations.problems.statement_file import read_statement
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments.tapes.tape import Tape, Taped
+from rankopt.experiments.tapes.tape import Tape, RecordedProblem
 
 __all__ = ["ENDINGS", "tapes_of"]
 
@@ -32,7 +32,7 @@ def tapes_of(given: Any) -> list[Tape]:
     if not isinstance(several, Iterable):
         raise _no_problem(given)
     tapes: list[Tape] = []
-    problems: dict[str, list[Taped]] = {"argmax": [], "master": []}
+    problems: dict[str, list[RecordedProblem]] = {"argmax": [], "master": []}
     for number, one in enumerate(several):
         if isinstance(one, str | PathLike) and fspath(one).endswith(".npz"):
             tapes.append(Tape.load(one))
@@ -44,7 +44,7 @@ def tapes_of(given: Any) -> list[Tape]:
         kind = "master" if isinstance(form, GroupedSimplexQP | QuadraticProgram) else "argmax"
         name = f"problem {number:03d}" if isinstance(one, Form) else Path(one).name
         taken = {taped.name for taped in problems[kind]}
-        problems[kind].append(Taped.judged(name if name not in taken else f"{name} {number:03d}", form))
+        problems[kind].append(RecordedProblem.judged(name if name not in taken else f"{name} {number:03d}", form))
     made = [Tape(kind, tuple(taped)) for kind, taped in problems.items() if taped]
     if not made and not tapes:
         raise DataError("a swap without problems measures nothing; give one problem at least")

@@ -19,7 +19,7 @@ from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import Answer
 from formulations.solving.batch import solve_batch
 from formulations.solving.solve import solve
-from rankopt.experiments.tapes.tape import Tape, Taped
+from rankopt.experiments.tapes.tape import Tape, RecordedProblem
 
 __all__ = ["ArgmaxRecorder", "Log", "MasterRecorder", "argmax_tape", "master_tape"]
 
@@ -107,7 +107,7 @@ def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> Tape:
     spread = np.linspace(0, sizes.size - 1, wanted).round().astype(int)
     chosen = np.random.default_rng(seed).permutation(np.argsort(sizes, kind="stable")[spread])
     problems = [
-        Taped.judged(f"step {step:04d} query {query:05d}", asked[step][query].form, step)
+        RecordedProblem.judged(f"step {step:04d} query {query:05d}", asked[step][query].form, step)
         for query in chosen.tolist()
         for step in stages
     ]
@@ -118,7 +118,9 @@ def master_tape(log: Log, count: int, label: str = "master") -> Tape:
     """About `count` masters, evenly spaced over the run, from few planes to many."""
     steps = sorted(log.heard)
     spread = np.unique(np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int))
-    return Tape(label, tuple(Taped.judged(f"step {steps[i]:04d}", log.heard[steps[i]][0], steps[i]) for i in spread))
+    return Tape(
+        label, tuple(RecordedProblem.judged(f"step {steps[i]:04d}", log.heard[steps[i]][0], steps[i]) for i in spread)
+    )
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from rankopt.experiments.isolation.limits import memory_peak, start_peak
 from rankopt.experiments.isolation.shipping import Entrant, resolved
 from rankopt.experiments.rows import Outcome, Row
 from rankopt.experiments.tapes.claims import batch_claim, refuted_claim, unbeaten
-from rankopt.experiments.tapes.tape import Tape, Taped
+from rankopt.experiments.tapes.tape import Tape, RecordedProblem
 from rankopt.experiments.tapes.ties import tied_pairs
 
 __all__ = ["Replay", "blank_rows", "fault", "warm"]
@@ -64,7 +64,7 @@ def _sizes(form: Form) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class Watched:
+class TimedSolver:
     """A solver whose own answer is kept: what `solve` returns has been rounded and repaired."""
 
     solver: Solver
@@ -133,10 +133,10 @@ class Replay:
             row = replace(blank, message=str(error), **fault(error))
         return replace(row, memory=memory_peak())
 
-    def _judged(self, blank: Row, taped: Taped, began: float) -> Row:
+    def _judged(self, blank: Row, taped: RecordedProblem, began: float) -> Row:
         """Solve, repeat, certify; then hold the solver's claims against what is known."""
         form = taped.form
-        watched: Any = None if self.solver is None else Watched(self.solver)
+        watched: Any = None if self.solver is None else TimedSolver(self.solver)
         own, whole = [], []
         while True:
             asked = perf_counter()

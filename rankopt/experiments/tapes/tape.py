@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import Brief
+from formulations.brevity import CompactReprMixin
 from formulations.errors import FormulationError
 from formulations.forms.form import Form
 from formulations.forms.grouped_simplex import GroupedSimplexQP
@@ -24,11 +24,11 @@ from rankopt.errors import DataError
 from rankopt.experiments.tapes.stored_forms import Packed, unpacked
 from rankopt.experiments.tapes.tape_file import FORMAT, checked_meta, members
 
-__all__ = ["Tape", "Taped"]
+__all__ = ["Tape", "RecordedProblem"]
 
 
 @dataclass(frozen=True, eq=False)
-class Taped(Brief):
+class RecordedProblem(CompactReprMixin):
     """A problem on a tape. step: when the recorded run met it. known: a value that is attained and a bound that is
     proven, by our own solvers; what any other solver claims is held against them."""
 
@@ -38,7 +38,7 @@ class Taped(Brief):
     known: tuple[float, float] | None = None
 
     @classmethod
-    def judged(cls, name: str, form: Form, step: int | None = None) -> Taped:
+    def judged(cls, name: str, form: Form, step: int | None = None) -> RecordedProblem:
         """The problem with what the automatic solvers prove of it."""
         try:
             solution = solve(form)
@@ -48,11 +48,11 @@ class Taped(Brief):
 
 
 @dataclass(frozen=True, eq=False)
-class Tape(Brief):
+class Tape(CompactReprMixin):
     """Problems in the order in which they are replayed; `label` says what they are."""
 
     label: str
-    problems: tuple[Taped, ...]
+    problems: tuple[RecordedProblem, ...]
 
     @classmethod
     def of(cls, forms: Form | Iterable[Form], label: str | None = None) -> Tape:
@@ -60,7 +60,7 @@ class Tape(Brief):
         given = [forms] if isinstance(forms, Form) else list(forms)
         if not given:
             raise DataError("a tape without problems measures nothing; give one problem at least")
-        problems = tuple(Taped.judged(f"problem {number:03d}", form) for number, form in enumerate(given))
+        problems = tuple(RecordedProblem.judged(f"problem {number:03d}", form) for number, form in enumerate(given))
         masters = isinstance(given[0], GroupedSimplexQP | QuadraticProgram)
         return cls(label or ("master" if masters else "argmax"), problems)
 
@@ -104,13 +104,15 @@ class Tape(Brief):
         forms = unpacked(meta["records"], [arrays[name] for name in names], [number for _, _, number in listed])
         pairs = [None if np.isnan(pair).any() else (float(pair[0]), float(pair[1])) for pair in known]
         told = zip(listed, forms, pairs, strict=True)
-        tape = cls(label, tuple(Taped(name, form, step, pair) for (name, step, _), form, pair in told))
+        tape = cls(label, tuple(RecordedProblem(name, form, step, pair) for (name, step, _), form, pair in told))
         tape.__dict__["name"] = _fingerprint(label, _as_text(meta), {name: arrays[name] for name in names})
         return tape
 
     def judged_again(self) -> Tape:
         """The tape with what the automatic solvers of this version prove."""
-        return replace(self, problems=tuple(Taped.judged(one.name, one.form, one.step) for one in self.problems))
+        return replace(
+            self, problems=tuple(RecordedProblem.judged(one.name, one.form, one.step) for one in self.problems)
+        )
 
 
 def _as_text(meta: dict[str, Any]) -> bytes:

@@ -23,7 +23,7 @@ from formulations import solve_batch as solved
 from formulations.pattern_argmax.pattern_batch import argmax_of_patterns
 from formulations.pattern_argmax.pattern_layout import PatternLayout
 from formulations.pattern_argmax.pattern_ways import GRID, LATTICE, PATTERN_WAYS, TAIL
-from formulations.patterns import AP, Cells, Discounted, Steps, pattern_loss
+from formulations.patterns import AP, Cells, Discounted, StepwiseLoss, pattern_loss
 from formulations.solvers.exact import Exact
 
 
@@ -389,5 +389,5 @@ def test_losses_have_names():
         pairwise_ranking([1.0], [5.0], "ERR")
     with pytest.raises(ValueError, match="must return"):
         pairwise_ranking([1.0, 2.0], [0, 1], Cells(lambda *counts: np.zeros(7)))
-    steps = Steps(lambda grade, grades, above: grade / (1.0 + above.sum(axis=0)))
+    steps = StepwiseLoss(lambda grade, grades, above: grade / (1.0 + above.sum(axis=0)))
     assert solve(pairwise_ranking([1.0, 2.0], [0, 1], steps)).value == pytest.approx(-1.0)

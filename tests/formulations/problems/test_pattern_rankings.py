@@ -17,11 +17,11 @@ from formulations import (
     verify_integrality,
 )
 from formulations.forms.pattern_exact import exact_value
-from formulations.patterns import Cells, Steps
+from formulations.patterns import Cells, StepwiseLoss
 
 OWN = {
     "cells": Cells(lambda good, bads, relevant, others: np.exp(-0.5 * good - 0.3 * bads) / max(relevant, 1)),
-    "steps": Steps(lambda grade, grades, above: grade / (2.0 + above.sum(axis=0))),
+    "steps": StepwiseLoss(lambda grade, grades, above: grade / (2.0 + above.sum(axis=0))),
 }
 LOSSES = ["AUC", "AP", "AP@3", "RR", "RR@2", "nDCG", "nDCG@3", "DCG", "P@3", "ERR", "ERR@3", *OWN]
 

@@ -17,7 +17,7 @@ from formulations import (
     ranking_set,
     solve,
 )
-from formulations.sets.collapse import Collapse
+from formulations.sets.collapse import BlockCollapse
 from formulations.sets.laminar_flow import LaminarNetwork
 
 INSIDE = ("cvxpy:CLARABEL", "cvxpy:SCS", "cvxpy:OSQP")
@@ -42,7 +42,7 @@ def test_no_ranking_of_the_set_beats_the_solution(kind, seed, solver):
     exact = certify(problem, solution, exact=True)
     assert exact.value <= exact.bound
     rows = problem.admissible.stated
-    if Collapse.of(rows) is not None or LaminarNetwork.of(rows) is not None:
+    if BlockCollapse.of(rows) is not None or LaminarNetwork.of(rows) is not None:
         assert exact.gap == Fraction(0)
         assert solution.status is Status.OPTIMAL
 

@@ -9,7 +9,7 @@ from formulations.solvers import named, specs
 from formulations.solvers.cp_sat import CpSat
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
-from formulations.solving.asking import Asked, takes
+from formulations.solving.asking import SolveOptions, takes
 
 PROBLEM = matching([[1.0, 2.0, 0.5], [3.0, 1.0, 0.0]])
 
@@ -23,7 +23,7 @@ def test_every_solver_takes_an_option_or_refuses_it_by_name(spec, option, value)
         with pytest.raises(UnknownSolver, match=option):
             solve(PROBLEM, spec, **{option: value})
         return
-    solver = Asked(**{option: value}).of(named(spec), strict=True) if option != "options" else None
+    solver = SolveOptions(**{option: value}).of(named(spec), strict=True) if option != "options" else None
     if solver is not None:
         assert getattr(solver, option) == value
         assert named(spec) != solver or value == getattr(named(spec), option)
@@ -44,7 +44,7 @@ def test_options_reach_the_package():
     with pytest.raises(UnknownSolver, match="'cp_sat' refuses no_such"):
         solve(PROBLEM, "cp_sat", options={"no_such": 1})
     assert solve(PROBLEM, "cp_sat", options={"linearization_level": 2}, threads=2).value == 5.0
-    mixed = Asked(options={"presolve": "off"}).of(Highs(options={"random_seed": 3}), strict=True)
+    mixed = SolveOptions(options={"presolve": "off"}).of(Highs(options={"random_seed": 3}), strict=True)
     assert mixed == Highs(options={"random_seed": 3, "presolve": "off"})
 
 

@@ -18,7 +18,7 @@ from formulations import (
     solve,
 )
 from formulations.bridges.narrowing import quick_proof
-from formulations.sets.collapse import Collapse
+from formulations.sets.collapse import BlockCollapse
 from formulations.sets.laminar_flow import LaminarNetwork
 
 FEW, ALL = range(1, 200, 9), range(200)
@@ -111,7 +111,7 @@ def test_each_answer_is_certified(answers):
             certificate = certify(problem, solution, exact=exact)
             assert certificate.violation == 0
             rows = problem.admissible.stated
-            if exact and (Collapse.of(rows) is not None or LaminarNetwork.of(rows) is not None):
+            if exact and (BlockCollapse.of(rows) is not None or LaminarNetwork.of(rows) is not None):
                 assert certificate.gap == 0, (seed, solution)
 
 

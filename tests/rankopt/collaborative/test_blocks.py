@@ -13,15 +13,15 @@ from problems.rated import few, tastes
 
 from rankopt.collaborative.alternation import Alternation, alternated
 from rankopt.collaborative.blocks import plane_blocks, user_masters
-from rankopt.collaborative.blocks.held_planes import Held
+from rankopt.collaborative.blocks.held_planes import UserBundles
 from rankopt.collaborative.blocks.mixture import mix
 from rankopt.collaborative.blocks.plane_kernels import FEW
 from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.problem import Standing, block_bounds
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.problem import ModelState, block_bounds
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.data import Ratings
 from rankopt.engines.serial import Serial
 
@@ -30,7 +30,7 @@ LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]
 
 def made(loss, ratings, by_counts=False, bound="convex"):
     known = UserLoss.named(loss, bound, "shifted(0.25)")
-    rated = known.seen(Rated.of(ratings))
+    rated = known.seen(EncodedRatings.of(ratings))
     penalties = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None, by_counts)
     return known.blocks(penalties.problem(rated), Serial()).at_strength(0.7, 0.4)
 
@@ -97,7 +97,7 @@ def solved(blocks, name, users=None, items=None):
 def test_each_block_is_solved(loss, by_counts):
     blocks = made(loss, few(), by_counts)
     start = drawn(blocks)
-    begun = Standing.at(blocks.problem, start, *state(blocks, start))
+    begun = ModelState.at(blocks.problem, start, *state(blocks, start))
     users = blocks.with_users(begun, 1e-7)
     best = solved(blocks, loss, items=start)
     assert users.value == pytest.approx(best, rel=1e-5)
@@ -273,8 +273,10 @@ def test_the_block_closes_from_any_start(precision):
 def test_room_for_planes_of_users_is_made_when_one_needs_it(monkeypatch):
     """And then all is as if it had been there from the start, to the bit."""
     blocks, widths = made("nDCG@10", tastes(users=12, items=30, each=20)).at_strength(0.05, 0.4), []
-    at, real = blocks.begun(drawn(blocks, d=8)), Held.roomier
-    monkeypatch.setattr(Held, "roomier", lambda self, room: (widths.append((self.room, room)), real(self, room))[1])
+    at, real = blocks.begun(drawn(blocks, d=8)), UserBundles.roomier
+    monkeypatch.setattr(
+        UserBundles, "roomier", lambda self, room: (widths.append((self.room, room)), real(self, room))[1]
+    )
     found = blocks.with_users(at, 1e-10)
     assert widths == [(12, 24)]
     monkeypatch.setattr(user_masters, "FEW", user_masters.ROOM)
@@ -382,10 +384,10 @@ def test_bounds_of_blocks_are_rounded_down(size):
 def test_bounds_without_factors_are_rounded_down_too():
     """The offsets of many users cost more than their sum shows, though no factor counts."""
     n = 20_000
-    rated = Rated.of(Ratings.of(np.arange(n), np.zeros(n, dtype=int), np.ones(n)))
+    rated = EncodedRatings.of(Ratings.of(np.arange(n), np.zeros(n, dtype=int), np.ones(n)))
     problem = Penalties(0.0, 1.0, 1.0).problem(rated)
     own = np.full(n, np.sqrt(1.01 * 2.0**-53))
     own[0] = 1.0
     factors = Factors(np.zeros((n, 0)), np.zeros((1, 0)), problem.prior, own)
-    found = Standing.at(problem, factors, 0.0, np.zeros(n), np.zeros(n)).items
+    found = ModelState.at(problem, factors, 0.0, np.zeros(n), np.zeros(n)).items
     assert Fraction(found) <= sum(Fraction(one) ** 2 for one in own.tolist()) / 2

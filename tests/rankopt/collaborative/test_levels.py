@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankopt.collaborative.levels import Levels
+from rankopt.collaborative.levels import EncodedValues
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ def test_what_is_read_is_what_was_given(levels, wide):
     draws = np.random.default_rng(levels)
     known = draws.normal(size=levels)
     given = np.concatenate([known, draws.choice(known, 1000)])
-    found = Levels.of(given)
+    found = EncodedValues.of(given)
     assert found.codes.dtype == wide
     assert found.size == given.size
     assert found[:].tobytes() == given.tobytes()
@@ -29,9 +29,9 @@ def test_what_is_read_is_what_was_given(levels, wide):
 
 def test_signs_of_zero_and_neighbours_are_different_numbers():
     given = np.array([0.0, -0.0, 1.0, np.nextafter(1.0, 2.0), 5e-324])
-    assert Levels.of(given)[:].tobytes() == given.tobytes()
+    assert EncodedValues.of(given)[:].tobytes() == given.tobytes()
 
 
 def test_no_ratings():
-    found = Levels.of(np.zeros(0))[:]
+    found = EncodedValues.of(np.zeros(0))[:]
     assert (found.shape, found.dtype) == ((0,), np.float64)

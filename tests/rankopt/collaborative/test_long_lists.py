@@ -10,7 +10,7 @@ from rankopt.collaborative import long_lists as lists
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.long_lists import levelled, long_lists, shares_above
 from rankopt.collaborative.measured import rated_only
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 
 
 def drawn(rng, n):
@@ -59,7 +59,7 @@ def test_a_measure_that_is_no_sum_orders_the_ratings_by_their_shares():
 def test_shares_are_of_the_items_that_a_user_has_not_rated(monkeypatch):
     monkeypatch.setattr(lists, "CANDIDATES", 37)
     monkeypatch.setattr(lists, "ENTRIES", 8)
-    rated, rng = Rated.of(tastes(users=12, each=9)), np.random.default_rng(0)
+    rated, rng = EncodedRatings.of(tastes(users=12, each=9)), np.random.default_rng(0)
     out = rng.random(rated.values.size) < 0.3
     kept, left = rated.keep(~out), rated.keep(out)
     n, m = rated.n_users, rated.n_items

@@ -15,7 +15,7 @@ from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt, RidgesFor
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.data import Ratings
 from rankopt.engines import messages
 from rankopt.engines.processes import Processes
@@ -55,7 +55,7 @@ def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
     monkeypatch.setattr(plane_blocks, "CHUNK", 20)  # several shards
     monkeypatch.setattr(regression, "SHARD_ROWS", 20)
     known, draws = UserLoss.named(loss, "convex", "shifted(0.25)"), np.random.default_rng(1)
-    rated = known.seen(Rated.of(unusual(loss)))
+    rated = known.seen(EncodedRatings.of(unusual(loss)))
     engine = Processes(2)
     problem = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None).problem(rated).at_strength(0.7, 0.4)
     blocks = known.blocks(problem, engine)

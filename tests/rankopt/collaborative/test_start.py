@@ -6,7 +6,7 @@ from problems.rated import tastes
 
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.collaborative.start import start_of
 from rankopt.engines.serial import Serial
 
@@ -15,7 +15,7 @@ from rankopt.engines.serial import Serial
 def test_pairs_are_those_of_the_dual_state_at_the_best_offsets(loss):
     known = UserLoss.named(loss, "convex", "shifted(0.25)")
     penalties = Penalties(0.1, 10.0, 10.0 if known.sees_levels else None)
-    blocks = penalties.blocks(known, known.seen(Rated.of(tastes())), Serial())[0]
+    blocks = penalties.blocks(known, known.seen(EncodedRatings.of(tastes())), Serial())[0]
     start = start_of(blocks, 3)
     dense = blocks.problem.rated.table(blocks.offsets_only().slopes).toarray()
     left, size, right = np.linalg.svd(dense)

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from rankopt.collaborative import book as books
-from rankopt.collaborative.blocks.coded_slopes import Coded
+from rankopt.collaborative.blocks.coded_slopes import QuantizedSlopes
 from rankopt.collaborative.blocks.plane_kernels import FEW
 from rankopt.collaborative.blocks.user_planes import UserPlanes
-from rankopt.collaborative.book import entered
+from rankopt.collaborative.book import encode_values
 
 BOUNDS = np.array([0, 4, 4, 7, 12])
 SCALE = np.array([1.0, 2.0, 0.5, 3.0])
@@ -25,7 +25,7 @@ def drawn(draws, kinds=6, ratings=12):
 def test_codes_are_read_as_they_were_written(seed):
     draws = np.random.default_rng(seed)
     placed, reference = drawn(draws, 400, 5000)
-    coded = Coded.of(placed, reference)
+    coded = QuantizedSlopes.of(placed, reference)
     assert (coded.book[coded.placed].view(np.int64) == placed.view(np.int64)).all()
     assert (coded.book[coded.reference].view(np.int64) == reference.view(np.int64)).all()
     assert np.unique(coded.book.view(np.int64)).size == coded.book.size
@@ -36,14 +36,14 @@ def test_codes_are_read_as_they_were_written(seed):
 
 def test_a_full_book_takes_no_more():
     pages = np.arange(float(books.PAGES))
-    codes, book = entered(np.zeros(0), pages)
+    codes, book = encode_values(np.zeros(0), pages)
     assert (book[codes] == pages).all()
-    assert entered(book, pages[::-1])[0] is not None
-    codes, same = entered(book, np.array([-1.0]))
+    assert encode_values(book, pages[::-1])[0] is not None
+    codes, same = encode_values(book, np.array([-1.0]))
     assert codes is None
     assert same is book
-    assert Coded.of(pages, -1.0 - pages) is None
-    assert Coded.of(pages[:9], pages[:9] - 0.5).under(book)[0] is None
+    assert QuantizedSlopes.of(pages, -1.0 - pages) is None
+    assert QuantizedSlopes.of(pages[:9], pages[:9] - 0.5).under(book)[0] is None
 
 
 def added(planes, slopes, heights):
@@ -60,7 +60,7 @@ def grown(seed, coded, rounds=9, weights=True):
     def one():
         placed, heights = drawn(draws)[0], draws.normal(size=4)
         slopes = spread * (placed - reference)
-        return (Coded.of(placed, reference) if coded else slopes), slopes, heights
+        return (QuantizedSlopes.of(placed, reference) if coded else slopes), slopes, heights
 
     given, slopes, heights = one()
     planes = UserPlanes.first(BOUNDS, SCALE, given, heights)
@@ -105,10 +105,10 @@ def test_planes_are_what_went_in(seed, coded):
 def test_planes_with_weight_never_make_way():
     draws = np.random.default_rng(3)
     _, reference = drawn(draws)
-    planes = UserPlanes.first(BOUNDS, SCALE, Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
+    planes = UserPlanes.first(BOUNDS, SCALE, QuantizedSlopes.of(drawn(draws)[0], reference), draws.normal(size=4))
     for _ in range(3 * FEW):
         before = tables(planes)
-        planes, _ = added(planes, Coded.of(drawn(draws)[0], reference), draws.normal(size=4))
+        planes, _ = added(planes, QuantizedSlopes.of(drawn(draws)[0], reference), draws.normal(size=4))
         planes.weights[:] = 1.0 / np.repeat(planes.counts, planes.counts)
         for old, new in zip(before, tables(planes), strict=True):
             assert new[:-1].tobytes() == old.tobytes()
@@ -158,8 +158,8 @@ def test_what_cannot_be_told_by_codes_is_kept_as_it_is(why, monkeypatch):
     placed, reference = drawn(draws)
     if why != "reference":  # so that it is no reason
         reference = planes.book[planes.reference]
-        assert not added(planes, Coded.of(placed, reference), np.zeros(4))[0].plain.size
-    given, heights = Coded.of(placed, reference), draws.normal(size=4)
+        assert not added(planes, QuantizedSlopes.of(placed, reference), np.zeros(4))[0].plain.size
+    given, heights = QuantizedSlopes.of(placed, reference), draws.normal(size=4)
     slopes = np.repeat(SCALE, np.diff(BOUNDS)) * (placed - reference)
     if why == "book":
         monkeypatch.setattr(books, "PAGES", planes.book.size)

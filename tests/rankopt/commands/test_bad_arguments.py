@@ -11,7 +11,7 @@ import pytest
 
 from formulations import ranking
 from rankopt.cli import COMMANDS, main, rankopt
-from rankopt.commands.target import Target
+from rankopt.commands.target import OutputPath
 from rankopt.data import Queries, write_svmlight
 from rankopt.errors import OptionError
 from rankopt.experiments import Tape
@@ -60,7 +60,7 @@ def options_of(command):
 
 def bad_values(command, option):
     kind = option.type
-    if isinstance(kind, Target):
+    if isinstance(kind, OutputPath):
         values = FOLDER if kind.dir_okay else [path for path in FILE if not (kind.made and path == "missing/x")]
         values = [*values, "missing/x"] if kind.dir_okay and not kind.made else values
     elif isinstance(kind, click.Path):

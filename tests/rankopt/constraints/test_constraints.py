@@ -14,7 +14,7 @@ from formulations.integrality import verify_integrality
 from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
-from rankopt.constraints.greedy import Caps
+from rankopt.constraints.greedy import GroupCapacities
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.rankers import LargeMarginRanker
@@ -160,7 +160,7 @@ def test_the_greedy_pass_is_the_program(seed):
         admissible = admissible.at_most(2, by="domain").at_most(1, documents="new")
     if seed % 5 == 0:
         admissible = admissible.ban(documents={"site": 3}).at_most({0: 3}, by="domain")
-    caps = Caps.of(admissible.rules, attributes, n, min(k, n))
+    caps = GroupCapacities.of(admissible.rules, attributes, n, min(k, n))
     order = caps.order(scores)
     if order.size == 0:
         with pytest.raises(Infeasible):
@@ -188,7 +188,7 @@ def test_the_greedy_pass_is_the_program(seed):
     ],
 )
 def test_the_greedy_pass_declines_what_is_no_laminar_matroid(admissible):
-    assert Caps.of(admissible.rules, ATTRIBUTES, 5, 3) is None
+    assert GroupCapacities.of(admissible.rules, ATTRIBUTES, 5, 3) is None
 
 
 def test_a_set_is_a_value():

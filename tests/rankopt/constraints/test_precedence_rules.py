@@ -10,7 +10,7 @@ from formulations import RankingSet, confirm, solve, verify_integrality
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.ranking_set import ranking_set
 from rankopt.constraints import Admissible
-from rankopt.constraints.greedy import Caps
+from rankopt.constraints.greedy import GroupCapacities
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import BOUNDS
@@ -80,7 +80,7 @@ def test_a_precedence_is_a_value_with_names():
     first = Admissible(3).before({"stage": 1}, {"stage": np.int64(2)}, name="stages")
     assert first.before({"stage": 2}, {"stage": 3}, name="stages") == STAGES
     assert news.attributes == ("genre",)
-    assert Caps.of(news.rules, {"genre": np.array([*"abc"])}, 3, 3) is None  # no greedy pass
+    assert GroupCapacities.of(news.rules, {"genre": np.array([*"abc"])}, 3, 3) is None  # no greedy pass
     stated = STAGES.on({"stage": np.array([1, 1, 2, 2, 3])}, 5)
     assert confirm(stated, verify_integrality(stated))
 

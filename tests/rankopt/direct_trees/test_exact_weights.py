@@ -8,10 +8,10 @@ from problems.training import made
 
 from rankopt.data import Queries
 from rankopt.data.canonical import canonical
-from rankopt.direct_trees.growers.documents import Documents, Size
+from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
 from rankopt.direct_trees.growers.on_measure import OnMeasure
 from rankopt.direct_trees.growers.scikit_learn import ScikitLearn
-from rankopt.direct_trees.problem import Problem
+from rankopt.direct_trees.problem import MeasureObjective
 from rankopt.line import sweep as sweep_module
 from rankopt.line.enumeration import all_crossings, value_at
 from rankopt.measures import parse
@@ -27,7 +27,7 @@ def data(seed=0):
 
 def problem_of(measure, X, y, qid):
     arranged = canonical(Queries.from_arrays(X, y, qid=qid), np.ones(len(set(qid))))
-    return Problem.of(parse(measure), arranged), arranged.features[arranged.rows]
+    return MeasureObjective.of(parse(measure), arranged), arranged.features[arranged.rows]
 
 
 def run(measure, seed=0, **options):
@@ -136,7 +136,7 @@ def test_a_tree_of_the_measure_takes_the_best_split_of_all():
     X, y, qid = data(3)
     for measure in ("nDCG@3", "AP@10"):
         problem, table = problem_of(measure, X, y, qid)
-        grower = OnMeasure.of(Documents(table, problem), Size(2, 3, 0.5, 0, 1))
+        grower = OnMeasure.of(TrainingDocuments(table, problem), Size(2, 3, 0.5, 0, 1))
         zeros = np.zeros(y.size)
         tree = grower.grow(zeros, zeros)
         best = max(
@@ -146,7 +146,7 @@ def test_a_tree_of_the_measure_takes_the_best_split_of_all():
             if 3 <= np.count_nonzero(table[:, feature] > cut) <= y.size - 3
         )
         assert problem.value(0.5 * tree.column) == pytest.approx(best, abs=1e-12)
-        larger = OnMeasure.of(Documents(table, problem), Size(4, 3, 0.5, 0, 1)).grow(zeros, zeros)
+        larger = OnMeasure.of(TrainingDocuments(table, problem), Size(4, 3, 0.5, 0, 1)).grow(zeros, zeros)
         assert 2 < larger.leaves <= 4
         assert problem.value(larger.column) > best
         assert np.bincount(larger.landed)[np.unique(larger.landed)].min() >= 3
@@ -158,13 +158,13 @@ def test_growers_split_as_their_packages_do():
     X, y, qid = data(4)
     problem, table = problem_of("nDCG@3", X, y, qid)
     target = np.random.default_rng(0).normal(size=y.size) + table[:, 1]
-    tree = ScikitLearn.of(Documents(table, problem), Size(6, 4, 0.5, 0, 1)).grow(target, 0 * target)
+    tree = ScikitLearn.of(TrainingDocuments(table, problem), Size(6, 4, 0.5, 0, 1)).grow(target, 0 * target)
     package = DecisionTreeRegressor(max_leaf_nodes=6, min_samples_leaf=4, random_state=0).fit(table, target)
     np.testing.assert_allclose(tree.column, package.predict(table), atol=1e-12)
     lightgbm = pytest.importorskip("lightgbm", reason="needs rankopt[boosting]")
     from rankopt.direct_trees.growers.light_gbm import LightGBM
 
-    grower = LightGBM.of(Documents(table, problem), Size(6, 4, 0.5, 0, 1))
+    grower = LightGBM.of(TrainingDocuments(table, problem), Size(6, 4, 0.5, 0, 1))
     first, second = grower.grow(target, 0 * target), grower.grow(-target, 0 * target)
     found = grower.booster.predict(table, num_iteration=1)
     np.testing.assert_allclose(first.column, found, atol=1e-6)
@@ -177,7 +177,7 @@ def test_more_bins_than_values_are_quantiles():
     table = rng.normal(size=(2000, 2))
     y, qid = (table[:, 0] > 1).astype(float), np.repeat(np.arange(100), 20)
     problem, table = problem_of("AUC", table, y, qid)
-    grower = ScikitLearn.of(Documents(table, problem), Size(2, 20, 0.5, 0, 1))
+    grower = ScikitLearn.of(TrainingDocuments(table, problem), Size(2, 20, 0.5, 0, 1))
     assert all(edges.size == 254 for edges in grower.edges)
     tree = grower.grow(problem.grades, problem.grades)
     assert abs(tree.threshold[0] - 1) < 0.05

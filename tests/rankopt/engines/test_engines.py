@@ -21,7 +21,7 @@ from formulations.errors import InvalidProblem
 from rankopt.data.queries import Queries
 from rankopt.engines import ENGINES, engine_named
 from rankopt.engines.dask import Dask
-from rankopt.engines.mapped_shards import stow
+from rankopt.engines.mapped_shards import store_shard
 from rankopt.engines.processes import Processes
 from rankopt.engines.serial import Serial
 from rankopt.errors import EngineError, OptionError
@@ -286,7 +286,7 @@ def test_a_mapped_table_is_written_where_its_file_holds_other_numbers(change, tm
     shards = LargeMarginRanker().objective(Queries.from_arrays(features, y, qid=qid)).risk.shards
     folder = tmp_path / "stowed"
     folder.mkdir()
-    for own, there in zip(shards, stow(shards, folder), strict=True):
+    for own, there in zip(shards, store_shard(shards, folder), strict=True):
         np.testing.assert_array_equal(there.shard.scorer.features, features)
         w = np.arange(4.0)
         np.testing.assert_array_equal(there.shard.scores(w), own.scores(w))

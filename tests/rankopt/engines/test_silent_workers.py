@@ -18,7 +18,7 @@ from problems.training import made
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.engines import ENGINES, dask, ended, engine_named, signs
-from rankopt.engines.messages import BEAT, HEAD, Desk, Post
+from rankopt.engines.messages import BEAT, HEAD, MessageReceiver, MessageSender
 from rankopt.errors import EngineError
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker
@@ -189,7 +189,7 @@ def test_a_process_gives_signs_by_its_word_or_its_clock():
     with subprocess.Popen([sys.executable, "-c", busy], stdout=subprocess.PIPE) as process:
         try:
             process.stdout.readline()
-            watched = signs.Signs(process.pid)
+            watched = signs.Heartbeat(process.pid)
 
             def silence(seconds, heard=lambda: None):
                 end = time.monotonic() + seconds
@@ -212,7 +212,7 @@ def test_a_process_gives_signs_by_its_word_or_its_clock():
 def test_a_message_that_comes_in_parts_or_never_holds_nobody_up():
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        post = Post(ours)
+        post = MessageSender(ours)
         content = pickle.dumps({"told": np.arange(3).tolist()})
         whole = HEAD.pack(0) + HEAD.pack(len(content)) + content
         heard = []
@@ -235,7 +235,7 @@ def test_a_message_that_comes_in_parts_or_never_holds_nobody_up():
 def test_a_worker_beats_while_it_is_asked_and_only_then():
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        post, desk = Post(ours), Desk(theirs)
+        post, desk = MessageSender(ours), MessageReceiver(theirs)
         post.put("question")
         post.pump()
         assert pickle.loads(desk.take()) == "question"

@@ -8,7 +8,7 @@ from formulations.patterns import Cells
 from rankopt.experiments import Outcome, SolverSwap, Tape
 from rankopt.experiments.tapes.claims import batch_claim
 from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, argmax_tape
-from rankopt.experiments.tapes.tape import Taped
+from rankopt.experiments.tapes.tape import RecordedProblem
 from rankopt.experiments.tapes.ties import tied_pairs
 
 
@@ -59,7 +59,7 @@ def test_a_tape_of_patterns_is_read_back_and_replayed(tmp_path, others):
 
 def test_false_claims_in_batches_are_told():
     form = batch()[0]
-    taped = Taped.judged("one", form)
+    taped = RecordedProblem.judged("one", form)
     log = Log()
     assert batch_claim(taped, ArgmaxRecorder(log)) is None
 

@@ -7,7 +7,7 @@ import pytest
 from formulations import read_program, solve
 from rankopt.experiments import Outcome, SolverSwap
 from rankopt.experiments.tapes.claims import unbeaten
-from rankopt.experiments.tapes.tape import Taped
+from rankopt.experiments.tapes.tape import RecordedProblem
 
 WHOLE = "maximize\n x + y\nst\n c: x + y <= 1.5\ngenerals\n x y\nend\n"
 EMPTY = "minimize\n x\nst\n a: x >= 1\n b: x <= 0\nend\n"
@@ -39,14 +39,16 @@ def test_only_the_best_known_point_is_unbeaten(tmp_path):
     path.write_text(WHOLE)
     form = read_program(path)
     best = solve(form, "highs")
-    taped = Taped("a", form, None, (1.0, 1.5))
+    taped = RecordedProblem("a", form, None, (1.0, 1.5))
     assert unbeaten(taped, best, 1e-6)
     assert unbeaten(taped, best.told_by(details={}), 1e-6)
     assert not unbeaten(taped, best.told_by(details={"told_bound": 1.5}), 1e-6)  # its own search was cut short
     worse = replace(best.told_by(details={}), value=0.0)
     assert not unbeaten(taped, worse, 1e-6)
-    assert not unbeaten(Taped("a", form, None, (1.0, 1.0)), best, 1e-6)  # there is a proof, it has none
-    assert not unbeaten(Taped("a", form), best.told_by(details={}), 1e-6)  # nothing is known, nothing is claimed
+    assert not unbeaten(RecordedProblem("a", form, None, (1.0, 1.0)), best, 1e-6)  # there is a proof, it has none
+    assert not unbeaten(
+        RecordedProblem("a", form), best.told_by(details={}), 1e-6
+    )  # nothing is known, nothing is claimed
 
 
 def test_a_relaxed_program_without_a_proof_stays_inexact(tmp_path):
@@ -54,4 +56,4 @@ def test_a_relaxed_program_without_a_proof_stays_inexact(tmp_path):
     path = tmp_path / "a.lp"
     path.write_text(WHOLE.replace("generals\n x y\n", ""))
     form = read_program(path)
-    assert not unbeaten(Taped("a", form, None, (1.0, 1.5)), solve(form, "highs").told_by(details={}), 1e-6)
+    assert not unbeaten(RecordedProblem("a", form, None, (1.0, 1.5)), solve(form, "highs").told_by(details={}), 1e-6)

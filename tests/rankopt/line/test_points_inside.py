@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-from rankopt.line.events import Events
+from rankopt.line.events import StepEvents
 from rankopt.line.inside import clamped_point, inside_point, window_inside, within
 from rankopt.line.points import middle_point
-from rankopt.line.steps import Steps
+from rankopt.line.steps import StepFunction
 
 
 def drawn(seed, size, decimals=9):
     rng = np.random.default_rng(seed)
     times = np.round(rng.normal(size=size), decimals)
-    return Events(0.5, times, rng.normal(size=size), np.abs(rng.normal(size=size)) * 1e-6)
+    return StepEvents(0.5, times, rng.normal(size=size), np.abs(rng.normal(size=size)) * 1e-6)
 
 
 def cases():
@@ -28,7 +28,7 @@ def inner(steps, low, high):
 
 
 def told(events, t):
-    return float(Steps.of(events).at(np.array([t]))[0])
+    return float(StepFunction.of(events).at(np.array([t]))[0])
 
 
 def test_a_piece_of_a_line_has_its_values():
@@ -41,7 +41,7 @@ def test_inside_is_the_best_of_the_piece():
     for events, low, high, _ in cases():
         found = inside_point(events, low, high)
         assert low <= found.low < found.t < found.high <= high
-        assert found.value == pytest.approx(inner(Steps.of(events), low, high).max(), abs=1e-12)
+        assert found.value == pytest.approx(inner(StepFunction.of(events), low, high).max(), abs=1e-12)
         assert found.value == pytest.approx(told(events, found.t), abs=1e-12)
 
 
@@ -63,7 +63,7 @@ def test_the_window_is_the_best_mean_of_the_piece():
     """Against means on a grid, computed interval by interval."""
     for events, low, high, h in cases():
         h += 0.05
-        steps, found = Steps.of(events), window_inside(events, low, high, h)
+        steps, found = StepFunction.of(events), window_inside(events, low, high, h)
         middles = steps.highs[:-1] + (steps.lows[1:] - steps.highs[:-1]) / 2
         lows, highs = np.append(-np.inf, middles), np.append(middles, np.inf)
 
@@ -79,18 +79,18 @@ def test_the_window_is_the_best_mean_of_the_piece():
 
 
 def test_of_equal_values_the_widest_and_its_middle():
-    nothing = Events(1.0, *np.zeros((3, 0)))
+    nothing = StepEvents(1.0, *np.zeros((3, 0)))
     for found in (inside_point(nothing, 0.1, 0.5), window_inside(nothing, 0.1, 0.5, 0.2)):
         assert (found.t, found.value, found.events) == (pytest.approx(0.3), 1.0, 0)
-    dip = Events(1.0, np.array([0.2, 0.3]), np.array([-1.0, 1.0]), np.zeros(2))
+    dip = StepEvents(1.0, np.array([0.2, 0.3]), np.array([-1.0, 1.0]), np.zeros(2))
     assert inside_point(dip, 0.1, 0.5).t == pytest.approx(0.4)
-    assert clamped_point(Events(0.0, np.array([7.0]), np.array([1.0]), np.zeros(1)), 0.1, 0.5, 1.0).t == 0.5
+    assert clamped_point(StepEvents(0.0, np.array([7.0]), np.array([1.0]), np.zeros(1)), 0.1, 0.5, 1.0).t == 0.5
 
 
 def test_an_end_within_the_rounding_of_a_jump_is_left():
-    rise = Events(0.0, np.array([0.1, 7.0]), np.array([-1.0, 3.0]), np.array([1e-3, 0.0]))
-    found = clamped_point(Events(0.0, np.array([0.1]), np.array([-1.0]), np.array([1e-3])), 0.1, 0.5, 1.0)
+    rise = StepEvents(0.0, np.array([0.1, 7.0]), np.array([-1.0, 3.0]), np.array([1e-3, 0.0]))
+    found = clamped_point(StepEvents(0.0, np.array([0.1]), np.array([-1.0]), np.array([1e-3])), 0.1, 0.5, 1.0)
     assert found.t > 0.101
     assert inside_point(rise, 0.1, 0.5).value == -1.0
-    covered = inside_point(Events(0.0, np.array([0.3]), np.array([1.0]), np.array([1.0])), 0.1, 0.5)
+    covered = inside_point(StepEvents(0.0, np.array([0.3]), np.array([1.0]), np.array([1.0])), 0.1, 0.5)
     assert 0.1 < covered.t < 0.5

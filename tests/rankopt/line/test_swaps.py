@@ -6,8 +6,8 @@ import pytest
 from rankopt.line import uncut as uncut_module
 from rankopt.line.checked import LINES, check_lines, drawn_lines
 from rankopt.line.pairs_in_time import DIGIT, HALF, LOW, pairs_in_time
-from rankopt.line.steps import Steps
-from rankopt.line.sweep import Sweep
+from rankopt.line.steps import StepFunction
+from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
 from rankopt.testing import check_line_search
 
@@ -17,7 +17,7 @@ UNCUT = ["AP", "ERR", "nDCG", "MeanNDCG", "AP@40", "ERR@40", "ERU(alpha=3, d=50)
 def swept(measure, relevance, offsets, lines, monkeypatch, pairs):
     monkeypatch.setattr(uncut_module, "PAIRS", pairs)
     weights = np.arange(1.0, offsets.size)
-    (events,) = Sweep(measure, relevance, offsets, weights).events(lines[0], lines[1][None])
+    (events,) = LineSweep(measure, relevance, offsets, weights).events(lines[0], lines[1][None])
     return events
 
 
@@ -30,10 +30,10 @@ def test_swaps_say_what_walks_say(name, kind, monkeypatch):
         offsets, lines = np.array([0, size, size + 7]), drawn_lines(rng, kind, size + 7)
         relevance = rng.choice(5, size + 7, p=[0.5, 0.3, 0.1, 0.05, 0.05]).astype(float)
         swaps, walks = (swept(parse(name), relevance, offsets, lines, monkeypatch, pairs) for pairs in (1 << 20, 0))
-        for t in (Steps.of(walks).middles, Steps.of(swaps).middles):
-            told = Steps.of(swaps).at(t)
-            known = ~np.isnan(told) & ~np.isnan(Steps.of(walks).at(t))
-            np.testing.assert_allclose(told[known], Steps.of(walks).at(t)[known], rtol=1e-11, atol=1e-12)
+        for t in (StepFunction.of(walks).middles, StepFunction.of(swaps).middles):
+            told = StepFunction.of(swaps).at(t)
+            known = ~np.isnan(told) & ~np.isnan(StepFunction.of(walks).at(t))
+            np.testing.assert_allclose(told[known], StepFunction.of(walks).at(t)[known], rtol=1e-11, atol=1e-12)
         assert swaps.times.size <= walks.times.size
         assert np.all(np.isfinite(swaps.steps))
 
@@ -61,9 +61,9 @@ def test_gains_of_too_many_kinds_walk():
     """What stands above is counted in one number of 63 bits."""
     rng = np.random.default_rng(6)
     grades = rng.permutation(np.linspace(0.0, 4.0, 40))
-    sweep = Sweep(parse("ERR"), grades, np.array([0, 40]), np.ones(1))
+    sweep = LineSweep(parse("ERR"), grades, np.array([0, 40]), np.ones(1))
     assert not sweep._ways[0].behind[-2].any()
-    assert Sweep(parse("ERR"), np.round(grades), np.array([0, 40]), np.ones(1))._ways[0].behind[-2].all()
+    assert LineSweep(parse("ERR"), np.round(grades), np.array([0, 40]), np.ones(1))._ways[0].behind[-2].all()
     assert check_lines(parse("ERR"), grades, np.array([0, 40]), *drawn_lines(rng, "random", 40), np.ones(1)) > 500
 
 
@@ -74,11 +74,11 @@ def test_what_one_number_cannot_count_walks():
     grades = np.zeros(offsets[-1])
     grades[offsets[:-1]], grades[1:4] = 1.0, (2.0, 3.0, 4.0)
     for name, expected in (("AP", [0, 1, 1, 1]), ("ERR", [0, 0, 1, 1])):
-        sweep = Sweep(parse(name), grades, offsets, np.ones(4))
+        sweep = LineSweep(parse(name), grades, offsets, np.ones(4))
         assert sweep._ways[0].behind[-2].tolist() == expected
         lines = drawn_lines(np.random.default_rng(0), "random", grades.size)
         (events,) = sweep.events(lines[0], lines[1][None])
-        steps = Steps.of(events)
+        steps = StepFunction.of(events)
         for t in (-0.5, 0.5):
             np.testing.assert_allclose(steps.at(np.array([t])), sweep.value(lines[0] + t * lines[1]), rtol=1e-9)
 
@@ -102,7 +102,7 @@ def test_shuffled_documents_give_the_same_bits():
             relevance, offsets = rng.integers(0, 5, 50).astype(float), np.array([0, 50])
             mixed = rng.permutation(50)
             one, other = (
-                Sweep(parse(name), relevance[rows], offsets, np.ones(1)).events(scores[rows], slopes[None, rows])[0]
+                LineSweep(parse(name), relevance[rows], offsets, np.ones(1)).events(scores[rows], slopes[None, rows])[0]
                 for rows in (np.arange(50), mixed)
             )
             assert one.start == other.start

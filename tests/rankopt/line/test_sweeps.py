@@ -12,10 +12,10 @@ from rankopt.line import sweep as sweep_module
 from rankopt.line import ways as ways_module
 from rankopt.line.best import best_interval
 from rankopt.line.checked import LINES, check_lines, drawn_lines
-from rankopt.line.events import Events
+from rankopt.line.events import StepEvents
 from rankopt.line.points import middle_point, window_point
-from rankopt.line.steps import Steps
-from rankopt.line.sweep import Sweep
+from rankopt.line.steps import StepFunction
+from rankopt.line.sweep import LineSweep
 from rankopt.line.times import sort_times
 from rankopt.measures import MEASURES, Convention, Measure, MeasureMix, Positional, parse
 from rankopt.measures.average_precision import AveragePrecision
@@ -154,7 +154,7 @@ def test_grades_and_long_lists_of_many_ties():
 
 
 def test_lines_that_are_all_one_never_jump():
-    sweep = Sweep(parse("nDCG@2"), np.array([2.0, 1.0, 0.0]), np.array([0, 3]), np.ones(1))
+    sweep = LineSweep(parse("nDCG@2"), np.array([2.0, 1.0, 0.0]), np.array([0, 3]), np.ones(1))
     (events,) = sweep.events(np.zeros(3), np.zeros((1, 3)))
     assert events.times.size == 0
     np.testing.assert_allclose(events.start, sweep.value(np.zeros(3)), rtol=1e-15)
@@ -167,17 +167,17 @@ def test_three_lines_through_one_point_leave_no_sliver():
     for _ in range(500):
         slopes = rng.normal(size=3)
         scores = rng.normal() - slopes * rng.normal()
-        sweep = Sweep(parse("DCG"), np.array([0.0, 1.0, 2.0]), np.array([0, 3]), np.ones(1))
+        sweep = LineSweep(parse("DCG"), np.array([0.0, 1.0, 2.0]), np.array([0, 3]), np.ones(1))
         (events,) = sweep.events(scores, slopes[None])
         differing += np.unique(events.times).size > 1
-        assert Steps.of(events).values.size == 2
+        assert StepFunction.of(events).values.size == 2
     assert differing > 100
 
 
 def drawn_events(seed, size, decimals=1):
     rng = np.random.default_rng(seed)
     times = np.round(rng.standard_cauchy(size), decimals)
-    return Events(0.5, times, rng.normal(size=size), np.abs(rng.normal(size=size)) * 1e-4)
+    return StepEvents(0.5, times, rng.normal(size=size), np.abs(rng.normal(size=size)) * 1e-4)
 
 
 @pytest.mark.parametrize("decimals", [1, 3, 9])
@@ -185,7 +185,7 @@ def test_bins_find_the_interval_that_sorting_finds(decimals, monkeypatch):
     monkeypatch.setattr(best_module, "FEW", 0)
     for seed in range(200):
         events = drawn_events(seed, 1 + seed, decimals)
-        steps = Steps.of(events)
+        steps = StepFunction.of(events)
         low, high, value = best_interval(events)
         top = np.flatnonzero(steps.values >= steps.values.max() - 1e-10)
         np.testing.assert_allclose(value, steps.values.max(), rtol=0, atol=1e-10)
@@ -205,7 +205,7 @@ def test_the_window_is_the_best_mean():
     """Against means on a fine grid, computed interval by interval."""
     for seed in range(50):
         events, h = drawn_events(seed, 12, 9), 0.3
-        steps, found = Steps.of(events), window_point(events, h)
+        steps, found = StepFunction.of(events), window_point(events, h)
         lows, highs = np.maximum(steps.lows, -1e9), np.minimum(steps.highs, 1e9)
 
         def mean(t, lows=lows, highs=highs, steps=steps, h=h):
@@ -221,20 +221,20 @@ def test_the_window_is_the_best_mean():
 def test_lines_that_are_parallel_but_for_rounding_draw_no_window_to_their_crossing():
     """Sums of areas up to 4e15 leave no digits for a window of 1, and once gave a mean above all values."""
     near = np.array([-1.0, 0.0, 0.5, 2.0])
-    events = Events(0.2, np.append(near, 4e15), np.array([0.3, 0.3, -0.1, -0.2, 0.1]), np.zeros(5))
-    alone = Events(0.2, near, events.steps[:4], np.zeros(4))
+    events = StepEvents(0.2, np.append(near, 4e15), np.array([0.3, 0.3, -0.1, -0.2, 0.1]), np.zeros(5))
+    alone = StepEvents(0.2, near, events.steps[:4], np.zeros(4))
     assert window_point(events, 0.2).t == pytest.approx(window_point(alone, 0.2).t)
     assert window_point(events, 0.2).value == 0.8
-    only = Events(0.2, np.array([4e15]), np.array([0.3]), np.zeros(1))
+    only = StepEvents(0.2, np.array([4e15]), np.array([0.3]), np.zeros(1))
     assert window_point(only, 0.2).value == 0.5
 
 
 def test_a_point_lies_inside_its_interval_and_a_piece_without_end_goes_on_by_half():
-    events = Events(0.0, np.array([4.0]), np.array([1.0]), np.zeros(1))
+    events = StepEvents(0.0, np.array([4.0]), np.array([1.0]), np.zeros(1))
     assert middle_point(events, 0.1).t == 6.0
     assert middle_point(events, 5.0).t == 9.0
-    assert middle_point(Events(1.0, np.array([-4.0]), np.array([-1.0]), np.zeros(1)), 0.1).t == -6.0
-    assert middle_point(Events(1.0, *np.zeros((3, 0))), 0.1).t == 0.0
+    assert middle_point(StepEvents(1.0, np.array([-4.0]), np.array([-1.0]), np.zeros(1)), 0.1).t == -6.0
+    assert middle_point(StepEvents(1.0, *np.zeros((3, 0))), 0.1).t == 0.0
 
 
 @pytest.mark.parametrize("name", ["nDCG@5", "AP + 2 RR", "ERR"])
@@ -243,10 +243,10 @@ def test_parts_change_no_event(name, monkeypatch):
     offsets, shares = np.arange(0, 601, 20), np.full(30, 1 / 30)
     relevance, (scores, _) = rng.integers(0, 3, 600).astype(float), drawn_lines(rng, "tied scores", 600)
     slopes = np.array([drawn_lines(rng, kind, 600)[1] for kind in LINES])
-    whole = Sweep(parse(name), relevance, offsets, shares).events(scores, slopes)
+    whole = LineSweep(parse(name), relevance, offsets, shares).events(scores, slopes)
     monkeypatch.setattr(sweep_module, "LEAST", 64)
     monkeypatch.setattr(sweep_module, "MOST", 64)
-    cut = Sweep(parse(name), relevance, offsets, shares).events(scores, slopes)
+    cut = LineSweep(parse(name), relevance, offsets, shares).events(scores, slopes)
     for one, other in zip(whole, cut, strict=True):
         assert one.times.tobytes() == other.times.tobytes()
         assert one.steps.tobytes() == other.steps.tobytes()
@@ -278,7 +278,7 @@ def test_times_are_sorted_whatever_they_are(kind):
 
 def test_of_a_stretch_of_best_points_the_window_takes_the_middle():
     steps = np.array([1.0, -1.0])
-    assert window_point(Events(0.0, np.array([1.0, 5.0]), steps, np.zeros(2)), 0.5).t == pytest.approx(3.0)
-    assert window_point(Events(0.0, np.array([1.0, 5.0]), -steps, np.zeros(2)), 0.5).t == pytest.approx(0.5)
-    far = Events(0.0, np.array([1.0, 2.0, 1e12]), np.array([1.0, -0.5, 0.1]), np.zeros(3))
+    assert window_point(StepEvents(0.0, np.array([1.0, 5.0]), steps, np.zeros(2)), 0.5).t == pytest.approx(3.0)
+    assert window_point(StepEvents(0.0, np.array([1.0, 5.0]), -steps, np.zeros(2)), 0.5).t == pytest.approx(0.5)
+    far = StepEvents(0.0, np.array([1.0, 2.0, 1e12]), np.array([1.0, -0.5, 0.1]), np.zeros(3))
     assert window_point(far, 0.25).t == pytest.approx(1.5)

@@ -12,7 +12,7 @@ from formulations.solvers import named
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, MAPS, MarginLoss, bound_named, map_named
 from rankopt.losses.argmax_pairwise import PairwiseArgmax
-from rankopt.losses.argmax_positional import told_apart
+from rankopt.losses.argmax_positional import with_distinct_grades
 from rankopt.losses.bounds.convex import Convex
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.decay import parse_decay
@@ -40,7 +40,7 @@ def drawn(text, seed, largest=5):
     relevance, offsets = batch(rng, grades=2 + seed % 2, largest=largest)
     if "rel=2" in text:
         relevance *= 3 - relevance.max()  # of grades 0 and 1, or 0 to 2: 2 is there
-    queries = told_apart(arranged(relevance, offsets), parse(text))
+    queries = with_distinct_grades(arranged(relevance, offsets), parse(text))
     scores = (rng.integers(-1, 2, queries.graded.size) * 1.0, rng.normal(size=queries.graded.size))
     return queries.graded, queries.offsets, scores
 

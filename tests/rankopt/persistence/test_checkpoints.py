@@ -13,7 +13,7 @@ from rankopt.data import load_sample
 from rankopt.errors import OptionError
 from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.run import Standing
+from rankopt.optimize.run import TrainingState
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
 from rankopt.rankers.resumed import SLOPES
 from rankopt.risk import sharding
@@ -246,7 +246,7 @@ def test_a_checkpoint_that_does_not_know_a_parameter_goes_on_where_that_has_its_
     checkpoint = Checkpoint(str(folder), every=0)
     checkpoint.opened({"lam": "a", "data": "b"})
     objective = PairwiseRanker().objective(load_sample("les-miserables").train)
-    checkpoint.keep(Standing(method_named("bundle").start(objective, objective.w0)), [])
+    checkpoint.keep(TrainingState(method_named("bundle").start(objective, objective.w0)), [])
     begun, _ = Checkpoint(str(folder)).opened(problem, defaults={"w0"})
     assert begun is not None
     for defaults, changed in (((), {}), ({"w0"}, {"lam": "other"}), ({"lam", "w0"}, {"lam": "other"})):

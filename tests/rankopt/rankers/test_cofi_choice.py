@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.collaborative import strength as choice
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, OptimumAtStart, OptionError
 from rankopt.persistence.checkpoint import Checkpoint
@@ -25,7 +25,7 @@ def test_the_prior_counts_for_as_many_ratings_under_every_loss(loss):
     ratings = tastes()
     ranker = CofiRanker(loss, factors=2, strength=0.6, prior="mean", certify=False).fit(ratings)
     known = UserLoss.named(loss, "convex", "shifted(0.25)")
-    rated = known.seen(Rated.of(ratings))
+    rated = known.seen(EncodedRatings.of(ratings))
     at = known.blocks(Penalties(0.1, 1.0, None).problem(rated), None)
     start = at.at(at.problem.without_factors())
     assert ranker.offset_strength_ == pytest.approx(10 * (start.slopes @ start.slopes) / (2 * start.value))
@@ -185,7 +185,7 @@ def test_what_draws_nothing_and_sparse_tables_are_refused_with_the_cure():
 def test_no_item_of_a_complete_table_is_left_out_whole(items):
     rng = np.random.default_rng(0)
     user, item = (one.ravel() for one in np.meshgrid(np.arange(23), np.arange(items), indexing="ij"))
-    rated = Rated.of(Ratings.of(user, item, rng.integers(1, 6, user.size)), None)
+    rated = EncodedRatings.of(Ratings.of(user, item, rng.integers(1, 6, user.size)), None)
     fold = choice.folds_of(rated, choice.FOLDS)
     for one in range(choice.FOLDS):
         assert {*rated.columns[fold != one].tolist()} == {*range(items)}

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankopt.collaborative import best_users as best
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import Rated
+from rankopt.collaborative.rated import EncodedRatings
 from rankopt.collaborative.strength import LONG, RELAXED
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import Interrupted, ModelError, OptimumAtStart, OptionError
@@ -308,7 +308,7 @@ def test_of_a_bound_that_is_not_convex_majorants_follow_each_other(bound):
     """J never rises from one to the next, and one alone ends above where they end."""
     ratings = tastes()
     kind = UserLoss.named("nDCG@5", bound, "shifted(0.25)")
-    rated = kind.seen(Rated.of(ratings))
+    rated = kind.seen(EncodedRatings.of(ratings))
     blocks = kind.blocks(Penalties(0.1, 10.0, None).problem(rated).at_strength(0.02, 0.3), None)
     draws = np.random.default_rng(0)
     start = blocks.problem.without_factors()

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 import rankopt
 from formulations.errors import SolverFailed
 from formulations.solvers.active_set import ActiveSet
-from rankopt.all_or_nothing import AllOrNothing
+from rankopt.all_or_nothing import AtomicFitMixin
 from rankopt.data import Queries, QueryNormalizer
 from rankopt.errors import DataError, Interrupted, ModelError, OptionError
 from rankopt.rankers import (
@@ -295,8 +295,8 @@ def test_every_estimator_is_all_or_nothing():
     import rankopt.rankers as package
 
     for kind in (*(getattr(package, name) for name in RANKERS), QueryNormalizer):
-        assert issubclass(kind, AllOrNothing)
-        assert kind.__mro__.index(AllOrNothing) < kind.__mro__.index(BaseEstimator)
+        assert issubclass(kind, AtomicFitMixin)
+        assert kind.__mro__.index(AtomicFitMixin) < kind.__mro__.index(BaseEstimator)
 
 
 def test_a_refit_takes_nothing_of_the_old_one_along():

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt import Admissible
-from rankopt.collaborative.lists.quotas import Quotas
+from rankopt.collaborative.lists.quotas import ConstrainedRecommender
 from rankopt.data import Ratings, load_ratings_sample
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers import CofiRanker, load_model
@@ -152,7 +152,7 @@ def test_an_item_that_a_rule_calls_for_is_a_candidate():
     """If one of a stands, one of b must: it may have the lowest score of all."""
     genre = np.array([*"aaaaaccccccbb"], dtype=object)
     rules = Admissible(3).if_then({"genre": "a"}, {"genre": "b"})
-    found = Quotas.of(rules, {"genre": genre}, 13).best(np.arange(13.0, 0.0, -1.0), "ann")
+    found = ConstrainedRecommender.of(rules, {"genre": genre}, 13).best(np.arange(13.0, 0.0, -1.0), "ann")
     assert found.tolist() == [0, 1, 11]
 
 
@@ -163,7 +163,7 @@ def test_items_that_others_wait_for_are_candidates():
     one = Admissible(3).before({"genre": "b"}, {"genre": "a"})
     two = Admissible(3).chain([{"genre": "d"}, {"genre": "b"}, {"genre": "a"}])
     for rules, dearer, listed in ((one, 0.0, [11, 0, 1]), (one, 1e3, [5, 6, 7]), (two, 0.0, [13, 11, 0])):
-        found = Quotas.of(rules, {"genre": genre}, 14).best(scores - dearer * (genre == "b"), "ann")
+        found = ConstrainedRecommender.of(rules, {"genre": genre}, 14).best(scores - dearer * (genre == "b"), "ann")
         assert found.tolist() == listed
 
 
@@ -182,7 +182,7 @@ def test_lists_under_precedences_are_the_best_of_all_items(seed):
     weights = 1.0 / np.log2(np.arange(2.0, 5.0))
     lists = [np.array(order) for order in permutations(range(8), 3) if stated.admits(order)]
     best = max(weights @ scores[order] - stated.charge(order) for order in lists)
-    found = Quotas.of(rules, {"genre": genre, "new": new}, 8).best(scores, "ann")
+    found = ConstrainedRecommender.of(rules, {"genre": genre, "new": new}, 8).best(scores, "ann")
     assert stated.admits(found)
     assert weights @ scores[found] - stated.charge(found) == pytest.approx(best, abs=1e-9)
 

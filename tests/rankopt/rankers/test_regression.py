@@ -10,7 +10,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from rankopt.data import Queries, read_svmlight
 from rankopt.measures import evaluate, parse
 from rankopt.optimize.least_squares import _by_singular_values, least_squares
-from rankopt.optimize.normal_equations import Centred, by_normal_equations
+from rankopt.optimize.normal_equations import CenteredNormalEquations, by_normal_equations
 from rankopt.rankers import RegressionRanker
 
 N, D, M = 60, 6, 7
@@ -67,7 +67,7 @@ def test_normal_equations_and_singular_values_agree_to_full_precision(form, alph
     features[:, 6] = features[:, 2] + 0.005 * features[:, 6]
     targets, root = rng.normal(size=150_000), np.sqrt(rng.random(150_000))
     mean = root**2 @ features / (root**2).sum()
-    matrix = Centred(form(features), np.arange(150_000), root, mean)
+    matrix = CenteredNormalEquations(form(features), np.arange(150_000), root, mean)
     right, rounding = root * targets, np.zeros(7)
     fast, safe = (
         by_normal_equations(matrix, right, rounding, alpha),
@@ -79,7 +79,7 @@ def test_normal_equations_and_singular_values_agree_to_full_precision(form, alph
 def test_normal_equations_decline_what_is_nearly_singular(rows):
     features, grades, _ = rows
     double = np.column_stack([features, features[:, 0] + 1e-7 * features[:, 1]])
-    matrix = Centred(double, np.arange(N), np.ones(N), double.mean(axis=0))
+    matrix = CenteredNormalEquations(double, np.arange(N), np.ones(N), double.mean(axis=0))
     assert by_normal_equations(matrix, grades - grades.mean(), np.zeros(D + 1), 0.0) is None
 
 

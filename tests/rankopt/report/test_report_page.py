@@ -19,7 +19,7 @@ from rankopt.report.measure_curves import measure_curves
 from rankopt.report.page import page, section
 from rankopt.report.palette import DARK, LIGHT
 from rankopt.report.profiles import profile_drawing
-from rankopt.report.tables import Shown, table
+from rankopt.report.tables import FormattedCell, table
 
 HOSTILE = "<script>document.title = 'broken'</script> & \"quoted\" $x_1$"
 
@@ -46,7 +46,7 @@ def drawings(name="a"):
     ]
 
 
-ROWS = [["ten", 10, 0.5], ["nine", 9, None], ["two", 2, Shown(30.0, "30 s")], ["nine again", 9, float("nan")]]
+ROWS = [["ten", 10, 0.5], ["nine", 9, None], ["two", 2, FormattedCell(30.0, "30 s")], ["nine again", 9, float("nan")]]
 
 
 def whole(name="a"):
