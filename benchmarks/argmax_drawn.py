@@ -24,7 +24,7 @@ from argmax_problems import MEASURES, largest, notation
 
 from formulations import ranking, solve_batch
 from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.losses.decay import parse_decay
 from rankopt.measures.notation import parse
 

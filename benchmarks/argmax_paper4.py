@@ -15,10 +15,10 @@ from time import process_time
 import numpy as np
 
 from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve_batch
-from formulations.pattern_argmax.pattern_layout import PatternLayout
-from formulations.pattern_argmax.pattern_order import sort_range
+from formulations.argmax.pattern_layout import PatternLayout
+from formulations.argmax.pattern_two_grades import sort_range
+from formulations.parallel import at_most
 from formulations.solvers.exact import Exact
-from formulations.threads import at_most
 
 ROUNDS = 7
 

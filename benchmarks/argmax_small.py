@@ -27,8 +27,8 @@ from scipy.optimize import linear_sum_assignment
 
 from formulations import ranking, solve_batch
 from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.parallel import at_most
 from formulations.solvers.exact import Exact
-from formulations.threads import at_most
 from rankopt.losses.decay import parse_decay
 from rankopt.measures.notation import parse
 

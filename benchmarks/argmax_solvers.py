@@ -34,7 +34,7 @@ from scipy.optimize import linear_sum_assignment
 from formulations import solve_batch
 from formulations.bridges.integer_costs import rounded_costs
 from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.data import Queries
 
 DECAYS = ("linear", "power(0.5)", "log")

@@ -15,9 +15,9 @@ import numpy as np
 from risk import DOCUMENTS, along_a_run, generated, least
 
 from formulations import ranking, solve_batch
-from formulations.argmax.chains import sort_chain
 from formulations.argmax.layout import Layout
-from formulations.threads import at_most
+from formulations.argmax.order_ideals import sort_chain
+from formulations.parallel import at_most
 from rankopt.data import Queries
 from rankopt.losses.decay import parse_decay
 from rankopt.measures.notation import parse

@@ -22,7 +22,7 @@ from argmax_problems import DECAYS, MEASURES, POINTS, even, largest, notation, p
 
 from formulations import solve_batch
 from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.threads import at_most
+from formulations.parallel import at_most
 
 GRADES = {"skewed": thousand, "even": even}
 AIM = 1000

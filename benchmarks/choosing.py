@@ -16,7 +16,7 @@ import numpy as np
 from accuracy_sets import Split, resampled, sets
 
 from rankopt import evaluate
-from rankopt.data.canonical import canonical
+from rankopt.data.canonical_order import canonical
 from rankopt.optimize.least_squares import least_squares
 from rankopt.optimize.ridge import Ridges
 from rankopt.rankers import LargeMarginRanker, RegressionRanker

@@ -24,7 +24,7 @@ from time import process_time
 import numpy as np
 from accuracy_sets import Split, folds, sets
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.data import Queries, read_svmlight
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch

@@ -33,7 +33,7 @@ import numpy as np
 from accuracy_sets import Split, folds, sets
 from direct import FAR, MEASURE, RANKERS, direct, reached
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.data import Queries, read_svmlight
 from rankopt.evaluation.comparison import compare
 from rankopt.measures import evaluate

@@ -24,7 +24,7 @@ import numpy as np
 from accuracy_sets import Split, sets
 from direct import MEASURE, RANKERS, reached
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.optimize import LineSearch
 from rankopt.rankers import DirectRanker
 

@@ -20,7 +20,7 @@ from rankopt.data import Queries
 from rankopt.engines import ENGINES, engine_named
 from rankopt.rankers import LargeMarginRanker
 from rankopt.risk.risk import Risk
-from rankopt.risk.sharding import SHARD_ROWS
+from rankopt.risk.shard import SHARD_ROWS
 
 ROUNDS = 7
 FEATURES = 40

@@ -17,10 +17,10 @@ from time import perf_counter, process_time
 import numpy as np
 from line_search import generated
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.data import Queries
 from rankopt.engines.threads import Threads
-from rankopt.line.best import best_interval
+from rankopt.line.step_function import best_interval
 from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
 from rankopt.optimize import LineSearch

@@ -19,10 +19,9 @@ from time import process_time
 
 import numpy as np
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.data import Queries, read_svmlight
-from rankopt.line.best import best_interval
-from rankopt.line.points import window_point
+from rankopt.line.step_function import best_interval, window_point
 from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
 from rankopt.rankers import RegressionRanker

@@ -23,7 +23,7 @@ from rankopt.engines.threads import Threads
 from rankopt.errors import OptimumAtStart
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
-from rankopt.risk.planes_at import PlanesAt, ShardAt
+from rankopt.risk.risk import PlanesAt, ShardAt
 from rankopt.risk.shard import Shard
 
 LIMIT = 10.0

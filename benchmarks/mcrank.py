@@ -31,11 +31,11 @@ from sklearn.linear_model import LogisticRegression
 
 from rankopt import evaluate
 from rankopt.data import Queries
-from rankopt.data.canonical import canonical
+from rankopt.data.canonical_order import canonical
 from rankopt.data.contradictions import ContradictionFilter
-from rankopt.data.values import taken
+from rankopt.data.validation import taken
 from rankopt.evaluation.comparison import compare
-from rankopt.mcrank.rounds import folds_of
+from rankopt.mcrank.ranker import folds_of
 from rankopt.rankers import BoostedRanker, LargeMarginRanker, McRanker, RegressionRanker
 
 OURS = {"max_iter": 500, "n_iter_no_change": 10, "learning_rate": 0.1, "max_leaf_nodes": 8, "random_state": 0}

@@ -28,14 +28,13 @@ from typing import Any
 import numpy as np
 
 from formulations import Infeasible, RankingSet, confirm, ranking_set, solve
-from formulations.argmax.prefix_groups import prefix_argmax
+from formulations.argmax.group_limits import prefix_argmax
 from formulations.bridges.prefixes import sequences_of
-from formulations.integrality.prefix_groups import prefix_proof
-from formulations.integrality.prefix_rows import PrefixRows
+from formulations.integrality.prefix_limits import PrefixRows, prefix_proof
 from formulations.integrality.statement import stated
-from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
+from formulations.sets.structure import PrefixNetwork, falls_in_groups
 from formulations.solving.set_batch import SetBatch, solve_sets
-from formulations.testing.prefix_sets import drawn
+from formulations.testing.instances import drawn
 
 WAY = "exact via prefix groups"
 

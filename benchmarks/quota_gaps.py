@@ -25,7 +25,7 @@ from diversity import experts, movielens
 
 from formulations import RankingSet, ranking, ranking_set, solve
 from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.sets.quota_curve import QuotaCurve
+from formulations.sets.parametric import QuotaCurve
 from rankopt.measures import parse
 from rankopt.rankers import RegressionRanker
 

@@ -27,7 +27,7 @@ from time import process_time
 import numpy as np
 from accuracy_sets import sets
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt import evaluate
 from rankopt.data import Queries, read_svmlight
 from rankopt.evaluation.comparison import compare

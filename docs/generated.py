@@ -13,7 +13,7 @@ from mkdocs.structure.files import File, Files
 
 import formulations
 import rankopt
-from formulations.tables import load
+from formulations.registry import load
 from rankopt.cli import COMMANDS
 
 TABLES = {

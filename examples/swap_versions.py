@@ -10,7 +10,7 @@ import numpy as np
 
 from formulations import ConstrainedRanking, RankingSet, ranking_set
 from rankopt.experiments import Against, SolverSwap
-from rankopt.experiments.changed import mean_factor
+from rankopt.experiments.regression import mean_factor
 
 
 def stated(seed: int) -> ConstrainedRanking:

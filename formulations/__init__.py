@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:
     from formulations.certificates.certify import Certificate as Certificate
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from formulations.forms.quadratic_program import QuadraticProgram as QuadraticProgram
     from formulations.forms.rank_two_assignment import RankTwoAssignment as RankTwoAssignment
     from formulations.forms.rescaled_ranking import RescaledRanking as RescaledRanking
-    from formulations.integrality.confirmation import confirm as confirm
+    from formulations.integrality.checker import confirm as confirm
     from formulations.integrality.evidence import Proof as Proof
     from formulations.integrality.evidence import Undecided as Undecided
     from formulations.integrality.evidence import Witness as Witness
@@ -68,27 +68,27 @@ if TYPE_CHECKING:
     from formulations.marginals.exposure import DisparateImpact as DisparateImpact
     from formulations.marginals.exposure import DisparateTreatment as DisparateTreatment
     from formulations.marginals.exposure import ExposureLimits as ExposureLimits
-    from formulations.problems.diverse_retrieval import diverse_retrieval as diverse_retrieval
-    from formulations.problems.first_relevant_ranking import first_relevant_ranking as first_relevant_ranking
-    from formulations.problems.item_factors import item_factors as item_factors
-    from formulations.problems.margin_dual import margin_dual as margin_dual
+    from formulations.problems.assignments import diverse_retrieval as diverse_retrieval
+    from formulations.problems.assignments import matching as matching
+    from formulations.problems.assignments import ranking_set as ranking_set
+    from formulations.problems.files import read_program as read_program
+    from formulations.problems.files import read_solver as read_solver
+    from formulations.problems.files import read_statement as read_statement
     from formulations.problems.marginal_ranking import marginal_ranking as marginal_ranking
-    from formulations.problems.matching import matching as matching
-    from formulations.problems.pairwise_ranking import pairwise_ranking as pairwise_ranking
-    from formulations.problems.pattern_ranking import pattern_ranking as pattern_ranking
-    from formulations.problems.program_file import read_program as read_program
-    from formulations.problems.ranking import ranking as ranking
-    from formulations.problems.ranking_set import ranking_set as ranking_set
-    from formulations.problems.rescaled_ranking import rescaled_ranking as rescaled_ranking
-    from formulations.problems.sparse_margin_dual import sparse_margin_dual as sparse_margin_dual
-    from formulations.problems.statement_file import read_solver as read_solver
-    from formulations.problems.statement_file import read_statement as read_statement
-    from formulations.problems.user_factors import user_factors as user_factors
+    from formulations.problems.master_programs import item_factors as item_factors
+    from formulations.problems.master_programs import margin_dual as margin_dual
+    from formulations.problems.master_programs import sparse_margin_dual as sparse_margin_dual
+    from formulations.problems.master_programs import user_factors as user_factors
+    from formulations.problems.rankings import first_relevant_ranking as first_relevant_ranking
+    from formulations.problems.rankings import pairwise_ranking as pairwise_ranking
+    from formulations.problems.rankings import pattern_ranking as pattern_ranking
+    from formulations.problems.rankings import ranking as ranking
+    from formulations.problems.rankings import rescaled_ranking as rescaled_ranking
     from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
-    from formulations.sets.quota_curve import QuotaCurve as QuotaCurve
+    from formulations.sets.constrained_ranking import SoftRanking as SoftRanking
+    from formulations.sets.parametric import QuotaCurve as QuotaCurve
     from formulations.sets.ranking_set import RankingSet as RankingSet
     from formulations.sets.soft import soft as soft
-    from formulations.sets.soft_ranking import SoftRanking as SoftRanking
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
     from formulations.solvers.batch_solution import BatchSolution as BatchSolution
@@ -102,40 +102,40 @@ if TYPE_CHECKING:
     from formulations.solvers.scipy import Scipy as Scipy
     from formulations.solvers.solver import Answer as Answer
     from formulations.solvers.sweep import swept as swept
-    from formulations.solving.advice import Advice as Advice
-    from formulations.solving.advice import advice as advice
     from formulations.solving.batch import solve_batch as solve_batch
     from formulations.solving.integrality_gap import integrality_gap as integrality_gap
-    from formulations.solving.nearest_whole import nearest_whole as nearest_whole
-    from formulations.solving.pareto import pareto as pareto
-    from formulations.solving.price_of import price_of as price_of
+    from formulations.solving.parametric import pareto as pareto
+    from formulations.solving.parametric import price_of as price_of
+    from formulations.solving.repair_advice import Advice as Advice
+    from formulations.solving.repair_advice import advice as advice
+    from formulations.solving.repair_advice import nearest_whole as nearest_whole
     from formulations.solving.solve import solve as solve
 
 ROOMS = (
-    "notation", "forms", "patterns", "integrality", "argmax", "pattern_argmax", "active_set", "sets", "marginals",
+    "notation", "forms", "patterns", "integrality", "argmax", "active_set", "sets", "marginals",
     "bridges", "problems", "certificates", "solvers", "solving", "testing",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand the files of this folder."""
 
 GALLERY = {
-    "diverse_retrieval": "formulations.problems.diverse_retrieval:diverse_retrieval",
-    "first_relevant_ranking": "formulations.problems.first_relevant_ranking:first_relevant_ranking",
-    "item_factors": "formulations.problems.item_factors:item_factors",
-    "margin_dual": "formulations.problems.margin_dual:margin_dual",
+    "diverse_retrieval": "formulations.problems.assignments:diverse_retrieval",
+    "first_relevant_ranking": "formulations.problems.rankings:first_relevant_ranking",
+    "item_factors": "formulations.problems.master_programs:item_factors",
+    "margin_dual": "formulations.problems.master_programs:margin_dual",
     "marginal_ranking": "formulations.problems.marginal_ranking:marginal_ranking",
-    "matching": "formulations.problems.matching:matching",
-    "pairwise_ranking": "formulations.problems.pairwise_ranking:pairwise_ranking",
-    "pattern_ranking": "formulations.problems.pattern_ranking:pattern_ranking",
-    "ranking": "formulations.problems.ranking:ranking",
-    "ranking_set": "formulations.problems.ranking_set:ranking_set",
-    "rescaled_ranking": "formulations.problems.rescaled_ranking:rescaled_ranking",
-    "sparse_margin_dual": "formulations.problems.sparse_margin_dual:sparse_margin_dual",
-    "user_factors": "formulations.problems.user_factors:user_factors",
+    "matching": "formulations.problems.assignments:matching",
+    "pairwise_ranking": "formulations.problems.rankings:pairwise_ranking",
+    "pattern_ranking": "formulations.problems.rankings:pattern_ranking",
+    "ranking": "formulations.problems.rankings:ranking",
+    "ranking_set": "formulations.problems.assignments:ranking_set",
+    "rescaled_ranking": "formulations.problems.rankings:rescaled_ranking",
+    "sparse_margin_dual": "formulations.problems.master_programs:sparse_margin_dual",
+    "user_factors": "formulations.problems.master_programs:user_factors",
 }
 """Every problem, `name: "module:function"`."""
 
 WORDS = {
-    "Advice": "formulations.solving.advice:Advice",
+    "Advice": "formulations.solving.repair_advice:Advice",
     "Answer": "formulations.solvers.solver:Answer",
     "Assignment": "formulations.forms.assignment:Assignment",
     "BatchSolution": "formulations.solvers.batch_solution:BatchSolution",
@@ -164,13 +164,13 @@ WORDS = {
     "Proof": "formulations.integrality.evidence:Proof",
     "QpSolvers": "formulations.solvers.qpsolvers:QpSolvers",
     "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
-    "QuotaCurve": "formulations.sets.quota_curve:QuotaCurve",
+    "QuotaCurve": "formulations.sets.parametric:QuotaCurve",
     "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
     "RankingSet": "formulations.sets.ranking_set:RankingSet",
     "Refuted": "formulations.errors:Refuted",
     "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
     "Scipy": "formulations.solvers.scipy:Scipy",
-    "SoftRanking": "formulations.sets.soft_ranking:SoftRanking",
+    "SoftRanking": "formulations.sets.constrained_ranking:SoftRanking",
     "Solution": "formulations.forms.form:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
     "Status": "formulations.forms.form:Status",
@@ -180,19 +180,19 @@ WORDS = {
     "Unsupported": "formulations.errors:Unsupported",
     "Witness": "formulations.integrality.evidence:Witness",
     "accepting": "formulations.solvers:accepting",
-    "advice": "formulations.solving.advice:advice",
+    "advice": "formulations.solving.repair_advice:advice",
     "certify": "formulations.certificates.certify:certify",
-    "confirm": "formulations.integrality.confirmation:confirm",
+    "confirm": "formulations.integrality.checker:confirm",
     "decompose": "formulations.marginals.birkhoff:decompose",
     "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
-    "nearest_whole": "formulations.solving.nearest_whole:nearest_whole",
+    "nearest_whole": "formulations.solving.repair_advice:nearest_whole",
     "own": "formulations.solvers.own:own",
-    "pareto": "formulations.solving.pareto:pareto",
-    "price_of": "formulations.solving.price_of:price_of",
-    "read_program": "formulations.problems.program_file:read_program",
-    "read_solver": "formulations.problems.statement_file:read_solver",
-    "read_statement": "formulations.problems.statement_file:read_statement",
+    "pareto": "formulations.solving.parametric:pareto",
+    "price_of": "formulations.solving.parametric:price_of",
+    "read_program": "formulations.problems.files:read_program",
+    "read_solver": "formulations.problems.files:read_solver",
+    "read_statement": "formulations.problems.files:read_statement",
     "soft": "formulations.sets.soft:soft",
     "solve": "formulations.solving.solve:solve",
     "solve_batch": "formulations.solving.batch:solve_batch",

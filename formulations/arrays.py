@@ -1,13 +1,17 @@
-"""Arrays as problems hold them: of one type, finite, of the right shape, read-only."""
+"""Arrays as problems hold them: of one type, finite, of the right shape, read-only.
 
-from typing import Any, TypeVar
+What others computed of a frozen record stays with the record: worked out once, whoever asks, and it asks nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from formulations.errors import InvalidProblem
-
-__all__ = ["LARGEST", "Bools", "Bytes", "Floats", "Ints", "Shorts", "finite", "frozen", "offsets_of", "whole"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -62,3 +66,17 @@ def offsets_of(name: str, values: ArrayLike, total: int) -> Ints:
     if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != total or (np.diff(offsets) <= 0).any():
         raise InvalidProblem(f"{name} must rise strictly from 0 to the number of rows ({total}), got {offsets}")
     return offsets
+
+
+Kept = TypeVar("Kept")
+
+
+class Memoized:
+    """A record that keeps what is computed of it."""
+
+    def kept(self, name: str, make: Callable[[], Kept]) -> Kept:
+        """What `make` makes of this record: made once."""
+        store = self.__dict__.setdefault("_kept", {})
+        if name not in store:
+            store[name] = make()
+        return cast(Kept, store[name])

@@ -1,20 +1,37 @@
-"""Compiled kernels: one way to declare them, and the types of their arguments.
+"""Where compiled code is kept: a file for each function, types and processor, named by the content of the source.
+
+Numba's own cache keeps an index beside the code and goes by dates. Processes that compile side by side can make such an
+index name the code of other types, and a date says little where the same version is installed again. Here the name of a
+file says all, files are replaced whole, and one that was cut short or changed is compiled again.
+
+Compiled kernels: one way to declare them, and the types of their arguments.
 
 A kernel is compiled when it is first called, for the types of that call; its code is kept on disk (`kernel_cache`).
+
+What is small: so little work in all that compiling code for it would take longer than any other way.
 """
 
 from __future__ import annotations
 
 import gc
 import importlib
+import logging
 import os
+import pickle
 import pkgutil
+import platform
 import secrets
+import stat
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cached_property, update_wrapper
+from contextlib import contextmanager, suppress
+from functools import cached_property, lru_cache, update_wrapper
 from hashlib import blake2b
 from itertools import count
+from multiprocessing import parent_process
+from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, ClassVar, Generic, ParamSpec, TypeVar
 
@@ -22,14 +39,132 @@ import numba as nb
 import numpy as np
 from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import NullCache
+from numba.core.compiler import CompileResult
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 
-from formulations.kernel_cache import KernelCache
+from formulations.arrays import Ints
 
-__all__ = [
-    "BYTES", "FLOATS", "INTS", "KERNELS", "READ_FLOATS", "READ_INTS", "READ_SHORTS", "SHORTS", "Kernel",
-    "compiled", "kernels_of",
-]  # fmt: skip
+LOGGER = logging.getLogger("formulations.compiled")
+
+DIGEST = 32
+"""Bytes at the start of a file: the digest of the others."""
+
+OLD = 30 * 24 * 3600.0
+"""Seconds after which code of another version of a function is removed when a new one is kept."""
+
+
+class KernelCache:
+    """The code of one function, as numba's dispatchers ask for it. content: a digest of all that it is made of."""
+
+    cache_path = None
+
+    def __init__(self, function: Callable[..., Any], content: str) -> None:
+        self.name, self.content = f"{function.__module__}.{function.__qualname__}", content
+        self.folder = folder()
+
+    def load_overload(self, signature: Any, context: Any) -> Any:
+        """The code for a signature, or None; it is about to be compiled then, and one line says so, once a process."""
+        context.refresh()
+        for place in readable():
+            with suppress(OSError, ValueError, EOFError, pickle.UnpicklingError):
+                return self._read(place / self._file(signature, context), context)
+        _tell(self.folder)
+        return None
+
+    def holds(self, signature: Any) -> bool:
+        """Whether a file has the code for a signature."""
+        file = self._file(signature, cpu_target.target_context)
+        return any((place / file).is_file() for place in readable())
+
+    def _read(self, path: Path, context: Any) -> Any:
+        kept = path.read_bytes()
+        if blake2b(kept[DIGEST:], digest_size=DIGEST).digest() != kept[:DIGEST]:
+            raise ValueError(f"{path} was changed or cut short")
+        return CompileResult._rebuild(context, *pickle.loads(kept[DIGEST:]))
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Keep the code; where that fails (a full disk), the next process compiles again."""
+        if compiled.library.has_dynamic_globals or self.folder is None:
+            return
+        try:
+            content = pickle.dumps(compiled._reduce(), protocol=pickle.HIGHEST_PROTOCOL)
+        except pickle.PicklingError:  # it calls kernels that no module holds
+            return
+        path = self.folder / self._file(signature, compiled.target_context)
+        written = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
+        with suppress(OSError):
+            try:
+                written.write_bytes(blake2b(content, digest_size=DIGEST).digest() + content)
+                written.replace(path)
+            finally:
+                written.unlink(missing_ok=True)
+            for other in self.folder.glob(f"{self.name}-*"):
+                if time.time() - other.stat().st_mtime > OLD:
+                    other.unlink()
+
+    def _file(self, signature: Any, context: Any) -> str:
+        machine = (context.codegen().magic_tuple(), nb.__version__, platform.python_version())
+        about = repr((self.content, str(signature), *machine))
+        return f"{self.name}-{blake2b(about.encode(), digest_size=12).hexdigest()}.nbc"
+
+
+def folder() -> Path | None:
+    """Where code is kept: the first that can be written to of the folder that NUMBA_CACHE_DIR names, one beside the
+    package, one of the user's, and one of the user's own under the system's temporary folder; None if none can."""
+    return _places(nb.config.CACHE_DIR)[0]
+
+
+def readable() -> tuple[Path, ...]:
+    """Where code is looked for: those of these folders that exist, up to the one that is written to."""
+    return _places(nb.config.CACHE_DIR)[1]
+
+
+@lru_cache
+def _places(named: str) -> tuple[Path | None, tuple[Path, ...]]:
+    found = []
+    for path, own in _folders(named):
+        with suppress(OSError):
+            if own and path.is_symlink():
+                continue
+            with suppress(OSError):
+                path.mkdir(mode=0o700 if own else 0o777, parents=not own, exist_ok=True)
+            if not path.is_dir() or (own and not _is_own(path)):
+                continue  # code that another put there would be run
+            found.append(path)
+            tempfile.TemporaryFile(dir=path).close()
+            return path, tuple(found)
+    return None, tuple(found)
+
+
+def _folders(named: str) -> Iterator[tuple[Path, bool]]:
+    """The folders, and whether each must be the user's alone."""
+    if named:
+        yield Path(named) / "rankopt", False
+    yield Path(__file__).parent / "__pycache__" / "kernels", False
+    with suppress(RuntimeError):  # no home
+        home = os.environ.get("LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME") or Path.home() / ".cache"
+        yield Path(home) / "rankopt" / "kernels", False
+    yield Path(tempfile.gettempdir()) / f"rankopt-kernels-{os.getuid() if hasattr(os, 'getuid') else 'own'}", True
+
+
+def _is_own(path: Path) -> bool:
+    found = path.lstat()
+    mine = not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
+    return stat.S_ISDIR(found.st_mode) and mine
+
+
+@lru_cache
+def _tell(kept_in: Path | None) -> None:
+    line = (
+        "compiling, once"
+        if kept_in
+        else "compiling; no folder can be written to, so every process does (set NUMBA_CACHE_DIR)"
+    )
+    LOGGER.info(line)
+    if sys.stderr is not None and sys.stderr.isatty() and parent_process() is None:
+        sys.stderr.write(f"rankopt: {line}\n")
+
 
 FLOATS = nb.types.Array(nb.float64, 1, "C")
 INTS = nb.types.Array(nb.int64, 1, "C")
@@ -65,7 +200,7 @@ def compiled(
 ) -> Callable[[Callable[Given, Told]], Kernel[Given, Told]]:
     """Let a function be compiled for a signature, or of a list of them for the one that it is called with.
 
-    It runs without the lock of the interpreter, so `formulations.threads.share` can run parts of a job side by side.
+    It runs without the lock of the interpreter, so `formulations.parallel.share` can run parts of a job side by side.
     reassociate: sums may be taken in another order, one that depends on their length alone, which makes them fast.
     numpy: the same by whole arrays, for `Kernel.in_python`; it may round otherwise.
 
@@ -229,3 +364,22 @@ def _number_anew() -> None:
 _number_anew()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_number_anew)
+
+
+ROWS = 1 << 11
+"""Documents of a small batch, at most."""
+
+PAIRS = 1 << 18
+"""Pairs of documents of one query in it, at most."""
+
+STATES = 1 << 18
+"""States, in all, of the lattices of small data that may be searched without compiled code."""
+
+
+def is_small(offsets: Ints) -> bool:
+    """Whether queries of these documents, query q having rows offsets[q] : offsets[q + 1], are a small batch.
+
+    It is asked once of all the data that belong together, and never of a part: ways may differ in how they round.
+    """
+    lengths = np.diff(offsets)
+    return bool(offsets[-1] <= ROWS and lengths @ lengths <= PAIRS)

@@ -13,20 +13,6 @@ FormulationError
 └── Refuted (ArithmeticError)      a claim of a solution is false when recomputed from the data
 """
 
-__all__ = [
-    "Crashed",
-    "FormulationError",
-    "Fractional",
-    "Infeasible",
-    "InvalidProblem",
-    "NoAnswer",
-    "Refuted",
-    "SolverFailed",
-    "Unbounded",
-    "UnknownSolver",
-    "Unsupported",
-]
-
 
 class FormulationError(Exception):
     """Base of all errors that formulations raises on purpose."""

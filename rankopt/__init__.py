@@ -20,7 +20,7 @@ True
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible as Admissible

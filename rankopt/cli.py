@@ -6,9 +6,7 @@ import sys
 
 import click
 
-from formulations.tables import load
-
-__all__ = ["COMMANDS", "main", "rankopt"]
+from formulations.registry import load
 
 COMMANDS = {
     "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),

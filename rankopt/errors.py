@@ -19,11 +19,6 @@ Other errors of problems and solvers live in `formulations.errors`. One interrup
 
 from formulations.errors import SolverFailed
 
-__all__ = [
-    "DataError", "EngineError", "ForgottenQueries", "Interrupted", "MasterFailed", "MeasureError", "ModelError",
-    "OptimumAtStart", "OptionError", "RankoptError", "UnknownArgument",
-]  # fmt: skip
-
 
 class RankoptError(Exception):
     """Base of all errors that rankopt raises on purpose."""

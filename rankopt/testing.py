@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import named, ranking
-from rankopt.data.arrangement import Arrangement
+from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
-from rankopt.line.checked import LINES, check_lines, drawn_lines
+from rankopt.line.reference import LINES, check_lines, drawn_lines
 from rankopt.losses import bound_named
 from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_positional import PositionalArgmax
@@ -33,7 +33,7 @@ from rankopt.measures.positional import Positional
 
 if TYPE_CHECKING:
     from rankopt.optimize.method import Method
-    from rankopt.rankers.choices import AnyBound
+    from rankopt.rankers.options import AnyBound
 
 __all__ = ["check_bound", "check_line_search", "check_loss", "check_map", "check_measure", "check_method"]
 

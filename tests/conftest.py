@@ -55,8 +55,7 @@ def pytest_collection_finish(session):
     process = getattr(session.config, "workerinput", None)
     if process is None or len(session.items) < WHOLE:
         return
-    from formulations.compiled import kernels_of
-    from formulations.kernel_cache import KernelCache
+    from formulations.compiled import KernelCache, kernels_of
 
     kernels = sorted(kernels_of("formulations", "rankopt"), key=lambda kernel: kernel.__module__)  # callers by callees
     size = np.cumsum([len(kernel.function.__code__.co_code) for kernel in kernels])

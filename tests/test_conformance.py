@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from planted.losses import Halfway
 
-from formulations.problems.ranking import ranking
+from formulations.problems.rankings import ranking
 from formulations.solvers import named
 from rankopt.losses import BOUNDS, LOSSES, bound_named, loss_named, map_named
 from rankopt.losses.argmax_positional import PositionalArgmax

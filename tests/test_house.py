@@ -18,7 +18,9 @@ from planted.losses import TopOne
 
 import formulations
 import rankopt
-from formulations.sets import order_words, share_words, words
+from formulations.sets import constraints as order_words
+from formulations.sets import constraints as share_words
+from formulations.sets import constraints as words
 from rankopt.losses import MarginLoss, PositionalArgmax
 
 SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clarabel", "daqp", "piqp"}

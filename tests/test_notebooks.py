@@ -10,12 +10,11 @@ import pytest
 
 import formulations
 from formulations import RankingSet, certify, integrality_gap, matching, solve, verify_integrality
-from formulations.brevity import LINES, WIDE, CompactReprMixin, first_lines
+from formulations.display import LINES, WIDE, CompactReprMixin, curves, first_lines, table
 from formulations.forms.form import Form
-from formulations.notebook_view import curves, table
 from rankopt.data import Queries, Ratings, load_ratings_sample, load_sample
 from rankopt.evaluation import evaluate_ratings, weak_split
-from rankopt.evaluation.judged import JudgedQueries
+from rankopt.evaluation.judgements import JudgedQueries
 from rankopt.measures import compare, compare_runs, evaluate, read_qrels, read_run
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, SmoothRanker
 

@@ -11,14 +11,16 @@ from typing import get_args
 
 import pytest
 
-from formulations.sets import given, share_words
+from formulations.sets import constraints as share_words
+from formulations.sets import given
 from rankopt.data import samples
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES, MAPS
 from rankopt.measures import MEASURES
 from rankopt.optimize import METHODS, PENALTIES
-from rankopt.rankers import RANKERS, SLOT_STARTS, SMOOTH_STARTS, STARTS, STRENGTHS, choices, direct_starts
+from rankopt.rankers import RANKERS, SLOT_STARTS, SMOOTH_STARTS, STARTS, STRENGTHS, direct_starts
+from rankopt.rankers import options as choices
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,7 +36,7 @@ import scipy.sparse as sp  # type: ignore
 from numpy.typing import NDArray
 from formulations import Proof, RankingSet, Solution, Undecided, Witness
 from formulations import price_of, ranking_set, solve, verify_integrality
-from formulations.solving.price_of import PriceCurve, PriceCurves
+from formulations.solving.parametric import PriceCurve, PriceCurves
 from formulations.solvers.highs import Highs
 from rankopt.data import Ratings, load_sample
 from rankopt.constraints import Admissible
@@ -106,7 +108,7 @@ of_frame: RankingSet = rules.on(frame, 3)
 WRONG = """
 import formulations
 from formulations import RankingSet, price_of, ranking_set, solve
-from formulations.solving.price_of import PriceCurve
+from formulations.solving.parametric import PriceCurve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
 from rankopt.measures import MRR  # wrong

@@ -25,9 +25,10 @@ import psutil
 from sklearn.base import clone
 
 from rankopt.data import Queries
-from rankopt.engines import engine_named, signs
+from rankopt.engines import engine_named
+from rankopt.engines import messages as signs
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
-from rankopt.risk import sharding
+from rankopt.risk import shard as sharding
 
 SILENT = 2.0
 LIMIT = 90

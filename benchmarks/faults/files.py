@@ -30,7 +30,7 @@ from pathlib import Path
 from readers import READERS, SECONDS, Slow
 from scipy.sparse import csr_array
 
-from rankopt.data.svmlight import reading
+from rankopt.data.svmlight import reader as reading
 from rankopt.data.svmlight.fast import parse_bytes
 from rankopt.experiments.isolation.limits import hold_memory
 

@@ -16,7 +16,7 @@ import sys
 
 import numpy as np
 
-from rankopt.line.checked import LINES, check_lines, drawn_lines
+from rankopt.line.reference import LINES, check_lines, drawn_lines
 from rankopt.measures import parse
 
 NAMES = (

@@ -9,7 +9,7 @@ import mutated
 import numpy as np
 
 from formulations.errors import FormulationError
-from formulations.problems.statement_file import read_statement
+from formulations.problems.files import read_statement
 from rankopt.data import (
     Queries,
     Ratings,
@@ -20,9 +20,8 @@ from rankopt.data import (
     read_svmlight_blocks,
 )
 from rankopt.data.ratings import reading as ratings_reading
-from rankopt.data.ratings.item_files import read_items
-from rankopt.data.ratings.layout import Layout
-from rankopt.data.svmlight import reading
+from rankopt.data.ratings.reading import Layout, read_items
+from rankopt.data.svmlight import reader as reading
 from rankopt.errors import DataError
 from rankopt.evaluation.trec import read_qrels, read_run
 

@@ -12,11 +12,8 @@ from typing import TYPE_CHECKING
 import numba as nb
 import numpy as np
 
-from formulations.argmax.by_assignment import assign_queries
-from formulations.argmax.chains import sort_chains
-from formulations.argmax.cones import places_of
-from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels
-from formulations.argmax.query import (
+from formulations.argmax.assignment import assign_queries
+from formulations.argmax.layout import (
     ANY,
     BATCH,
     CUT,
@@ -28,18 +25,18 @@ from formulations.argmax.query import (
     TWO_SORTS,
     fill_up,
     place,
+    places_of,
     settle,
     states_of,
 )
+from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels, sort_chains
 from formulations.arrays import Bytes, Floats, Ints, Shorts
 from formulations.compiled import READ_SHORTS, compiled
-from formulations.threads import share_ranges
+from formulations.parallel import share_ranges
 
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
     from formulations.forms.rank_two_assignment import RankTwoBatch
-
-__all__ = ["argmax_of", "merge_range"]
 
 RANGE_ROWS = 1 << 13
 """Rows of the queries that a thread takes at a time."""
@@ -82,7 +79,7 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
 
     run(merge_range)
     if (ways == CUT).any():
-        from formulations.argmax.cut_queries import place_range
+        from formulations.argmax.truncated import place_range
 
         run(place_range)
         if (ways == CUT).any():
@@ -92,7 +89,14 @@ def argmax_of(batch: RankTwoBatch, layout: Layout, room: int) -> tuple[Ints, Flo
         weights = (batch.scores, batch.gain, layout.discount, layout.decay, batch.offsets)
         assign_queries(*weights, np.flatnonzero(left), order, value, bound, ways)
     else:
-        from formulations.argmax.open_queries import SHORT, TINY, assign_range, price_range, search_range, split_range
+        from formulations.argmax.remaining_queries import (
+            SHORT,
+            TINY,
+            assign_range,
+            price_range,
+            search_range,
+            split_range,
+        )
 
         few = np.diff(layout.first_chain) <= CHAINS
         if (left & ~few).any():

@@ -1,4 +1,14 @@
-"""What the argmax knows of a batch before the scores: chains of equal gain, cones of steps, where weights end."""
+"""What all ways of the argmax share: how a query is handed to them, and how it is left.
+
+What the argmax knows of a batch before the scores: chains of equal gain, cones of steps, where weights end.
+
+Which exchanges can pay: the extreme directions among the steps of the position weights from each position on.
+
+For positions p < q and documents x, y, x at p and y at q is no worse than the reverse when
+(c_p - c_q)(s_x - s_y) >= (a_p - a_q)(b_x - b_y). All (c_p - c_q, a_p - a_q) lie in the cone spanned by the steps
+(c_i - c_{i+1}, a_i - a_{i+1}), p <= i < q, so a document that is no worse in both extreme directions goes first.
+Later positions see fewer steps, hence a cone that is no wider.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +17,116 @@ from dataclasses import dataclass
 import numba as nb
 import numpy as np
 
-from formulations.argmax.cones import find_cones
-from formulations.arrays import Floats, Ints, Shorts
-from formulations.compiled import INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
-from formulations.sorted_queries import falling_rows
+from formulations.arrays import Bytes, Floats, Ints, Shorts
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
+from formulations.sorting import falling_rows
 
-__all__ = ["Layout", "significant"]
+WAYS = ("any order", "one sort", "two sorts", "merge", "order ideals", "prices", "few candidates", "assignment")
+ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, OPEN, CUT, NEW = range(11)
+"""The last three are no ways: not solved yet, its first places to be searched, not looked at yet."""
+
+EPSILON = 2.0**-52
+
+BATCH = (
+    READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, READ_INTS, READ_FLOATS, READ_INTS,
+    READ_SHORTS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, nb.int64, INTS, FLOATS, FLOATS, BYTES,
+)  # fmt: skip
+"""Scores, gain, discount, decay, offsets; of the `Layout` by_gain, chain_start, worth, first_chain, low, high, stop;
+the first query, one behind the last, room for states; order, value, bound and way, which are filled."""
+
+
+@compiled(nb.int64(nb.int64, nb.int64))
+def states_of(room: int, n: int) -> int:
+    """How many states a query of n documents may have: `room`, or if that is 0 what a narrow search takes."""
+    return room if room > 0 else 80 * n + 2048
+
+
+@compiled(nb.void(BYTES, SHORTS, INTS, nb.int64, INTS))
+def place(label: Bytes, document: Shorts, start: Ints, last: int, order: Ints) -> None:
+    """The next document of chain label[p] at each position p < last; chain g begins at start[g], which moves on."""
+    for p in range(last):
+        g = label[p]
+        order[p] = document[start[g]]
+        start[g] += 1
+
+
+@compiled(nb.void(READ_SHORTS, nb.int64, nb.boolean[::1], INTS))
+def fill_up(members: Shorts, last: int, done: np.ndarray, order: Ints) -> None:
+    """Those of the members that stand at no position p < last behind these, as they come. done: room, all False."""
+    for p in range(last):
+        done[order[p]] = True
+    p = last
+    for x in members:
+        if done[x]:
+            done[x] = False
+        else:
+            order[p] = x
+            p += 1
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.float64, nb.int64, FLOATS, FLOATS))
+def settle(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    order: Ints,
+    left: float,
+    query: int,
+    value: Floats,
+    bound: Floats,
+) -> None:
+    """Value of the order of a query, and its bound: above it by rounding, and by what the search `left` open."""
+    earned, magnitude = 0.0, 0.0
+    for i in range(order.size):
+        x = order[i]
+        up, down = decay[i] * scores[x], discount[i] * gain[x]
+        earned += up - down
+        magnitude += abs(up) + abs(down)
+    value[query] = earned
+    bound[query] = earned + EPSILON * (8.0 + 2.0 * order.size) * magnitude + left
+
+
+MOST_PLACES = 32
+
+
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, SHORTS, SHORTS))
+def find_cones(discount: Floats, decay: Floats, low: Shorts, high: Shorts) -> int:
+    """low[p], high[p]: the i >= p whose steps are extreme, most in score and most in gain; equal if all are parallel.
+
+    Returns the first position from which on no weight changes; what stands there and after is all one, and low and high
+    are not set. Products decide the order of angles, so equal weights compare exactly.
+    """
+    n = decay.size
+    stop = n - 1
+    while stop > 0 and decay[stop - 1] == decay[stop] and discount[stop - 1] == discount[stop]:
+        stop -= 1
+    if stop == 0:
+        return 0
+    one, two = stop - 1, stop - 1
+    one_c, one_a = decay[one] - decay[stop], discount[one] - discount[stop]
+    two_c, two_a = one_c, one_a
+    for p in range(stop - 1, -1, -1):
+        dc, da = decay[p] - decay[p + 1], discount[p] - discount[p + 1]
+        if one_c * da - one_a * dc < 0.0:
+            one, one_c, one_a = p, dc, da
+        elif two_c * da - two_a * dc > 0.0:
+            two, two_c, two_a = p, dc, da
+        low[p], high[p] = one, two
+    return stop
+
+
+@compiled(nb.int64(READ_SHORTS, READ_SHORTS, nb.int64))
+def places_of(low: Shorts, high: Shorts, stop: int) -> int:
+    """The first position from which all steps are parallel, if it is near and the cone the same before it; else 0."""
+    turn = 0
+    while turn < stop and low[turn] != high[turn]:
+        if turn == MOST_PLACES or low[turn] != low[0] or high[turn] != high[0]:
+            return 0
+        turn += 1
+    if turn and turn < stop and low[turn] != low[0] and low[turn] != high[0]:
+        return 0
+    return turn
 
 
 NOTHING = 2.0**-400

@@ -7,6 +7,14 @@ cones, so mostly one head remains and nothing is stored. Between two positions t
 kept layer by layer, each in order of its keys: one more document of a chain adds the same to every key, so each chain
 gives a sorted list of new states, and the next layer is the merge of these lists, the best way to a state staying.
 With two gains this is the merge of two lists in O(n₊ n₋).
+
+The documents of one gain by falling score: all of them, or as many as can be needed.
+
+Who stands where: slots are documents in the order of their chains, positions hold slots.
+
+Documents of one chain stand in the order of the chain. stands[slot] is a position, IDLE (the number of positions) if
+the document is left out, FREE if it has no place yet; holds[p] is a slot, or FREE. after[p, g] is the slot that follows
+the last one of chain g at positions up to p.
 """
 
 import numba as nb
@@ -14,10 +22,8 @@ import numpy as np
 from numba import int64
 
 from formulations.arrays import Bytes, Floats, Ints, Shorts
-from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
-from formulations.selection import nth_largest
-
-__all__ = ["CHAINS", "NO_BEAM", "best_labels", "best_of"]
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
+from formulations.sorting import nth_largest, sort_pairs
 
 
 @compiled(int64(INTS, FLOATS, SHORTS, BYTES, int64, int64))
@@ -218,3 +224,122 @@ def best_labels(
             label[q] = chain[state]
             state = origin[state]
     return widest
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS))
+def _few(scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts) -> None:
+    """height, document: the `reach` best scores and whose they are, first come first of equal ones."""
+    held = 0
+    for x in members:
+        s = scores[x]
+        if held == reach:
+            if s <= height[held - 1]:
+                continue
+            i = held - 1
+        else:
+            i = held
+            held += 1
+        while i > 0 and height[i - 1] < s:
+            height[i], document[i] = height[i - 1], document[i - 1]
+            i -= 1
+        height[i], document[i] = s, x
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS))
+def sort_chain(
+    scores: Floats, members: Shorts, reach: int, height: Floats, document: Shorts, other: Floats, spare: Shorts
+) -> None:
+    """Put the members by falling score, equal ones as they come, into document, their scores into height.
+
+    Only the first `reach` need be right. other, spare: as much room again.
+    """
+    count = members.size
+    if 4 * reach <= count:
+        _few(scores, members, reach, height, document)
+        return
+    for i in range(count):
+        height[i], document[i] = scores[members[i]], members[i]
+    sort_pairs(height[:count], document[:count], other[:count], spare[:count])
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS, SHORTS, FLOATS, SHORTS, INTS, INTS))
+def sort_chains(
+    scores: Floats,
+    members: Shorts,
+    begins: Ints,
+    top: int,
+    last: int,
+    height: Floats,
+    document: Shorts,
+    other: Floats,
+    spare: Shorts,
+    start: Ints,
+    size: Ints,
+) -> None:
+    """`sort_chain` of every chain of a query whose first row is `top`: chain g begins at row begins[g] and ends where
+    the next one begins. start, size: where it stands among the members, and how many of it can be needed for `last`
+    positions and the one behind them."""
+    for g in range(begins.size - 1):
+        from_, to = begins[g] - top, begins[g + 1] - top
+        start[g], size[g] = from_, min(to - from_, last + 1)
+        part = slice(from_, to)
+        sort_chain(scores, members[part], last + 1, height[part], document[part], other[part], spare[part])
+
+
+FREE = -1
+
+TABLE_PLACEMENT = nb.types.Array(nb.int32, 2, "C")
+
+
+@compiled(nb.void(INTS, INTS, INTS, INTS, BYTES, TABLE_PLACEMENT, BYTES, INTS, nb.int64, nb.int64, FLOATS, nb.float64))
+def restore_order(
+    holds: Ints,
+    stands: Ints,
+    start: Ints,
+    size: Ints,
+    chain: Bytes,
+    after: Shorts,
+    label: Bytes,
+    at: Ints,
+    begin: int,
+    end: int,
+    price: Floats,
+    idle: float,
+) -> None:
+    """After changes at begin <= p < end: each chain in order again (ties may cross), `after` brought up to date.
+
+    label, at: room for a position, a chain. idle: price of the documents left out.
+    """
+    positions, chains = holds.size, at.size
+    for g in range(chains):
+        at[g] = after[begin - 1, g] if begin else start[g]
+    for p in range(begin, end):
+        label[p] = chain[holds[p]] if holds[p] >= 0 else FREE
+    for p in range(begin, end):
+        g = label[p]
+        if g >= 0:
+            slot = at[g]
+            while stands[slot] == FREE:
+                slot += 1
+            if stands[slot] == positions:
+                price[slot] = idle
+            holds[p], stands[slot], at[g] = slot, p, slot + 1
+        for h in range(chains):
+            after[p, h] = at[h]
+    if end == positions:
+        for g in range(chains):
+            slot = at[g]
+            while slot < start[g] + size[g]:
+                if 0 <= stands[slot] < positions:
+                    stands[slot], price[slot] = positions, idle
+                slot += 1
+        return
+    for p in range(end, positions):
+        if holds[p] >= 0:
+            at[chain[holds[p]]] = holds[p] + 1
+        same = True
+        for h in range(chains):
+            same = same and after[p, h] == at[h]
+            after[p, h] = at[h]
+        if same:
+            break

@@ -21,7 +21,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TypeVar, cast
 
-from formulations.bridges import narrowing, paths, prefixes, softening, widening
+from formulations.bridges import narrowing, prefixes, softening, widening
+from formulations.bridges import widening as paths
 from formulations.bridges.bridge import Back, Bridge, NotApplicable
 from formulations.errors import Unsupported
 from formulations.forms.assignment import Assignment
@@ -35,8 +36,7 @@ from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.forms.rescaled_ranking import RescaledRanking
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.soft_ranking import SoftRanking
+from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
 
 __all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from formulations.arrays import Floats
 from formulations.forms.form import Form
 
-__all__ = ["Back", "Bridge", "NotApplicable", "Point"]
-
 Point = tuple[NDArray[Any], Floats | None]
 Back = Callable[[NDArray[Any], Floats | None], Point]
 
@@ -21,7 +19,8 @@ Back = Callable[[NDArray[Any], Floats | None], Point]
 class Bridge:
     """A restatement of problems of form `source` as ones of form `target`.
 
-    `cross` returns the restated problem and the way back for a primal and a dual; a narrowing one raises `NotApplicable`
+    `cross` returns the restated problem and the way back for a primal and a dual; a narrowing
+    one raises `NotApplicable`
     where the problem lacks the structure. `label` is what a solution says of the way ("collapsed assignment"),
     `because` why both have one optimum, where that depends on the problem.
     """

@@ -14,11 +14,8 @@ from formulations.arrays import Bools, Floats, Ints
 from formulations.errors import Fractional, SolverFailed
 from formulations.forms.assignment import Assignment
 from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.sets.collapse import BlockCollapse
 from formulations.sets.constrained_ranking import ConstrainedRanking
-
-__all__ = ["flow_on_support", "order_on_face", "order_on_support"]
-
+from formulations.sets.structure import BlockCollapse
 
 THRESHOLDS = (1e-3, 1e-6, 0.0)
 """What counts as no mass, the boldest guess first."""

@@ -15,8 +15,6 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 
-__all__ = ["IntegerCosts", "exact_costs", "rounded_costs"]
-
 
 @dataclass(frozen=True)
 class IntegerCosts:

@@ -18,14 +18,10 @@ from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.forms.rescaled_ranking import RescaledRanking
 from formulations.integrality.evidence import Proof
-from formulations.integrality.proving import proof_of
-from formulations.sets.candidates import candidates
-from formulations.sets.collapse import BlockCollapse
+from formulations.integrality.proofs import proof_of
 from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.laminar_flow import LaminarNetwork
 from formulations.sets.rows import SetRows
-
-__all__ = ["collapsed", "in_one_direction", "in_whole_numbers", "quick_proof", "relaxed", "routed", "unconstrained"]
+from formulations.sets.structure import BlockCollapse, LaminarNetwork, candidates
 
 ASKED = 500
 """Entries of a set's rows up to which its proof is looked for, once, to say why the relaxation is whole."""

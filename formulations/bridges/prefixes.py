@@ -13,9 +13,7 @@ from formulations.errors import SolverFailed
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.prefix_network import PrefixNetwork, falls_in_groups
-
-__all__ = ["as_flow", "by_groups", "sequences_of", "why_by_groups", "why_not_by_groups"]
+from formulations.sets.structure import PrefixNetwork, falls_in_groups
 
 
 def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:

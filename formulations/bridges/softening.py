@@ -14,12 +14,9 @@ from formulations.bridges.narrowing import ASKED, quick_proof
 from formulations.errors import Fractional, SolverFailed
 from formulations.forms.linear_program import LinearProgram
 from formulations.notation.program import Program
-from formulations.sets.candidates import candidates
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.soft_ranking import SoftRanking
-from formulations.sets.widened import widened
-
-__all__ = ["cells_alone", "in_whole_numbers", "relaxed", "why_cells", "why_relaxed", "why_whole"]
+from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.sets.rows import widened
+from formulations.sets.structure import candidates
 
 
 def cells_alone(problem: SoftRanking) -> tuple[ConstrainedRanking, Back]:

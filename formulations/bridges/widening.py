@@ -1,4 +1,7 @@
-"""Widening: a form restated as one that holds more problems, with the way back. It always applies."""
+"""Widening: a form restated as one that holds more problems, with the way back. It always applies.
+
+Paths: an order by its pattern as a path of a lattice, a path as a flow of one unit, with the ways back.
+"""
 
 from __future__ import annotations
 
@@ -8,25 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats
-from formulations.bridges.bridge import Back, Point
+from formulations.arrays import Floats, Ints
+from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.bridges.crossover import flow_on_support, order_on_support
+from formulations.errors import SolverFailed
 from formulations.forms.assignment import Assignment
 from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.lattice_path import MOST_STATES, LatticePath
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.notation.names import Block
-
-__all__ = [
-    "assignment_to_flow",
-    "assignment_to_linear_program",
-    "flow_to_linear_program",
-    "in_whole_numbers",
-    "margin_dual_to_quadratic_program",
-    "written_out",
-]
+from formulations.notation.program import Block
 
 
 def written_out(problem: RankTwoAssignment) -> tuple[Assignment, Back]:
@@ -81,3 +78,37 @@ def margin_dual_to_quadratic_program(problem: GroupedSimplexQP) -> tuple[Quadrat
     """In β = α / unit; the step, where it is written out, stands behind β."""
     unit = problem.unit
     return QuadraticProgram.of(problem.program), lambda x, y: (x[: unit.size] * unit, None)
+
+
+def by_chains(problem: PatternRanking) -> tuple[LatticePath, Back]:
+    """Every chain in order of score: what is left to choose is the chain at each position."""
+    if problem.chains.states > MOST_STATES:
+        raise NotApplicable(f"its lattice has {problem.chains.states} states, and up to {MOST_STATES} are written out")
+    return problem.lattice(), lambda x, y: (problem.chains.order(np.asarray(x, dtype=np.int64)), y)
+
+
+def as_flow(problem: LatticePath) -> tuple[MinCostFlow, Back]:
+    """One unit from the first state to the last."""
+    flow = problem.flow()
+    chain = np.nonzero(problem.levels.there)[0]
+
+    def back(x: NDArray[Any], y: Floats | None) -> Point:
+        path = _path(flow, chain, np.asarray(x, dtype=np.float64))
+        if np.abs(x - np.round(x)).max(initial=0.0) > 1e-5:
+            raise SolverFailed("the flow came back in fractions, and no whole one was found on its support")
+        # A longest path's potentials rise where a cheapest path's fall.
+        return path, None if y is None else -(y - y[0])
+
+    return flow, back
+
+
+def _path(flow: MinCostFlow, chain: Ints, x: Floats) -> Ints:
+    """The chain of each edge of the path that carries the unit: at every state the arc that carries most of it."""
+    by_tail = np.lexsort((-x, flow.tail))
+    first = np.searchsorted(flow.tail[by_tail], np.arange(flow.supply.size))
+    state, path = 0, []
+    while state != flow.supply.size - 1:
+        arc = int(by_tail[first[state]])
+        path.append(int(chain[arc]))
+        state = int(flow.head[arc])
+    return np.array(path, dtype=np.int64)

@@ -10,10 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.argmax.pattern_batch import searched_bound
 from formulations.arrays import Floats
-from formulations.brevity import CompactReprMixin
-from formulations.certificates import rational_groups, rational_orders, rational_paths, rational_programs, rational_sets
-from formulations.certificates.rational_programs import Evidence
+from formulations.certificates import rational as rational_groups
+from formulations.certificates import rational as rational_orders
+from formulations.certificates import rational as rational_paths
+from formulations.certificates import rational as rational_programs
+from formulations.certificates import rational as rational_sets
+from formulations.certificates.rational import Evidence
+from formulations.display import CompactReprMixin, view
 from formulations.errors import Refuted, Unsupported
 from formulations.forms.assignment import Assignment
 from formulations.forms.cvxpy_problem import AnyProblem, as_form
@@ -26,13 +31,7 @@ from formulations.forms.pattern_ranking import PatternRanking
 from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.notebook_view import view
-from formulations.pattern_argmax.pattern_bound import searched_bound
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.soft_ranking import SoftRanking
-
-__all__ = ["Certificate", "certify"]
-
+from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
 
 RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence]] = {
     RankTwoAssignment: rational_orders.ranked,

@@ -12,8 +12,6 @@ from formulations.arrays import Floats
 from formulations.errors import Unsupported
 from formulations.forms.form import EPSILON, Form
 
-__all__ = ["AnyProblem", "CvxpyProblem", "as_form"]
-
 
 class CvxpyStatement(Protocol):
     """A `cvxpy.Problem`, which is not loaded for the question."""

@@ -2,6 +2,11 @@
 
 A form is a frozen record of arrays that states a problem. Solvers accept forms; bridges restate one form as another. A
 `Solution` carries its evidence: it is judged by the form that it is of, never by who found it.
+
+Powers of two by which solvers see numbers of order one: multiplying by them is exact.
+
+>>> unit(np.array([0.3, -5.0])), unit(np.zeros(2))
+(8.0, 1.0)
 """
 
 from __future__ import annotations
@@ -15,16 +20,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin, view
 from formulations.errors import NoAnswer, Unsupported
 from formulations.notation.algebra import algebra
-from formulations.notation.mps_and_lp import write
 from formulations.notation.program import Program
-from formulations.notebook_view import view
-
-__all__ = ["EPSILON", "Form", "Solution", "Status", "proven"]
+from formulations.notation.writers import write
 
 EPSILON = 2.0**-52
 
@@ -271,3 +274,20 @@ def status_of(gap: float, violation: float, rounding: float, tolerance: float) -
 
 def _shortly(x: NDArray[Any]) -> str:
     return np.array2string(np.asarray(x), threshold=8, edgeitems=3)
+
+
+def unit(values: Floats) -> float:
+    """The least power of two above every magnitude in `values`; 1 where all are zero."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 1.0
+
+
+def row_units(matrix: csr_array) -> Floats:
+    """A unit for each row; 1 for rows of numbers that are of order one as they are (1e-4 to 1e4)."""
+    rows, columns = matrix.shape
+    largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel() if columns else np.zeros(rows)
+    smallest = np.full(largest.size, np.inf)
+    sizes = np.abs(matrix.data)
+    np.minimum.at(smallest, np.repeat(np.arange(largest.size), np.diff(matrix.indptr)), np.where(sizes, sizes, np.inf))
+    moderate = (largest == 0) | ((smallest >= 1e-4) & (largest <= 1e4))
+    return np.where(moderate, 1.0, np.ldexp(1.0, np.frexp(largest)[1]))

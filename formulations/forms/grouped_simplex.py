@@ -12,12 +12,10 @@ from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
 
 from formulations.arrays import Floats, Ints, finite, frozen, whole
 from formulations.errors import InvalidProblem
+from formulations.forms.directed_rounding import above, below, difference, products
 from formulations.forms.form import EPSILON, Form
-from formulations.forms.outward import above, below, difference, products
 from formulations.notation.algebra import laid_out, number, summed
 from formulations.notation.program import Program
-
-__all__ = ["GroupedSimplexQP"]
 
 UNIT = 2.0**-53
 

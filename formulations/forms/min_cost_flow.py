@@ -12,12 +12,9 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints, finite, whole
 from formulations.errors import Infeasible, InvalidProblem
+from formulations.forms.directed_rounding import above, added, below, products
 from formulations.forms.form import EPSILON, Form
-from formulations.forms.outward import above, added, below, products
-from formulations.notation.names import Block, name_at, split_by_block
-from formulations.notation.program import Program
-
-__all__ = ["MinCostFlow", "residual_potentials"]
+from formulations.notation.program import Block, Program, name_at, split_by_block
 
 LARGEST_WHOLE = 2.0**53
 """Up to here doubles hold every whole number."""

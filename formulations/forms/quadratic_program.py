@@ -13,12 +13,10 @@ from scipy.sparse.linalg import lsqr
 
 from formulations.arrays import Floats, finite
 from formulations.errors import InvalidProblem
+from formulations.forms.directed_rounding import Pair, above, added, below, difference, products, weighted
 from formulations.forms.form import EPSILON, Form
 from formulations.forms.linear_program import LinearProgram
-from formulations.forms.outward import Pair, above, added, below, difference, products, weighted
 from formulations.notation.program import Program
-
-__all__ = ["QuadraticProgram"]
 
 TRIES = 4
 """How often a point and prices without a bound are turned to near ones."""

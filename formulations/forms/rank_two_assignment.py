@@ -1,25 +1,63 @@
-"""The loss-augmented argmax: an assignment whose profit matrix has rank two."""
+"""The loss-augmented argmax: an assignment whose profit matrix has rank two.
+
+Position weights: one number a position, non-increasing; an array, or a function of the number of documents.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import LARGEST, Floats, Ints, finite, frozen, offsets_of
-from formulations.brevity import CompactReprMixin
+from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, frozen, offsets_of
+from formulations.display import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import Assignment, is_order
+from formulations.forms.directed_rounding import below, products
 from formulations.forms.form import EPSILON, Form
-from formulations.forms.outward import below, products
-from formulations.forms.position_weights import non_increasing
-from formulations.kept import Memoized
 from formulations.notation.program import Program
 
-__all__ = ["RankTwoAssignment", "RankTwoBatch"]
+Weights = Floats | Callable[[int], Floats]
+"""Position weights: an array (zero beyond its end), or a function from the number of documents to one."""
+
+
+def non_increasing(name: str, weights: Floats) -> None:
+    """Raise `InvalidProblem` where a weight is above the one before it."""
+    if (np.diff(weights) > 0).any():
+        place = int(np.flatnonzero(np.diff(weights) > 0)[0])
+        raise InvalidProblem(
+            f"{name}[{place + 1}] = {weights[place + 1]} is above {name}[{place}] = {weights[place]}: "
+            "position weights must not increase"
+        )
+
+
+def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
+    """The weights given for n documents, at most n of them."""
+    said = weights(n) if callable(weights) else weights
+    try:
+        given = np.asarray(said, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidProblem(
+            f"position weights cannot be read as numbers: {error}; give an array, or a function from the number of "
+            "documents to one"
+        ) from None
+    if given.ndim != 1:
+        raise InvalidProblem(f"position weights have shape {given.shape}, but need one dimension")
+    return given[:n]
+
+
+def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
+    """Position weights laid out flat: for each query the first n entries, zero beyond the end of the array."""
+    sizes = np.diff(offsets)
+    table: dict[int, Floats] = {}
+    for n in np.unique(sizes).tolist():
+        given = weights_for(weights, n)
+        table[n] = np.pad(given, (0, n - given.size))
+    return frozen(np.concatenate([table[n] for n in sizes.tolist()]))
 
 
 def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
@@ -118,7 +156,7 @@ class RankTwoAssignment(Form):
         return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
 
     def bound(self, y: Floats) -> float:
-        from formulations.forms.rank_two_outward import bound_of_prices
+        from formulations.forms.rank_two_duals import bound_of_prices
 
         if np.shape(y) != (self.documents,):
             raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
@@ -131,7 +169,7 @@ class RankTwoAssignment(Form):
         return np.maximum(prices, 0.0) if self.documents > self.positions else prices
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats:
-        from formulations.forms.rank_two_prices import prices_of
+        from formulations.forms.rank_two_duals import prices_of
 
         return prices_of(self.scores, self.gain, self.discount, self.decay, np.asarray(x, dtype=np.int64))
 

@@ -11,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints, finite
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblem
+from formulations.forms.directed_rounding import above, below, products
 from formulations.forms.form import EPSILON, Form
-from formulations.forms.outward import above, below, products
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
-
-__all__ = ["RescaledBatch", "RescaledRanking", "product_bound"]
 
 
 def product_bound(h: Floats, t: Floats) -> Floats:

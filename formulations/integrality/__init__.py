@@ -19,22 +19,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:
-    from formulations.integrality.confirmation import confirm as confirm
+    from formulations.integrality.checker import confirm as confirm
     from formulations.integrality.evidence import Proof as Proof
     from formulations.integrality.evidence import Undecided as Undecided
     from formulations.integrality.evidence import Witness as Witness
-    from formulations.integrality.proving import proof_of as proof_of
+    from formulations.integrality.proofs import proof_of as proof_of
     from formulations.integrality.verify import verify_integrality as verify_integrality
 
 WORDS = {
     "Proof": "formulations.integrality.evidence:Proof",
     "Undecided": "formulations.integrality.evidence:Undecided",
     "Witness": "formulations.integrality.evidence:Witness",
-    "confirm": "formulations.integrality.confirmation:confirm",
-    "proof_of": "formulations.integrality.proving:proof_of",
+    "confirm": "formulations.integrality.checker:confirm",
+    "proof_of": "formulations.integrality.proofs:proof_of",
     "verify_integrality": "formulations.integrality.verify:verify_integrality",
 }
 

@@ -5,6 +5,8 @@ A matrix is totally unimodular when each of its square submatrices has determina
 have this property [Hoffman and Kruskal, 1956].
 
 All arrays are read-only, all numbers exact; `confirm` checks each record from the matrix alone.
+
+The record of a submatrix whose determinant is not -1, 0 or 1.
 """
 
 from __future__ import annotations
@@ -17,26 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.brevity import CompactReprMixin
-from formulations.notebook_view import lines, table, view
-
-__all__ = [
-    "Colouring",
-    "Evidence",
-    "Families",
-    "Part",
-    "Parts",
-    "PrefixGroups",
-    "Proof",
-    "Removal",
-    "RowOrder",
-    "Signings",
-    "Tree",
-    "TwoSum",
-    "Undecided",
-    "Vertex",
-    "Witness",
-]
+from formulations.display import CompactReprMixin, lines, table, view
+from formulations.integrality.determinant import entries_of, sparse_determinant
+from formulations.integrality.statement import Statement
 
 Signs: TypeAlias = NDArray[np.int8]
 
@@ -289,3 +274,42 @@ class Undecided(CompactReprMixin):
         return "\n".join(
             ["Undecided: neither a proof nor a witness was found. Tried:", *(f"  {t}" for t in self.tried)]
         )
+
+
+@dataclass(frozen=True)
+class Violator:
+    """Rows and columns of a submatrix, and whether it is known to be minimal."""
+
+    rows: list[int]
+    columns: list[int]
+    minimal: bool
+
+
+def broken_entry(statement: Statement) -> Violator | None:
+    """An entry other than -1, 0 and 1: a witness by itself."""
+    held = statement.matrix.tocoo()
+    wrong = np.flatnonzero(np.abs(held.data) != 1)
+    if not wrong.size:
+        return None
+    row, column = (int(part[wrong[0]]) for part in held.coords)
+    return Violator([row], [column], True)
+
+
+def witness(statement: Statement, found: Violator, vertex: Vertex | None) -> Witness:
+    """The record of what was found, its determinant computed in integers."""
+    order = np.argsort(found.rows), np.argsort(found.columns)
+    rows, columns = (
+        tuple(int(line) for line in np.array(part)[by])
+        for part, by in zip((found.rows, found.columns), order, strict=True)
+    )
+    entries = entries_of(statement.matrix[list(rows)][:, list(columns)])
+    return Witness(
+        rows=rows,
+        columns=columns,
+        determinant=sparse_determinant(entries, len(rows)),
+        entries=entries,
+        row_names=tuple(map(statement.row_name, rows)),
+        column_names=tuple(map(statement.column_name, columns)),
+        minimal=found.minimal,
+        vertex=vertex,
+    )

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from formulations.arrays import Bools, frozen
 from formulations.integrality.evidence import Signings, Signs
 
-__all__ = ["MOST_ROWS", "enumerated"]
-
 MOST_ROWS = 10
 CHUNK = 2_000_000
 

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from formulations.arrays import frozen
 from formulations.integrality.evidence import Tree
 
-__all__ = ["tree_of"]
-
 Arcs = dict[int, tuple[int, int]]
 """Tail and head of the arc of each row."""
 

@@ -14,8 +14,6 @@ import numpy as np
 from formulations.arrays import Ints
 from formulations.errors import Refuted
 
-__all__ = ["exact_number", "flag", "indices", "is_whole", "items", "labels", "one_of", "record", "whole_array"]
-
 
 def record(value: Any, kind: type | tuple[type, ...], name: str) -> Any:
     """`value`, if it is a record of this kind."""

@@ -16,8 +16,6 @@ from formulations.arrays import LARGEST, Floats
 from formulations.errors import InvalidProblem, Unsupported
 from formulations.notation.program import Program
 
-__all__ = ["Statement", "stated"]
-
 
 @dataclass(frozen=True, eq=False)
 class Statement:

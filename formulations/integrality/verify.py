@@ -10,15 +10,11 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 
 from formulations.errors import InvalidProblem
-from formulations.integrality.evidence import Proof, Undecided, Witness
-from formulations.integrality.prefix_groups import prefix_proof
-from formulations.integrality.proving import prove
-from formulations.integrality.search import searched
+from formulations.integrality.evidence import Proof, Undecided, Violator, Witness, broken_entry, witness
+from formulations.integrality.prefix_limits import prefix_proof
+from formulations.integrality.proofs import prove
 from formulations.integrality.statement import stated
-from formulations.integrality.vertex import fractional_vertex
-from formulations.integrality.witness import Violator, broken_entry, witness
-
-__all__ = ["verify_integrality"]
+from formulations.integrality.violators import fractional_vertex, searched
 
 
 def verify_integrality(

@@ -19,8 +19,6 @@ import numpy as np
 
 from formulations.notation.program import Program
 
-__all__ = ["algebra", "laid_out", "number", "summed"]
-
 
 def algebra(program: Program) -> str:
     """The program in full: a line for the objective, one a row, then the limits of the variables."""

@@ -7,37 +7,37 @@ True
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:
-    from formulations.forms.earnings import Earnings as Earnings
-    from formulations.forms.feature_map import FeatureMap as FeatureMap
+    from formulations.forms.pattern_data import Earnings as Earnings
+    from formulations.forms.pattern_data import FeatureMap as FeatureMap
     from formulations.patterns.losses import AP as AP
     from formulations.patterns.losses import AUC as AUC
     from formulations.patterns.losses import ERR as ERR
     from formulations.patterns.losses import RR as RR
+    from formulations.patterns.losses import Cells as Cells
     from formulations.patterns.losses import Discounted as Discounted
     from formulations.patterns.losses import PatternLoss as PatternLoss
-    from formulations.patterns.named import pattern_loss as pattern_loss
-    from formulations.patterns.own import Cells as Cells
-    from formulations.patterns.own import StepwiseLoss as StepwiseLoss
+    from formulations.patterns.losses import StepwiseLoss as StepwiseLoss
+    from formulations.patterns.losses import pattern_loss as pattern_loss
 
 LOSSES = {
     "AP": "formulations.patterns.losses:AP",
     "AUC": "formulations.patterns.losses:AUC",
-    "Cells": "formulations.patterns.own:Cells",
+    "Cells": "formulations.patterns.losses:Cells",
     "Discounted": "formulations.patterns.losses:Discounted",
     "ERR": "formulations.patterns.losses:ERR",
     "RR": "formulations.patterns.losses:RR",
-    "StepwiseLoss": "formulations.patterns.own:StepwiseLoss",
+    "StepwiseLoss": "formulations.patterns.losses:StepwiseLoss",
 }
 """Every loss of a pattern, `name: "module:class"`."""
 
 WORDS = {
-    "Earnings": "formulations.forms.earnings:Earnings",
-    "FeatureMap": "formulations.forms.feature_map:FeatureMap",
+    "Earnings": "formulations.forms.pattern_data:Earnings",
+    "FeatureMap": "formulations.forms.pattern_data:FeatureMap",
     "PatternLoss": "formulations.patterns.losses:PatternLoss",
-    "pattern_loss": "formulations.patterns.named:pattern_loss",
+    "pattern_loss": "formulations.patterns.losses:pattern_loss",
 }
 
 __all__ = [*LOSSES, *WORDS]

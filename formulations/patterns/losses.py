@@ -10,24 +10,36 @@ With g relevant documents above and b others (positions from 0, n₊ relevant do
     ERR@k             p Π_{above} (1 - p_i) / (position + 1)      p = (2^grade - 1) / 2^max_grade
 
 and a measure is the sum over documents, between 0 and 1 but for sums of given weights.
+
+Losses of patterns by name: "AUC", "AP", "RR", "ERR", "nDCG", "DCG", "P", and "@k" behind all but the first.
+
+>>> pattern_loss("RR@10")
+RR(cutoff=10)
+
+Losses of patterns of a user's own: a function, asked once for all cells.
+
+>>> import numpy as np
+>>> first_three = Cells(lambda good, bads, relevant, others: (good + bads < 3) / np.maximum(relevant, 1))
+>>> first_three.earnings(np.array([0.0, 1.0]), np.array([0, 2])).table.reshape(2, 2, 2)[1]
+array([[1., 0.],
+       [1., 0.]])
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, finite
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblem
-from formulations.forms.earnings import Earnings
-from formulations.forms.position_weights import Weights, laid_out
-
-__all__ = ["AP", "AUC", "ERR", "RR", "Discounted", "PatternLoss", "relevant"]
+from formulations.forms.pattern_data import Earnings
+from formulations.forms.rank_two_assignment import Weights, laid_out
 
 
 class PatternLoss(Protocol):
@@ -165,3 +177,118 @@ def _cut(discount: Floats, place: Floats, cutoff: int | None) -> Floats:
     if cutoff < 1:
         raise InvalidProblem(f"a cutoff of {cutoff} leaves no position; give 1 or more")
     return np.where(place < cutoff, discount, 0.0)
+
+
+NAMES = ("AP", "AUC", "DCG", "ERR", "P", "RR", "nDCG")
+
+
+def pattern_loss(loss: PatternLoss | str) -> PatternLoss:
+    """The loss of this name; one that is given is returned. DCG and nDCG count 2^grade - 1 by 1 / log2(position + 1).
+
+    Raises `InvalidProblem` for what names none.
+    """
+    if not isinstance(loss, str):
+        if not callable(getattr(loss, "earnings", None)) or not isinstance(getattr(loss, "graded", None), bool):
+            raise InvalidProblem(
+                f"a {type(loss).__name__} is no loss of patterns: give a name, or a record of formulations.patterns"
+            )
+        return loss
+    name, _, tail = loss.partition("@")
+    if name not in NAMES or (tail and not (tail.isdecimal() and int(tail) > 0)) or loss.endswith("@"):
+        known = ", ".join(NAMES)
+        raise InvalidProblem(f"no loss of patterns is called {loss!r}; write {known}, or such a name and @k")
+    cutoff = int(tail) if tail else None
+    if name == "AUC":
+        if cutoff is not None:
+            raise InvalidProblem(f"{loss!r}: AUC has no cutoff; write 'AUC'")
+        return AUC()
+    if name in ("DCG", "nDCG"):
+        return Discounted(_Logarithms(cutoff), _exponential, normalised=name == "nDCG")
+    if name == "P":
+        return Discounted(_Share(cutoff), graded=False)
+    if name == "AP":
+        return AP(cutoff)
+    return RR(cutoff) if name == "RR" else ERR(cutoff)
+
+
+class _Logarithms:
+    """n → 1 / log2(position + 1), 0 beyond the cutoff."""
+
+    def __init__(self, cutoff: int | None) -> None:
+        self.cutoff = cutoff
+
+    def __call__(self, n: int) -> Floats:
+        count = n if self.cutoff is None else min(n, self.cutoff)
+        return np.asarray(1.0 / np.log2(np.arange(2.0, count + 2.0)))
+
+
+class _Share:
+    """n → 1 / k for the first k positions."""
+
+    def __init__(self, cutoff: int | None) -> None:
+        self.cutoff = cutoff
+
+    def __call__(self, n: int) -> Floats:
+        count = n if self.cutoff is None else self.cutoff
+        return np.full(min(count, n), 1.0 / count)
+
+
+def _exponential(grade: Floats) -> Floats:
+    return np.asarray(np.exp2(grade) - 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """cell(good, bads, relevant, others): what a relevant document earns that has `good` relevant ones and `bads`
+    others above it, in a query with so many `relevant` and `others`; arrays of counts in, the same shape out."""
+
+    cell: Callable[[Ints, Ints, int, int], Floats]
+
+    graded = False
+
+    def earnings(self, relevance: Floats, offsets: Ints) -> Earnings:
+        tables, known = [], dict[tuple[int, int], Floats]()
+        for low, high in pairwise(offsets.tolist()):
+            good = int(relevant(relevance[low:high]).sum())
+            shape = (good, high - low - good)
+            if shape not in known:
+                known[shape] = self._table(*shape)
+            tables.append(known[shape])
+        return Earnings.by_table(tables, relevance.size)
+
+    def _table(self, good: int, bads: int) -> Floats:
+        """(chains, others + 1, relevant + 1): others stand before the relevant, being of lower grade."""
+        b, g = np.meshgrid(np.arange(bads + 1), np.arange(good), indexing="ij")
+        cells = np.zeros((bads + 1, good + 1))
+        cells[:, :good] = _asked("cell", self.cell(g, b, good, bads), g.shape)
+        if not good:
+            return np.zeros((1, bads + 1))
+        return cells[:1] if not bads else np.stack([np.zeros(cells.shape), cells])
+
+
+@dataclass(frozen=True, eq=False)
+class StepwiseLoss:
+    """step(grade, grades, above): what a document of this grade earns below `above[i]` documents of grades[i], rising;
+    grades (G,), above (G, ...) in, (...) out."""
+
+    step: Callable[[float, Floats, Ints], Floats]
+
+    graded = True
+
+    def earnings(self, relevance: Floats, offsets: Ints) -> Earnings:
+        tables = []
+        for low, high in pairwise(offsets.tolist()):
+            grades, sizes = np.unique(relevance[low:high], return_counts=True)
+            above = np.indices(tuple(int(size) + 1 for size in sizes))
+            steps = [_asked("step", self.step(grade, grades, above), above.shape[1:]) for grade in grades.tolist()]
+            for chain, step in enumerate(steps):
+                np.moveaxis(step, chain, 0)[-1] = 0.0  # none of this grade is left
+            tables.append(np.stack(steps))
+        return Earnings.by_table(tables, relevance.size)
+
+
+def _asked(name: str, said: object, shape: tuple[int, ...]) -> Floats:
+    try:
+        return np.array(np.broadcast_to(np.asarray(said, dtype=np.float64), shape))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidProblem(f"{name}(...) must return numbers of shape {shape}: {error}") from None

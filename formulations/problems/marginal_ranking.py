@@ -41,12 +41,10 @@ from formulations.arrays import Floats, finite
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.linear_program import LinearProgram
 from formulations.marginals.exposure import Constraint, ExposureRows
-from formulations.notation.names import Block
+from formulations.notation.program import Block
 
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
-
-__all__ = ["marginal_ranking"]
 
 
 def marginal_ranking(

@@ -1,18 +1,21 @@
-"""One named constraint on the cells of a ranking: rows over them, or cells that must stay empty."""
+"""One named constraint on the cells of a ranking: rows over them, or cells that must stay empty.
+
+Which cells of a k × n ranking a constraint speaks of: documents and positions by mask, index or range; labels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.arrays import Bools, Floats, Ints, frozen
-from formulations.brevity import CompactReprMixin
-from formulations.notation.names import Block
-
-__all__ = ["Constraint", "broken", "row_rounding", "rows_of_cells"]
+from formulations.display import CompactReprMixin
+from formulations.errors import InvalidProblem
+from formulations.notation.program import Block
 
 EPSILON = 2.0**-52
 
@@ -89,3 +92,112 @@ def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:
     indptr = np.cumsum([0, *(part.size for part in cells)])
     columns = np.concatenate([np.empty(0, dtype=np.int64), *cells])
     return csr_array((np.ones(columns.size), columns, indptr), shape=(len(rows), k * n))
+
+
+MOST = 2**53
+"""Whole numbers beyond this are not all doubles."""
+
+
+def chosen(name: str, given: Any, size: int) -> Ints:
+    """The sorted indices that `given` names among 0 .. size - 1: None for all, one index, a mask, indices or a range.
+
+    Raises `InvalidProblem` for an index beyond the end or twice, and for a mask of another length.
+    """
+    if given is None:
+        return np.arange(size)
+    try:
+        array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
+    except ValueError as error:  # lists of several lengths
+        raise InvalidProblem(f"{name} is neither a mask nor indices: {error}") from None
+    if array.dtype == np.bool_:
+        if array.shape != (size,):
+            raise InvalidProblem(f"{name} is a mask of shape {array.shape}, but there are {size}; give each a flag")
+        return np.flatnonzero(array)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidProblem(
+            f"{name} must be a mask of booleans, whole indices or a range, not {array.dtype} of shape {array.shape}"
+        )
+    wrong = array[(array < 0) | (array >= size)]
+    if wrong.size:
+        raise InvalidProblem(f"{name} names {int(wrong[0])}, but they count from 0 to {size - 1}")
+    indices = np.unique(array).astype(np.int64)
+    if indices.size != array.size:
+        raise InvalidProblem(f"{name} names an index twice; name each once")
+    return indices
+
+
+def one(name: str, given: Any, size: int) -> int:
+    """The one index that `given` is, or `InvalidProblem`."""
+    if given is None or np.ndim(given) != 0:
+        raise InvalidProblem(f"{name} is {given!r}, but must be one index from 0 to {size - 1}")
+    return int(chosen(name, given, size)[0])
+
+
+def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
+    """The documents that carry each label, labels in order of first appearance.
+
+    One entry a document: a label; a tuple, list or set of labels; or None or NaN for no label.
+    Raises `InvalidProblem` for another number of entries, or a label that is no label.
+    """
+    if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
+        raise InvalidProblem(f"by= is a {type(labels).__name__}; give a list with the label of each document")
+    entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if len(entries) != size:
+        raise InvalidProblem(f"by= has {len(entries)} labels for {size} documents; give each document one (or None)")
+    members: dict[Hashable, list[int]] = {}
+    for document, entry in enumerate(entries):
+        carried = entry.tolist() if isinstance(entry, np.ndarray) else entry
+        if isinstance(carried, set | frozenset):
+            carried = sorted(carried, key=repr)
+        for label in carried if isinstance(carried, tuple | list) else (carried,):
+            if unlabelled(label):
+                continue
+            try:
+                found = members.setdefault(label, [])
+            except TypeError:
+                raise InvalidProblem(
+                    f"by= has a {type(label).__name__} for document {document}, which is no label; "
+                    "use numbers, strings, or a tuple of them"
+                ) from None
+            if document not in found[-1:]:
+                found.append(document)
+    return {label: np.array(documents, dtype=np.int64) for label, documents in members.items()}
+
+
+def whole_number(name: str, value: Any) -> int:
+    """`value` as a whole number >= 0, or `InvalidProblem`."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MOST:
+        raise InvalidProblem(f"{name} = {value!r} is no count; give a whole number, 0 or more")
+    if number != int(number):
+        raise InvalidProblem(f"{name} = {value!r} counts documents; give a whole number ({int(number)}?)")
+    return int(number)
+
+
+def numbers(name: str, values: Any) -> Floats:
+    """`values` as an array of doubles, infinite ones included, or `InvalidProblem`."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
+
+
+def count_for(name: str, count: Any, label: Hashable) -> int | None:
+    """The count for one label: the same for all, or its entry in a mapping (None where it has none)."""
+    if not isinstance(count, Mapping):
+        return whole_number(name, count)
+    return whole_number(f"{name}[{label!r}]", count[label]) if label in count else None
+
+
+def unlabelled(label: Any) -> bool:
+    """Whether an entry is no label: None, or NaN, which differs from itself."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA knows neither yes nor no
+        return True
+    except ValueError:  # an array, which is no label of another kind
+        return False

@@ -15,10 +15,8 @@ from scipy.sparse import csr_array, issparse
 from formulations.arrays import Floats
 from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint
+from formulations.sets.constraints import pin, rows
 from formulations.sets.soft import Soft
-from formulations.sets.words import pin, rows
-
-__all__ = ["read_constraints", "shape_of"]
 
 
 def shape_of(variable: Any) -> tuple[int, int]:

@@ -6,9 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Literal, TypeAlias
 
-from formulations.given import SupportsArray, NonTextSequence, Share, Whole
-
-__all__ = ["Count", "Labels", "Prefixes", "Rounding", "Shares", "Some"]
+from formulations.typing import NonTextSequence, Share, SupportsArray, Whole
 
 Some: TypeAlias = Whole | Sequence[Whole] | AbstractSet[Whole] | SupportsArray
 """Documents or positions: an index, a mask, indices or a range."""

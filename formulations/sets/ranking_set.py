@@ -8,42 +8,170 @@ RankingSet: 3 of 4 documents, site (3 rows), before (2 rows)
 {"site['a.org']": 1.0}
 >>> admissible.admits([0, 3, 2])
 True
+
+The words of a ranking set that speak of order, of distances and of shares, as methods with their own keywords.
+
+What a set of rankings says softly: constraints that a ranking may break at a price.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import count as counting
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from formulations.arrays import Bools, Ints, frozen
-from formulations.brevity import CompactReprMixin
+from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.display import CompactReprMixin, table, view
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.assignment import is_order
 from formulations.forms.linear_program import LinearProgram
-from formulations.given import SupportsArray, NonTextSequence, Sparse, Whole
-from formulations.notebook_view import table, view
-from formulations.sets.cells import whole_number
 from formulations.sets.conflict import emptiness, room
-from formulations.sets.constraint import Constraint, broken
+from formulations.sets.constraint import Constraint, broken, whole_number
+from formulations.sets.constraints import WORDS
 from formulations.sets.from_cvxpy import read_constraints, shape_of
-from formulations.sets.given import Count, Labels, Shares, Some
-from formulations.sets.rows import SetRows
-from formulations.sets.said_in_order import OrderConstraintsMixin
-from formulations.sets.soft import Soft
-from formulations.sets.softened import SoftConstraintsMixin
-from formulations.sets.widened import widened
-from formulations.sets.words import WORDS
+from formulations.sets.given import Count, Labels, Prefixes, Rounding, Shares, Some
+from formulations.sets.repair import Repair, repaired
+from formulations.sets.rows import SetRows, widened
+from formulations.sets.soft import Soft, cell_prices, charge_of, priced, valid_price
+from formulations.typing import NonTextSequence, Sparse, SupportsArray, Whole
 
 if TYPE_CHECKING:
     from typing import Self
 
-__all__ = ["RankingSet"]
+
+class OrderConstraintsMixin:
+    """What `RankingSet` says beside counts. Each method returns a new set."""
+
+    def say(self, word: str, value: Any, **given: Any) -> Self:
+        raise NotImplementedError(f"{type(self).__name__} says no words of its own; make a set by RankingSet(n, k)")
+
+    def before(self, x: Some, y: Some, *, name: str | None = None) -> Self:
+        """Wherever document y stands, x stands earlier: Σ_{i <= p} π[i, y] <= Σ_{i < p} π[i, x] at every p. Of sets (by
+        mask, indices or a range): where one of y stands, one of x stands earlier. A document of both counts for x
+        alone; an empty x bans y, an empty y says nothing."""
+        return self.say("before", (x, y), name=name)
+
+    def chain(self, documents: Sequence[Some] | NDArray[Any], *, name: str | None = None) -> Self:
+        """Wherever a document of the list stands, all those before it in the list stand earlier. Of sets: where one of
+        a set stands, one of the set before it in the list does earlier."""
+        return self.say("chain", documents, name=name)
+
+    def apart(
+        self, distance: Whole, *, documents: Some | None = None, by: Labels | None = None, name: str | None = None
+    ) -> Self:
+        """Two of these documents (with `by`, two of one label) stand `distance` positions apart at least."""
+        return self.say("apart", distance, documents=documents, by=by, name=name)
+
+    def if_then(self, a: Some, b: Some, *, positions: Some | None = None, name: str | None = None) -> Self:
+        """Where one of the documents a stands at these positions, one of the documents b does."""
+        return self.say("if_then", (a, b), positions=positions, name=name)
+
+    def one_of(self, documents: Some, *, position: Whole = 0, name: str | None = None) -> Self:
+        """One of these documents stands at this position."""
+        return self.say("one_of", documents, position=position, name=name)
+
+    def at_most_share(
+        self,
+        share: Shares,
+        *,
+        documents: Some | None = None,
+        by: Labels | None = None,
+        prefixes: Prefixes | None = None,
+        rounding: Rounding = "up",
+        name: str | None = None,
+    ) -> Self:
+        """Of the first p positions, for each p of `prefixes` (all by default), at most this share, rounded ("up",
+        "down", "nearest"), is of these documents; with `by`, of each label (share may map labels to shares)."""
+        return self._shared("at_most_share", share, documents, by, prefixes, rounding, name)
+
+    def at_least_share(
+        self,
+        share: Shares,
+        *,
+        documents: Some | None = None,
+        by: Labels | None = None,
+        prefixes: Prefixes | None = None,
+        rounding: Rounding = "down",
+        name: str | None = None,
+    ) -> Self:
+        """Of the first p positions, for each p of `prefixes` (all by default), at least this share, rounded ("up",
+        "down", "nearest"), is of these documents; with `by`, of each label (share may map labels to shares)."""
+        return self._shared("at_least_share", share, documents, by, prefixes, rounding, name)
+
+    def _shared(
+        self, word: str, share: Any, documents: Any, by: Any, prefixes: Any, rounding: str, name: str | None
+    ) -> Self:
+        return self.say(word, share, documents=documents, by=by, prefixes=prefixes, rounding=rounding, name=name)
+
+
+class SoftConstraintsMixin:
+    """The part of a `RankingSet` that speaks of prices. softened: the constraints that may be broken; they exclude no
+    ranking."""
+
+    documents: int
+    positions: int
+    constraints: tuple[Constraint, ...]
+    softened: tuple[Soft, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """k positions and n documents."""
+        return self.positions, self.documents
+
+    def _rows(self) -> SetRows:
+        raise NotImplementedError(f"{type(self).__name__} says no rows of its own; make one by RankingSet(n, k)")
+
+    def _placed(self, order: ArrayLike) -> Ints:
+        raise NotImplementedError(f"{type(self).__name__} reads no rankings; make one by RankingSet(n, k)")
+
+    def soft(self, constraint: str, *, price: float) -> Self:
+        """The set with the constraint of this name no longer required: a ranking may break it, at `price` a unit, off
+        the value of a problem over the set. A unit is one of what a row counts, or one forbidden cell that is held.
+
+        Raises InvalidProblem for a name that no constraint has, and a price that is no number from 0 to 1e150.
+        """
+        cost = valid_price(price, constraint)
+        every = {held.name: held for held in (*self.constraints, *(one.constraint for one in self.softened))}
+        if not isinstance(constraint, str) or constraint not in every:
+            known = ", ".join(map(repr, every)) or "none"
+            raise InvalidProblem(f"no constraint is named {constraint!r}, so none can be soft; there are {known}")
+        hard = tuple(held for held in self.constraints if held.name != constraint)
+        others = tuple(one for one in self.softened if one.name != constraint)
+        return replace(self, constraints=hard, softened=(*others, Soft(every[constraint], cost)))  # type: ignore[type-var]
+
+    @cached_property
+    def required(self) -> Self:
+        """The set without its soft constraints."""
+        return replace(self, softened=()) if self.softened else self  # type: ignore[type-var]
+
+    @cached_property
+    def priced(self) -> SetRows:
+        """The rows of the set and behind them those of its soft constraints, with their prices."""
+        return priced(self._rows(), self.softened)
+
+    @cached_property
+    def cell_prices(self) -> Floats:
+        """(k, n) what a cell costs that soft bans and pins forbid."""
+        return cell_prices(self.softened, self.shape)
+
+    def charge(self, order: ArrayLike) -> float:
+        """What a ranking (the document at each position) pays for the soft constraints that it breaks."""
+        return charge_of(self.softened, self._placed(order), self.documents)
+
+    def repaired(self, prices: float | Mapping[str, float] = 1.0) -> Repair:
+        """A ranking that breaks as little as can be, each constraint at its price a unit, and a bound that proves it.
+
+        prices: one for all constraints, or a mapping from name to price; those that it lacks must hold, soft ones at
+        the price they have. Raises InvalidProblem for a name that no constraint has, Infeasible where what must hold
+        cannot.
+        """
+        return repaired(self.shape, self.constraints, self.softened, prices)
+
 
 LARGEST = 1 << 28
 """Most cells of a set: each holds a variable."""
@@ -85,7 +213,7 @@ class RankingSet(OrderConstraintsMixin, SoftConstraintsMixin, CompactReprMixin):
             )
 
     def say(self, word: str, value: Any, **given: Any) -> Self:
-        """The set with a constraint of this word of the language (`formulations.sets.words.WORDS`)."""
+        """The set with a constraint of this word of the language (`formulations.sets.constraints.WORDS`)."""
         if word not in WORDS:
             raise InvalidProblem(f"a set cannot say {word!r}; it says one of {', '.join(WORDS)}")
         return self._with(WORDS[word](self.shape, value, **given))

@@ -15,17 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from formulations.arrays import Floats, Ints, frozen
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem, SolverFailed
 from formulations.sets.conflict import SECONDS, emptiness, room
 from formulations.sets.constraint import Constraint, broken
-from formulations.sets.prices import proven_bound, recovered_prices
-from formulations.sets.rows import SetRows
+from formulations.sets.duals import proven_bound, recovered_prices, whole_point, within
+from formulations.sets.rows import SetRows, widened
 from formulations.sets.soft import Soft, cell_prices, charge_of, priced, valid_price
-from formulations.sets.whole_point import whole_point, within
-from formulations.sets.widened import widened
-
-__all__ = ["Repair", "repaired"]
 
 FAR = 1e6
 """The factor beyond which two prices are not told in one sum: solvers of programs see no more than some ten digits."""

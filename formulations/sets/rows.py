@@ -1,4 +1,13 @@
-"""The rows of a ranking set over its allowed cells, and what their structure allows."""
+"""The rows of a ranking set over its allowed cells, and what their structure allows.
+
+The program of a set with soft constraints: a column for each side on which a soft row can be broken.
+
+    maximise    Σ profit[i, j] π[i, j] - Σ price[r] (over[r] + under[r])
+    subject to  lower <= a π - over + under <= upper,   0 <= over, under <= what rankings can break at most
+
+A column with one entry neither makes nor breaks total unimodularity, and these limits are whole where the row's are:
+the widened matrix is totally unimodular exactly where that of all rows is, those of soft constraints as if hard.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +16,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array, hstack, vstack
 
-from formulations.arrays import Bools, Floats, Ints, frozen
-from formulations.brevity import CompactReprMixin
-from formulations.kept import Memoized
-from formulations.notation.names import Block
-from formulations.notation.program import Program
+from formulations.arrays import Bools, Floats, Ints, Memoized, frozen
+from formulations.display import CompactReprMixin
+from formulations.notation.program import Block, Program, name_at
 from formulations.sets.constraint import Constraint, row_rounding
-
-__all__ = ["SetRows", "implied_documents"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,3 +179,50 @@ def implied_documents(extra: csr_array, upper: Floats, document: csr_array) -> B
     seen = np.diff(counted.indptr) > 0
     most[seen] = np.maximum.reduceat(counted.data, counted.indptr[:-1][seen])
     return np.asarray(most == held)
+
+
+def reach(stated: SetRows) -> tuple[Floats, Floats]:
+    """(rows,) by how much a ranking can be over and under each soft row at most; 0 for the others. Every position takes
+    one of its cells, the one of largest or of smallest coefficient."""
+    return stated.kept("reach", lambda: _reach(stated))
+
+
+def _reach(stated: SetRows) -> tuple[Floats, Floats]:
+    over, under = np.zeros(stated.lower.size), np.zeros(stated.lower.size)
+    starts = np.searchsorted(stated.cell, np.arange(stated.shape[0]) * stated.shape[1])
+    assert stated.price is not None
+    for row in np.flatnonzero(np.isfinite(stated.price)).tolist():
+        held = stated.matrix[[row]].toarray().ravel()
+        over[row] = max(0.0, float(np.maximum.reduceat(held, starts).sum()) - stated.upper[row])
+        under[row] = max(0.0, stated.lower[row] - float(np.minimum.reduceat(held, starts).sum()))
+    return over, under
+
+
+def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bools | None = None) -> Program:
+    """The program, relaxed or in whole numbers; over the needed cells only, if these are said."""
+    plain = stated.program(profit, integer, needed)
+    price = stated.price
+    assert price is not None
+    sides = reach(stated)
+    over, under = (np.flatnonzero(side > 0.0) for side in sides)
+    rows = np.concatenate([over, under])
+    sign = np.repeat([-1.0, 1.0], [over.size, under.size])
+    columns = csr_array((sign, (rows, np.arange(rows.size))), shape=(stated.lower.size, rows.size))
+    count = plain.objective.size
+    whole = np.concatenate([np.ones(count, dtype=bool), stated.whole_limits[rows]])
+    return Program(
+        objective=np.concatenate([plain.objective, -price[rows]]),
+        matrix=csr_array(hstack([plain.matrix, columns])),
+        row_lower=plain.row_lower,
+        row_upper=plain.row_upper,
+        lower=np.zeros(count + rows.size),
+        upper=np.concatenate([plain.upper, sides[0][over], sides[1][under]]),
+        integer=whole if integer else None,
+        variables=(*plain.variables, *_named("over", over, stated), *_named("under", under, stated)),
+        rows=plain.rows,
+    )
+
+
+def _named(label: str, rows: Ints, stated: SetRows) -> list[Block]:
+    names = tuple(name_at(stated.blocks, row) for row in rows.tolist())
+    return [Block(label, names)] if names else []

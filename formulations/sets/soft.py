@@ -17,12 +17,10 @@ import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from formulations.arrays import LARGEST, Floats, Ints, frozen
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblem
 from formulations.sets.constraint import Constraint, broken
 from formulations.sets.rows import SetRows
-
-__all__ = ["Soft", "cell_prices", "charge_of", "priced", "soft", "valid_price"]
 
 
 @dataclass(frozen=True, eq=False)

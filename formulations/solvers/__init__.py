@@ -17,8 +17,7 @@ from formulations.bridges import crossings
 from formulations.errors import UnknownSolver
 from formulations.forms.form import Form
 from formulations.solvers.back_ends import elsewhere
-from formulations.solvers.options import optioned, stated
-from formulations.solvers.solver import Solver, suits
+from formulations.solvers.solver import Solver, optioned, stated, suits
 
 __all__ = ["SOLVERS", "accepting", "automatic", "installed_version", "named", "specs"]
 

@@ -1,4 +1,7 @@
-"""Our master for the bundle method and for one slack a query: an active-set method on simplices."""
+"""Our master for the bundle method and for one slack a query: an active-set method on simplices.
+
+A guess at the best weights of a small margin dual, by the package daqp: nearly right, and nothing is compiled.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from formulations.arrays import Floats, Ints
 from formulations.forms.form import Form, Solution
 from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.solvers.solver import Answer
-
-__all__ = ["ActiveSet"]
-
 
 FEW = 32
 """Planes that Python copes with in a millisecond."""
@@ -53,8 +54,9 @@ class ActiveSet:
         return None
 
     def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
-        from formulations.active_set.start import climbed
-        from formulations.solvers.daqp import guessed
+        from formulations.active_set.solver import climbed
+
+        pass  # MERGED
 
         planes, hot = problem.values.size, None
         compiled = planes > FEW if self.compiled is None else self.compiled
@@ -70,3 +72,34 @@ class ActiveSet:
             hot, self.tolerance, self.max_steps, compiled,
         )  # fmt: skip
         return Answer(weights, step, f"{steps} steps", {"gap": gap})
+
+
+INFINITE = 1e30
+
+
+def guessed(slopes: Floats, values: Floats, group: Ints, capacity: Floats, lam: float) -> Floats | None:
+    """The multipliers α of
+
+        min over δ, ξ of (lam/2) ‖δ‖² + Σ_g capacity[g] ξ_g   subject to   ξ_g >= values[i] + slopes[i]·δ,  ξ_g >= 0
+
+    by a dual active-set method [Arnström, Bemporad and Axehill 2022], or None. Of d features and m planes there are
+    min(d, m) + G variables, δ being a combination of the planes. The heights ξ have no curvature, which costs digits.
+    """
+    import daqp
+
+    planes, groups = values.size, capacity.size
+    slopes = slopes if slopes.shape[1] <= planes else np.asarray(np.linalg.qr(slopes.T, mode="r")).T
+    size, most, high = slopes.shape[1], float(capacity.max()), float(np.abs(values).max())
+    if not high > 0.0:
+        return None
+    # In units of the highest plane, and of the step that costs as much as one group at that height.
+    far = np.sqrt(most * high / lam)
+    hessian, rows = np.zeros((size + groups, size + groups)), np.zeros((planes, size + groups))
+    hessian[range(size), range(size)] = 1.0
+    rows[:, :size] = slopes * (far / high)
+    rows[range(planes), size + group] = -1.0
+    linear = np.concatenate([np.zeros(size), capacity / most])
+    upper = np.concatenate([np.full(size + groups, INFINITE), -values / high])
+    lower = np.concatenate([np.full(size, -INFINITE), np.zeros(groups), np.full(planes, -INFINITE)])
+    _, _, flag, told = daqp.solve(hessian, linear, rows, upper, lower, np.zeros(upper.size, np.int32), primal_tol=1e-11)
+    return np.asarray(told["lam"][size + groups :]) * most if flag in (1, 2) else None

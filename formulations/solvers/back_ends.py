@@ -8,8 +8,6 @@ from functools import cache
 from importlib.util import find_spec
 from typing import NamedTuple
 
-__all__ = ["CVXPY", "QPSOLVERS", "BackEnd", "elsewhere", "missing", "present"]
-
 
 class BackEnd(NamedTuple):
     """What must be importable, the distribution that brings it, and whether quadratic objectives or second-order cones

@@ -1,21 +1,27 @@
-"""The answers to a batch: arrays over queries, and a `Solution` on request."""
+"""The answers to a batch: arrays over queries, and a `Solution` on request.
+
+The answers to a batch of pattern problems: arrays over queries, and a `Solution` on request.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.arrays import Floats, Ints
-from formulations.brevity import CompactReprMixin
+from formulations.argmax.pattern_layout import GRID, LATTICE, SORT, TAIL, layout_of
+from formulations.arrays import Bools, Floats, Ints
 from formulations.certificates.certify import certify
+from formulations.compiled import is_small
+from formulations.display import CompactReprMixin
 from formulations.errors import Refuted
 from formulations.forms.form import EPSILON, Solution
+from formulations.forms.pattern_ranking import PatternBatch
+from formulations.forms.pattern_values import OrderValues
 from formulations.forms.rank_two_assignment import RankTwoBatch
-
-__all__ = ["BatchSolution"]
 
 RATIONAL_DOCUMENTS = 400
 """Longest query that is proved in rational numbers, which takes a second or so."""
@@ -81,7 +87,7 @@ class BatchSolution(CompactReprMixin):
         return replace(self, value=value, bound=bound)
 
     def _judged(self, left: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
-        from formulations.forms.rank_two_outward import judged
+        from formulations.forms.rank_two_duals import judged
 
         return judged(*self._given(), left, compiled)
 
@@ -97,7 +103,7 @@ class BatchSolution(CompactReprMixin):
         taken in rational arithmetic too; raises `Refuted` where more is open between them than the answer says, up to
         rounding.
         """
-        from formulations.forms.rank_two_outward import bounds_of_orders
+        from formulations.forms.rank_two_duals import bounds_of_orders
 
         batch, bound = self.problems, bounds_of_orders(*self._given())
         value, _ = self._judged(np.zeros(len(self)))
@@ -116,4 +122,123 @@ class BatchSolution(CompactReprMixin):
         problem = self.problems[query]
         low = int(self.problems.offsets[query])
         solution = problem.solution(self.order[low : low + problem.positions])
+        return solution.told_by(solver=self.solver, message=self.names[self.ways[query]])
+
+
+RATIONAL_EDGES = 1 << 11
+"""Edges of the largest lattice proved in rational numbers, each of which takes a tenth of a millisecond or so."""
+
+PROVED_STATES, PROVED_COUNTS = 1 << 20, 1 << 13
+"""States of the largest grid, and of the largest lattice of other chains, gone through for a bound: milliseconds, a few
+times what the argmax takes."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatternSolution(CompactReprMixin):
+    """The answers to a batch, query q in rows offsets[q] : offsets[q + 1].
+
+    `order` holds the document (counted within its query) at each position; `value` is max over orders of r(y)ᵀs -
+    gain(y), the gain being the measure itself, and `bound` what no order exceeds, one number a query; `way` how it was
+    solved; `told` what the orders are worth, where that is known. The bound of the exact argmax is its value and what
+    sums in double precision may have hidden from the search; the bound of any other solver comes from the potentials of
+    its lattice.
+    """
+
+    problems: PatternBatch
+    order: Ints
+    value: Floats
+    bound: Floats
+    ways: NDArray[np.int8]
+    names: tuple[str, ...]
+    solver: str
+    seconds: float = 0.0
+    told: OrderValues | None = None
+
+    def __len__(self) -> int:
+        return len(self.problems)
+
+    @property
+    def way(self) -> NDArray[Any]:
+        """How each query was solved, in words."""
+        return np.array(self.names, dtype=object)[self.ways]
+
+    @property
+    def position(self) -> Ints:
+        """The position (counted within its query) of each document: the inverse of `order`."""
+        start = np.repeat(self.problems.offsets[:-1], self.problems.sizes)
+        position = np.empty_like(self.order)
+        position[start + self.order] = np.arange(self.order.size) - start
+        return position
+
+    @cached_property
+    def _judged(self) -> OrderValues:
+        if self.told is not None:
+            return self.told
+        if is_small(self.problems.offsets):
+            return self.problems.judged(self.order)
+        from formulations.argmax.pattern_batch import judge
+
+        return judge(self.problems, np.ascontiguousarray(self.order, dtype=np.int64))
+
+    @property
+    def slope(self) -> Floats:
+        """(N,) r(y) of the orders found, one entry a document; documents of equal score and grade are not averaged."""
+        return self._judged.slope
+
+    @property
+    def earned(self) -> Floats:
+        """(m,) gain(y) of the orders found: the measure."""
+        return self._judged.earned
+
+    def outward(self) -> PatternSolution:
+        """The same answer with value and bound rounded outward, of a search that reckoned them in double precision."""
+        left = np.maximum(self.bound - self._judged.value, 2.0 * self.problems.left)
+        bound = np.where(left > 0.0, np.nextafter(self._judged.value + left, np.inf), self._judged.value)
+        return replace(self, value=self._judged.least, bound=bound)
+
+    def proved(self, exactly: int = 0, seed: int = 0) -> PatternSolution:
+        """The same answer with bounds from the whole lattice of every query, whoever solved it and whatever its proof,
+        and values recomputed; both rounded outward. Of small batches (`is_small`) the potentials are written out, and
+        every edge is held against them; of others longest paths are found once more, by the compiled grid and lattice.
+        Queries with more states (`PROVED_STATES`, `PROVED_COUNTS`) keep the bound that they have.
+
+        exactly: of so many queries, drawn by `seed` from the shorter half, value and bound are taken in rational
+        arithmetic too, if their lattice has few edges (`RATIONAL_EDGES`); raises `Refuted` where more is open between
+        them than the answer says, up to rounding.
+        """
+        batch, layout = self.problems, layout_of(self.problems)
+        states = layout.states(batch.sizes)
+        graded = (layout.way == LATTICE) | (layout.way == TAIL)
+        taken = states <= np.where(graded, PROVED_COUNTS, PROVED_STATES)
+        bound = np.where(taken, self._by_whole_lattices(taken), self.bound)
+        answer = replace(self, value=self._judged.least, bound=bound)
+        edges = states * np.diff(layout.first_chain)
+        short = np.flatnonzero((batch.sizes <= np.median(batch.sizes)) & (edges <= RATIONAL_EDGES))
+        for query in np.random.default_rng(seed).permutation(short)[:exactly].tolist():
+            solution, said = answer[query], bound[query] - self.value[query]
+            gap = certify(solution.problem, solution, exact=True).gap
+            if gap > max(said, 0.0) + solution.problem.rounding:
+                raise Refuted(f"query {query}: {said:g} is said to be open, in rational numbers it is {float(gap):g}")
+        return answer
+
+    def _by_whole_lattices(self, taken: Bools) -> Floats:
+        """(m,) what no order of the queries that are taken exceeds, rounded up."""
+        batch, layout, bound = self.problems, layout_of(self.problems), np.full(len(self), np.inf)
+        if layout.is_small(batch):
+            for query in np.flatnonzero(taken).tolist():
+                problem = batch[query]
+                bound[query] = problem.bound(problem.lattice().potentials)
+            return bound
+        from formulations.argmax.pattern_batch import argmax_of_patterns
+
+        whole = np.where((layout.way == LATTICE) | (layout.way == TAIL), LATTICE, GRID)
+        _, told = argmax_of_patterns(batch, layout, np.where(taken, whole, SORT).astype(np.int8))
+        left = 2.0 * batch.left
+        above = np.where(left > 0.0, np.nextafter(told.value + left, np.inf), told.value)
+        return np.where(taken, above, bound)
+
+    def __getitem__(self, query: int) -> Solution:
+        """The solution of one query, with the potentials that prove it."""
+        low, high = self.problems.offsets[query : query + 2].tolist()
+        solution = self.problems[query].solution(self.order[low:high])
         return solution.told_by(solver=self.solver, message=self.names[self.ways[query]])

@@ -13,10 +13,7 @@ from formulations.bridges.integer_costs import rounded_costs
 from formulations.errors import Infeasible, SolverFailed, UnknownSolver
 from formulations.forms.form import Form, Solution
 from formulations.forms.linear_program import LinearProgram
-from formulations.solvers.limits import check_limits
-from formulations.solvers.solver import Answer
-
-__all__ = ["CpSat"]
+from formulations.solvers.solver import Answer, check_limits
 
 LARGEST = 1 << 40
 """Coefficients and limits of this magnitude or more could overflow in a sum."""

@@ -1,4 +1,7 @@
-"""Any solver that cvxpy reaches."""
+"""Any solver that cvxpy reaches.
+
+The margin dual in cvxpy, as [paper 2, eq. 10, 11] writes it.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,23 @@ import operator
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
 from formulations.forms.cvxpy_problem import CvxpyProblem
-from formulations.forms.form import Form, Solution
+from formulations.forms.form import Form, Solution, row_units, unit
 from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.linear_program import LinearProgram, row_sides
 from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.forms.scaling import row_units, unit
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
-from formulations.solvers.highs_presolve import presolve
-from formulations.solvers.limits import check_limits
-from formulations.solvers.solver import Answer
+from formulations.solvers.highs import presolve
+from formulations.solvers.solver import Answer, check_limits
 
-__all__ = ["Cvxpy"]
+if TYPE_CHECKING:
+    import cvxpy
 
 TIME_LIMIT = {
     **dict.fromkeys(("CLARABEL", "DAQP", "HIGHS", "OSQP"), "time_limit"),
@@ -231,7 +233,7 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
     """
     import cvxpy
 
-    from formulations.solvers.cvxpy_margin_dual import stated
+    pass  # MERGED
 
     if isinstance(problem, GroupedSimplexQP):
         return *stated(problem), lambda: np.empty(0)
@@ -273,3 +275,24 @@ def _stated(problem: LinearProgram | QuadraticProgram | GroupedSimplexQP) -> tup
         return y
 
     return cvxpy.Problem(cvxpy.Minimize(objective), [side[1] for side in sides] + limits), x, prices
+
+
+def stated(program: GroupedSimplexQP) -> tuple[cvxpy.Problem, Any]:
+    """The program as `GroupedSimplexQP` defines it, in cvxpy, and its variable α.
+
+    The step is a variable of its own, so that cvxpy never sees the Gram matrix. cvxpy's solvers want numbers of order
+    one: the variable is β = α / (capacity · usual share), and α an expression in it.
+    """
+    import cvxpy
+
+    planes, features = program.slopes.shape
+    unit = program.capacity[program.group] * program.usual_share
+    beta = cvxpy.Variable(planes, nonneg=True, name="beta")
+    step = cvxpy.Variable(features, name="step")
+    slopes, values = program.slopes * unit[:, None], program.values * unit
+    size = max(float(np.einsum("ij,ij->i", slopes, slopes).max()) / program.lam, float(np.abs(values).max()), 1e-300)
+    held = np.zeros((program.capacity.size, planes))
+    held[program.group, np.arange(planes)] = 1.0
+    objective = cvxpy.Maximize((values / size) @ beta - cvxpy.sum_squares(step) / 2)
+    constraints = [step == (slopes / np.sqrt(program.lam * size)).T @ beta, held @ beta <= 1.0 / program.usual_share]
+    return cvxpy.Problem(objective, constraints), cvxpy.multiply(unit, beta)

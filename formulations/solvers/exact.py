@@ -7,22 +7,19 @@ from typing import TYPE_CHECKING, ClassVar, overload
 
 import numpy as np
 
-from formulations.argmax.by_assignment import assign_queries, candidates_of
+from formulations.argmax.assignment import assign_queries, candidates_of
 from formulations.arrays import Floats, Ints
+from formulations.compiled import is_small
 from formulations.forms.form import Form, Solution
 from formulations.forms.lattice_path import LatticePath
 from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
 from formulations.forms.prefix_group_ranking import PrefixGroupRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
-from formulations.small import is_small
-from formulations.solvers.batch_solution import BatchSolution
-from formulations.solvers.pattern_solution import PatternSolution
+from formulations.solvers.batch_solution import BatchSolution, PatternSolution
 from formulations.solvers.solver import Answer
 
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
-
-__all__ = ["Exact"]
 
 
 @dataclass(frozen=True)
@@ -56,7 +53,7 @@ class Exact:
         start: Solution | None = None,
     ) -> Answer:
         if isinstance(problem, PrefixGroupRanking):
-            from formulations.argmax.prefix_groups import prefix_argmax
+            from formulations.argmax.group_limits import prefix_argmax
 
             group, price = prefix_argmax(problem)
             return Answer(group, price.ravel(), message="shortest paths")
@@ -87,7 +84,7 @@ class Exact:
         """All queries at once, on all threads; the way taken is reported for each."""
         if isinstance(batch, PatternBatch):
             return self._solve_patterns(batch)
-        from formulations.argmax.query import WAYS
+        from formulations.argmax.layout import WAYS
 
         if not self.for_batch(batch.offsets).compiled:
             count = len(batch)
@@ -106,20 +103,19 @@ class Exact:
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
 
     def _solve_patterns(self, batch: PatternBatch) -> PatternSolution:
-        from formulations.pattern_argmax.pattern_layout import layout_of
-        from formulations.pattern_argmax.pattern_ways import PATTERN_WAYS
+        from formulations.argmax.pattern_layout import PATTERN_WAYS, layout_of
 
         layout = layout_of(batch)
         compiled = self.compiled
         if compiled is None:
             compiled = self.room is not None or not layout.is_small(batch)
         if not compiled:
-            from formulations.pattern_argmax.pattern_small import search_small
+            from formulations.argmax.pattern_numpy import search_small
 
             order, ways = search_small(batch, layout)
             told = batch.judged(order)
         else:
-            from formulations.pattern_argmax.pattern_batch import argmax_of_patterns
+            from formulations.argmax.pattern_batch import argmax_of_patterns
 
             ways = layout.way
             order, told = argmax_of_patterns(batch, layout, ways)

@@ -13,8 +13,6 @@ from formulations.forms.form import Form, Solution
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.solvers.solver import Answer
 
-__all__ = ["NetworkX"]
-
 
 @dataclass(frozen=True)
 class NetworkX:

@@ -15,8 +15,6 @@ from formulations.forms.form import Form, Solution
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.solvers.solver import Answer
 
-__all__ = ["OrTools"]
-
 
 @dataclass(frozen=True)
 class OrTools:

@@ -23,8 +23,6 @@ from formulations.errors import UnknownSolver
 from formulations.forms.form import Form, Solution
 from formulations.solvers.solver import Answer, Solver
 
-__all__ = ["FunctionSolver", "imported", "own"]
-
 
 @dataclass(frozen=True)
 class FunctionSolver:

@@ -12,15 +12,11 @@ from scipy.sparse import csc_matrix
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
-from formulations.forms.form import Form, Solution
+from formulations.forms.form import Form, Solution, unit
 from formulations.forms.linear_program import row_sides
 from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.forms.scaling import unit
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
-from formulations.solvers.limits import check_limits
-from formulations.solvers.solver import Answer
-
-__all__ = ["QpSolvers"]
+from formulations.solvers.solver import Answer, check_limits
 
 TOLERANCES = {
     "clarabel": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),

@@ -10,8 +10,6 @@ from formulations.forms.assignment import Assignment
 from formulations.forms.form import Form, Solution
 from formulations.solvers.solver import Answer
 
-__all__ = ["Scipy"]
-
 
 @dataclass(frozen=True)
 class Scipy:

@@ -1,18 +1,31 @@
-"""What a solver is, and what it says."""
+"""What a solver is, and what it says.
+
+Whether what a solver is asked beside the problem can be asked of any: seconds, threads, a log, options.
+
+Each package would say it in words of its own, read it as no limit, or fail in the midst of its work.
+
+Options of solvers in their names.
+
+>>> stated("highs(method='ipm', presolve='off')")
+('highs', {'method': 'ipm', 'presolve': 'off'})
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from numbers import Integral, Real
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.brevity import CompactReprMixin
 from formulations.bridges import chains
+from formulations.display import CompactReprMixin
+from formulations.errors import UnknownSolver
 from formulations.forms.form import Form, Solution
-
-__all__ = ["Answer", "BatchSolver", "Solver", "suits"]
 
 
 @dataclass(frozen=True)
@@ -58,3 +71,88 @@ class BatchSolver(Protocol):
 def suits(solver: Solver, form: type[Form]) -> bool:
     """Whether a chain of bridges leads from the form to one that the solver accepts."""
     return bool(chains(form, solver.accepts))
+
+
+def check_limits(time_limit: Any = None, threads: Any = None, log: Any = None, options: Any = None) -> None:
+    """Raise UnknownSolver for a time that is no positive number of seconds, threads that are no whole number from 1 on,
+    a log that is neither True nor False, options that are no mapping of names; None is left to the solver."""
+    if time_limit is not None and not (_plain(time_limit, Real) and time_limit > 0):
+        raise UnknownSolver(f"time_limit = {time_limit!r} is no positive number of seconds; leave it out for no limit")
+    if threads is not None and not (_plain(threads, Integral) and threads >= 1):
+        raise UnknownSolver(f"threads = {threads!r} is no whole number from 1 on; leave it out for the usual ones")
+    if log is not None and not isinstance(log, bool | np.bool_):
+        raise UnknownSolver(f"log = {log!r} says neither yes nor no; write log=True")
+    if options is not None and not (isinstance(options, Mapping) and all(isinstance(key, str) for key in options)):
+        raise UnknownSolver(f"options = {options!r} is no mapping of names; write options={{'name': value}}")
+
+
+def _plain(value: Any, kind: type) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+LONGEST = 1000
+"""Letters that a name with its options may have."""
+
+
+def stated(spec: str) -> tuple[str, dict[str, Any]]:
+    """The name and the options of "name(option=value, ...)"; values are numbers, words in quotes, True, False, None,
+    or {...} of such.
+
+    Raises UnknownSolver for what does not read so. Nothing is evaluated.
+    """
+    name, bracket, rest = spec.partition("(")
+    if not bracket:
+        return spec, {}
+    wrong = UnknownSolver(f"{spec[:80]!r} is no solver with options; write {name[:40]}(option=1, other='word')")
+    if len(spec) > LONGEST or not rest.endswith(")"):
+        raise wrong
+    try:
+        call = ast.parse(f"f({rest}", mode="eval").body
+        if not isinstance(call, ast.Call) or call.args or not isinstance(call.func, ast.Name):
+            raise wrong
+        given = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        raise wrong from None
+    plain = all(isinstance(value, str | int | float | dict | None) for value in given.values())
+    if "None" in given or len(given) < len(call.keywords) or not plain:
+        raise wrong
+    return name, given
+
+
+def optioned(solver: Solver, **options: Any) -> Solver:
+    """The solver with these options in place of its own; where it hands `options` on to its package, others go there.
+
+    Raises UnknownSolver for options that it does not have.
+    """
+    known: list[str] = [entry.name for entry in fields(solver) if entry.init] if is_dataclass(solver) else []
+    unknown = sorted(options.keys() - set(known))
+    if unknown and "options" in known:
+        passed = {**getattr(solver, "options", {}), **{name: options.pop(name) for name in unknown}}
+        options = {**options, "options": {**passed, **options.get("options", {})}}
+    elif unknown:
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        raise UnknownSolver(f"{solver.spec!r} has no option {unknown[0]!r}; {has}")
+    try:
+        changed: Solver = replace(solver, **options)  # type: ignore[type-var]
+    except (TypeError, ValueError) as error:
+        raise UnknownSolver(f"{solver.spec!r} refuses {options}: {error}") from error
+    return changed
+
+
+def listed(text: str) -> Iterable[str]:
+    """The names of a list with commas between them; commas inside brackets belong to a name.
+
+    >>> list(listed("exact, highs(method='ipm', presolve='off')"))
+    ['exact', "highs(method='ipm', presolve='off')"]
+    """
+    name, depth = "", 0
+    for letter in f"{text},":
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and depth <= 0:
+            if name.strip():
+                yield name.strip()
+            name, depth = "", 0
+        else:
+            name += letter
+    if name.strip():  # a bracket that nobody closed: the name says so when it is read
+        yield name.strip(" ,")

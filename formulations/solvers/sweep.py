@@ -10,10 +10,7 @@ from itertools import product
 from typing import Any
 
 from formulations.solvers import named
-from formulations.solvers.options import optioned
-from formulations.solvers.solver import Solver
-
-__all__ = ["swept"]
+from formulations.solvers.solver import Solver, optioned
 
 
 def swept(spec: str | Solver, **choices: Any) -> tuple[Solver, ...]:

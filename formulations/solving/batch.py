@@ -14,14 +14,11 @@ from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.forms.rescaled_ranking import RescaledBatch
 from formulations.solvers import named
-from formulations.solvers.batch_solution import BatchSolution
+from formulations.solvers.batch_solution import BatchSolution, PatternSolution
 from formulations.solvers.exact import Exact
-from formulations.solvers.pattern_solution import PatternSolution
 from formulations.solvers.solver import BatchSolver, Solver
 from formulations.solving.hull import RescaledSolution, search
 from formulations.solving.solve import solve
-
-__all__ = ["solve_batch"]
 
 
 @overload

@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.forms.form import Solution
 from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.forms.rescaled_ranking import RescaledBatch, RescaledRanking, product_bound
 from formulations.solvers.batch_solution import BatchSolution
-
-__all__ = ["RescaledSolution", "search"]
 
 Ask = Callable[[RankTwoBatch], tuple[Ints, Floats]]
 """From rankings to orders (N,), documents counted within their query, and proven bounds (m,)."""

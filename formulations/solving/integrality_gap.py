@@ -11,18 +11,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin, lines
 from formulations.errors import Unsupported
 from formulations.forms.cvxpy_problem import AnyProblem
 from formulations.forms.form import Solution
 from formulations.forms.linear_program import LinearProgram
 from formulations.integrality.statement import stated
-from formulations.notebook_view import lines
-from formulations.sets.soft_ranking import SoftRanking
+from formulations.sets.constrained_ranking import SoftRanking
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
-
-__all__ = ["IntegralityGap", "integrality_gap"]
 
 OPEN = 1e-6
 """The part of the largest coefficient of the objective below which a difference may be the solver's own."""

@@ -9,20 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.argmax.prefix_groups import prefix_argmax
+from formulations.argmax.group_limits import prefix_argmax
 from formulations.arrays import Floats, Ints
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.forms.form import EPSILON
 from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.prefix_network import PrefixNetwork
+from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
 from formulations.sets.ranking_set import RankingSet
-from formulations.sets.soft_ranking import SoftRanking
+from formulations.sets.structure import PrefixNetwork
 from formulations.solvers.solver import Solver
-from formulations.solving.group_prices import best_of_groups
+from formulations.solving.branch_and_bound import best_of_groups
 from formulations.solving.solve import solve
-
-__all__ = ["SetBatch", "SetBatchSolution", "solve_sets"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +116,7 @@ def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, 
     """Fill in the answers of the queries whose sets are a matching of positions and blocks of documents."""
     if not queries:
         return
-    from formulations.argmax.collapsed import collapsed_argmax
+    from formulations.argmax.diverse import collapsed_argmax
 
     part = batch.some(np.array(queries))
     blocks = np.concatenate([np.asarray(admissible.stated.blocks_of) for admissible in part.sets])

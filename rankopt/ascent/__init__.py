@@ -3,14 +3,14 @@ ends."""
 
 from typing import Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 PARTS = {
     "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
-    "Moves": "rankopt.ascent.moves:Moves",
-    "Random": "rankopt.ascent.directions:Random",
-    "Verified": "rankopt.ascent.verification:Verified",
-    "verify_directions": "rankopt.ascent.verification:verify_directions",
+    "Moves": "rankopt.ascent.ascent:Moves",
+    "Random": "rankopt.ascent.ascent:Random",
+    "Verified": "rankopt.ascent.certificate:Verified",
+    "verify_directions": "rankopt.ascent.certificate:verify_directions",
 }
 """What users may name, `name: "module:object"`, loaded on use."""
 

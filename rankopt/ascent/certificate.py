@@ -1,20 +1,36 @@
-"""What an ascent proves of its end: that no direction of a list leads higher."""
+"""What an ascent proves of its end: that no direction of a list leads higher.
+
+A certificate of directions checked by enumeration, which shares nothing with the sweeps.
+
+Along each direction every pair of documents of a query is made to cross; between two crossings that follow each other,
+and beyond the first and the last, the query's documents are put in order by their scores s + t a at the middle and
+valued by the measure itself, ties averaged. Sums over queries of these values, at every t, are what M is there.
+
+An interval is left out where scores that are computed in floats cannot tell its order for certain: nobody can stand
+there. Exact, and slow: O(n³) for a query of n documents and a direction, in blocks; a part of the directions may be
+asked of long lists.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from itertools import pairwise
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from formulations.notebook_view import lines
+from formulations.display import CompactReprMixin, lines
+from rankopt.data.queries import Queries
+from rankopt.errors import DataError
+from rankopt.evaluation.evaluation import evaluate
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import parse
+from rankopt.measures.tied_ranking import ranked
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.line_search import LineSearch
-
-__all__ = ["DirectionCertificate", "proved"]
+from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -85,3 +101,140 @@ def proved(search: LineSearch, w: Floats, value: float, directions: Sequence[int
         found = search.along_all(w, directions[begin : begin + AT_ONCE], "middle")
         excess = max(excess, *(line.best - value for line in found))
     return excess
+
+
+BLOCK = 1 << 18
+"""Documents of rankings that are valued at once, about."""
+
+ALLOWED = 1e-9
+"""By how much sums of values in another order may differ."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What enumeration says of a certificate: `holds`, or not; the measure at w; the largest measure on any open
+    interval of the directions that were checked, and the number of that direction in the list (features first)."""
+
+    holds: bool
+    value: float
+    largest: float
+    direction: int
+    directions: int
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+def verify_directions(
+    certificate: DirectionCertificate,
+    coef: Floats,
+    queries: Queries,
+    measure: str | Measure,
+    query_weight: Floats | None = None,
+    only: int | None = None,
+    seed: int = 0,
+) -> Verified:
+    """Whether, at w = coef, the measure is what the certificate says and no direction of its list leads higher than it
+    says. only: so many of the directions, drawn with this seed; None for all."""
+    asked = parse(measure)
+    scores, weights = linear_scores(queries.features, coef), _weights(queries, asked, query_weight)
+    value = float(np.nansum(evaluate(queries, scores, asked).values[0] * weights))
+    count = len(certificate)
+    chosen = np.arange(count)
+    if only is not None and only < count:
+        chosen = np.sort(np.random.default_rng(seed).permutation(count)[:only])
+    largest, worst = value, -1
+    for number in chosen.tolist():
+        reached = highest(
+            queries, scores, linear_scores(queries.features, _vector(certificate, number)), asked, weights
+        )
+        if reached > largest:
+            largest, worst = reached, number
+    holds = abs(value - certificate.value) <= ALLOWED and largest <= certificate.value + certificate.epsilon + ALLOWED
+    return Verified(bool(holds), value, largest, worst, int(chosen.size))
+
+
+def highest(queries: Queries, scores: Floats, slopes: Floats, measure: Measure, weights: Floats) -> float:
+    """The largest Σ_q weights_q measure_q(scores + t slopes) over all t that are told apart from jumping points."""
+    total, ends, steps = 0.0, [], []
+    for q, (low, high) in enumerate(pairwise(queries.offsets.tolist())):
+        if weights[q]:
+            own = slice(low, high)
+            zones, values = _of_query(scores[own], slopes[own], np.asarray(queries.relevance)[own], measure)
+            total += weights[q] * values[0]
+            ends.append(zones)
+            steps.append(weights[q] * np.diff(values))
+    zones, jumps = np.concatenate(ends), np.concatenate(steps)
+    zones, jumps = zones[jumps != 0], jumps[jumps != 0]
+    order = np.lexsort((zones[:, 1], zones[:, 0]))
+    begins, closed = zones[order, 0], np.maximum.accumulate(zones[order, 1])
+    values = total + np.cumsum(jumps[order])
+    stands = np.append(begins[1:] > closed[:-1], True)  # past this jump lies an interval before the next begins
+    return float(np.append(values[stands[: values.size]], total).max())
+
+
+def _of_query(s: Floats, a: Floats, grades: Floats, measure: Measure) -> tuple[Floats, Floats]:
+    """(K, 2) where the value may change, from and to, in rising order; (K + 1,) the values around."""
+    above, below = np.triu_indices(s.size, 1)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        times = (s[above] - s[below]) / (a[below] - a[above])
+    times = np.unique(times[np.isfinite(times)] + 0.0)
+    first = _valued(_ranks(-a, s)[None], grades, measure)
+    if not times.size:
+        return np.zeros((0, 2)), first
+    middles = times[:-1] + np.diff(times) / 2
+    told = np.flatnonzero([_told_apart(s, a, t) for t in middles])
+    values = np.concatenate(
+        [first, _at(middles[told], s, a, grades, measure), _valued(_ranks(a, s)[None], grades, measure)]
+    )
+    # The value changes between the first crossing behind an interval and the last before the next that is told apart.
+    behind, before = np.append(0, told + 1), np.append(told, times.size - 1)
+    return np.column_stack([times[behind], times[before]]), values
+
+
+def _ranks(first: Floats, second: Floats) -> Floats:
+    """Numbers in the order of (first, second), equal where both are."""
+    return np.unique(np.column_stack([first, second]), axis=0, return_inverse=True)[1].reshape(-1).astype(np.float64)
+
+
+def _told_apart(s: Floats, a: Floats, t: float) -> bool:
+    """Whether rounding leaves no doubt of the order of the scores s + t a, identical lines aside."""
+    at = s + t * a
+    order = np.argsort(at, kind="stable")
+    doubt = (4 * np.finfo(np.float64).eps * (np.abs(s) + np.abs(t * a)))[order]
+    alike = (np.diff(s[order]) == 0) & (np.diff(a[order]) == 0)
+    return bool(np.all(alike | (np.diff(at[order]) > doubt[1:] + doubt[:-1])))
+
+
+def _at(times: Floats, s: Floats, a: Floats, grades: Floats, measure: Measure) -> Floats:
+    """The measure at each t."""
+    values, rows = np.empty(times.size), max(1, BLOCK // s.size)
+    for begin in range(0, times.size, rows):
+        values[begin : begin + rows] = _valued(s + times[begin : begin + rows, None] * a, grades, measure)
+    return values
+
+
+def _valued(scores: Floats, grades: Floats, measure: Measure) -> Floats:
+    """The measure of the same documents under each row of scores (T, n)."""
+    offsets = np.arange(len(scores) + 1) * grades.size
+    return np.asarray(measure.values(ranked(np.tile(grades, len(scores)), scores.ravel(), offsets)))
+
+
+def _vector(certificate: DirectionCertificate, number: int) -> Floats:
+    features, vectors = certificate.features, certificate.vectors
+    if number >= features.size:
+        return np.asarray(vectors[number - features.size])
+    unit = np.zeros(vectors.shape[1])
+    unit[features[number]] = 1.0
+    return unit
+
+
+def _weights(queries: Queries, measure: Measure, given: Any) -> Floats:
+    """(m,) of the queries on which the measure is defined, summing to 1."""
+    if queries.relevance is None:
+        raise DataError("a certificate cannot be verified because the queries carry no relevance; give y")
+    weights = np.ones(len(queries)) if given is None else np.asarray(given, dtype=np.float64)
+    weights = np.where(measure.defined(np.asarray(queries.relevance), queries.offsets), weights, 0.0)
+    if not weights.sum() > 0:
+        raise DataError(f"a certificate cannot be verified because {measure} has a value on no query; give others")
+    return np.asarray(weights / weights.sum())

@@ -5,13 +5,13 @@ LightGBM and XGBoost come with `pip install 'rankopt[boosting]'` and are loaded 
 
 from typing import Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 PARTS = {
     "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
-    "BoostingMetric": "rankopt.boosting.metric:BoostingMetric",
+    "BoostingMetric": "rankopt.boosting.objective:BoostingMetric",
     "BoostingObjective": "rankopt.boosting.objective:BoostingObjective",
-    "boosting_metric": "rankopt.boosting.metric:boosting_metric",
+    "boosting_metric": "rankopt.boosting.objective:boosting_metric",
     "boosting_objective": "rankopt.boosting.objective:boosting_objective",
 }
 """What is here, `name: "module:object"`, loaded on first use."""

@@ -1,26 +1,50 @@
-"""Trees grown by LightGBM on an objective of ours, round by round, stopped on whole queries."""
+"""Trees grown by LightGBM on an objective of ours, round by round, stopped on whole queries.
+
+LightGBM, of the extra `boosting`, loaded where it is used, and features as it takes them.
+
+Progress of boosting on a terminal, and nothing anywhere else.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.boosting.metric import BoostingMetric
-from rankopt.boosting.objective import BoostingObjective
-from rankopt.boosting.packages import lightgbm, table
-from rankopt.boosting.rows import BoostingData
+from rankopt.boosting.objective import BoostingData, BoostingMetric, BoostingObjective
 from rankopt.boosting.tree_text import text_of
-from rankopt.data.values import taken
+from rankopt.data.validation import taken
+from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
-    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
 
-__all__ = ["Growth", "Over", "Told", "grown"]
+
+def lightgbm() -> Any:
+    """The package; OptionError that names the cure where it is not installed."""
+    try:
+        return import_module("lightgbm")
+    except ImportError as error:
+        raise OptionError(
+            f"trees of LightGBM cannot be grown or used because lightgbm cannot be loaded ({error}); "
+            "pip install 'rankopt[boosting]'"
+        ) from error
+
+
+def table(features: Any) -> Any:
+    """The features as an array or a sparse matrix: LightGBM knows no sparse arrays. Nothing is copied."""
+    if not hasattr(features, "tocsr"):
+        return features
+    from scipy.sparse import csr_matrix
+
+    return csr_matrix(features)
+
 
 OF_DATA = {"verbosity": -1, "feature_pre_filter": False}
 """Features that no tree can split by now stay: that none is left is an error of LightGBM's."""
@@ -133,3 +157,27 @@ class _Judged:
         for booster in boosters:
             booster.eval_valid(add)
         return self.metric.at(replace(self.rows, scores=total / len(boosters)))
+
+
+@contextmanager
+def told(verbose: int, members: int, rounds: int, measure: str, where: str = "on eval_set") -> Iterator[Told]:
+    """What shows each round in one line; nothing if verbose is 0 or standard error is no terminal. measure, where: what
+    is watched, and on what."""
+    if not verbose:
+        yield lambda round, value: None
+        return
+    from rich.console import Console
+    from rich.live import Live
+    from rich.text import Text
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda round, value: None
+        return
+    with Live(Text("training ..."), console=console, refresh_per_second=8, transient=True) as live:
+
+        def show(round: int, value: float | None) -> None:
+            found = "" if value is None else f": {measure} {value:.4f} {where}"
+            live.update(Text(f"{members} models, round {round} of {rounds}{found}"))
+
+        yield show

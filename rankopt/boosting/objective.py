@@ -1,4 +1,9 @@
-"""The bound of a measure's regret as an objective for LightGBM and XGBoost: a gradient and a Hessian a round."""
+"""The bound of a measure's regret as an objective for LightGBM and XGBoost: a gradient and a Hessian a round.
+
+Our measures as metrics of LightGBM and XGBoost, ties averaged, under a named convention.
+
+What LightGBM and XGBoost hand to an objective or a metric, in one form: scores, grades, weights, queries.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +14,72 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.boosting.rows import BoostingData
-from rankopt.errors import OptionError
+from rankopt.data.validation import column
+from rankopt.errors import DataError, OptionError
+from rankopt.evaluation.evaluation import evaluate
 from rankopt.losses.argmax import Map
 from rankopt.losses.margin import Bound
 from rankopt.losses.score_loss import GradedLoss, ScoreLoss
+from rankopt.measures.convention import Convention, convention_named
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import parse
 from rankopt.rankers.options import number
 
-__all__ = ["BoostingObjective", "boosting_objective"]
-
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+FORGOTTEN = (
+    "{what} cannot rank because the data have no queries; give the data set group= (sizes of consecutive queries)"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class BoostingData:
+    """scores, relevance: (N,), documents query by query, cut by offsets (m + 1,). weights: (N,), or None: 1 each."""
+
+    scores: Floats
+    relevance: Floats
+    offsets: Ints
+    weights: Floats | None
+
+    @classmethod
+    def of(cls, relevance: Any, scores: Any, weight: Any, group: Any, what: str) -> BoostingData:
+        """Grades, scores, weights and the sizes of queries, as LightGBM's ranker passes them to functions of one's own.
+
+        what: who asks, for the DataError where there are no queries.
+        """
+        if group is None or np.size(group) == 0:
+            raise DataError(FORGOTTEN.format(what=what))
+        return cls._checked(relevance, scores, weight, np.concatenate([[0], np.cumsum(np.asarray(group, np.int64))]))
+
+    @classmethod
+    def of_dataset(cls, scores: Any, data: Any, what: str) -> BoostingData:
+        """Scores and a `lightgbm.Dataset`."""
+        return cls.of(data.get_label(), scores, data.get_weight(), data.get_group(), what)
+
+    @classmethod
+    def of_matrix(cls, scores: Any, matrix: Any, what: str) -> BoostingData:
+        """Scores and an `xgboost.DMatrix`, whose weights are one a query or one a row."""
+        offsets = np.asarray(matrix.get_uint_info("group_ptr"), dtype=np.int64)
+        if offsets.size < 2:
+            raise DataError(FORGOTTEN.format(what=what).replace("group=", "group= or qid="))
+        weight = matrix.get_weight()
+        if np.size(weight) == offsets.size - 1:
+            weight = np.repeat(weight, np.diff(offsets))
+        return cls._checked(matrix.get_label(), scores, weight, offsets)
+
+    @classmethod
+    def _checked(cls, relevance: Any, scores: Any, weight: Any, offsets: Ints) -> BoostingData:
+        n = int(offsets[-1])
+        grades = column(np.ravel(relevance), n, "relevance", np.float64)
+        given = None if weight is None or np.size(weight) == 0 else column(weight, n, "weight", np.float64)
+        return cls(column(np.ravel(scores), n, "scores", np.float64), grades, offsets, given)
+
+    @property
+    def query_weights(self) -> Floats | None:
+        """(m,) the weight of the first document of each query."""
+        return None if self.weights is None else self.weights[self.offsets[:-1]]
+
 
 IDLE = 1e-6
 """The Hessian of documents of queries that have nothing to order: they weigh next to nothing in a leaf."""
@@ -134,3 +195,39 @@ class BoostingObjective:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_known": {}}
+
+
+def boosting_metric(measure: Any = "nDCG@10", *, convention: str | Convention = "default") -> BoostingMetric:
+    """The mean of any measure of `rankopt.measures`, to be maximised, for early stopping.
+
+    convention: a name of `rankopt.measures.conventions`, or such an object. It says what a query without relevant
+    documents counts: nothing ("default"), or 0 ("burges", "trec", "letor4"). LightGBM and XGBoost count it as 1 in
+    their own nDCG, which is `Convention(empty=1.0)`. Equal scores count as the mean over their orders; with LightGBM's
+    own metric they stand as they come.
+    """
+    return BoostingMetric(parse(measure), convention_named(convention))
+
+
+@dataclass(frozen=True)
+class BoostingMetric:
+    """As `eval_metric` of `LGBMRanker.fit` and `feval` of `lightgbm.train`; for `xgboost.train`
+    custom_metric=metric.xgboost with maximize=True."""
+
+    measure: Measure
+    convention: Convention
+
+    def __call__(self, first: Any, second: Any, weight: Any = None, group: Any = None) -> tuple[str, float, bool]:
+        """(name, value, that more is better): of (grades, scores, weight, group), or (scores, data set)."""
+        what = "the metric"
+        if hasattr(second, "get_label"):
+            return (repr(self.measure), self.at(BoostingData.of_dataset(first, second, what)), True)
+        return (repr(self.measure), self.at(BoostingData.of(first, second, weight, group, what)), True)
+
+    def xgboost(self, scores: Any, matrix: Any) -> tuple[str, float]:
+        """(name, value) of scores and a `DMatrix`."""
+        return repr(self.measure), self.at(BoostingData.of_matrix(scores, matrix, "the metric"))
+
+    def at(self, rows: BoostingData) -> float:
+        """The mean over the queries that count, each with the weight of its documents."""
+        found = evaluate(rows.relevance, rows.scores, self.measure, convention=self.convention, offsets=rows.offsets)
+        return found.mean(weights=rows.query_weights)

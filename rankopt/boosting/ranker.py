@@ -1,35 +1,124 @@
-"""Trees grown on an upper bound of a measure's regret: with many queries they go further than a linear ranker."""
-# mypy: allow-subclassing-any
+"""Trees grown on an upper bound of a measure's regret: with many queries they go further than a linear ranker.
 
+Whether the options of boosting can work, and the seeds of the members.
+
+Grown trees as data: texts of models that are averaged, and the scores that they give.
+"""
+
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.boosting.forest import Forest, check_trees
-from rankopt.boosting.growth import Growth, grown
-from rankopt.boosting.metric import boosting_metric
-from rankopt.boosting.objective import boosting_objective
-from rankopt.boosting.progress import told
-from rankopt.boosting.settings import check_settings, seeds_of
-from rankopt.boosting.tree_text import nodes_of
-from rankopt.data.canonical import canonical
-from rankopt.errors import DataError
+from formulations.display import CompactReprMixin
+from rankopt.boosting.growth import Growth, grown, lightgbm, table, told
+from rankopt.boosting.objective import boosting_metric, boosting_objective
+from rankopt.boosting.tree_text import check_text, nodes_of
+from rankopt.data.canonical_order import canonical
+from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses.argmax_positional import with_distinct_grades
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.choices import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed
+from rankopt.rankers.options import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed, number
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-__all__ = ["BoostedRanker"]
+LARGEST = 2**31 - 1
+"""Of what LightGBM takes as a whole number."""
+
+WHOLE = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "n_members": 1, "early_stopping": 1}
+"""Options that are whole numbers, and the least that each may be."""
+
+PARTS = {"learning_rate": math.inf, "colsample_bytree": 1.0}
+"""Options that are positive, and the most that each may be."""
+
+
+def check_settings(*, engine: Any, n_jobs: Any, **options: Any) -> None:
+    """Raise OptionError for a value that cannot work; options that are not listed here are checked where they are
+    used."""
+    for name, least in WHOLE.items():
+        value = number(options[name])
+        if name == "n_estimators" and options[name] is None:
+            continue
+        if not (least <= value <= LARGEST and value.is_integer()):
+            raise OptionError(f"{name} = {options[name]!r} is no such number; give a whole number, {least} or more")
+    for name, most in PARTS.items():
+        value = number(options[name])
+        if not (0 < value <= most and value < math.inf):
+            upper = "" if most == math.inf else f" and at most {most:g}"
+            raise OptionError(f"{name} = {options[name]!r} cannot work; give a number above 0{upper}")
+    if engine not in ("threads", "serial"):
+        raise OptionError(
+            f"engine = {engine!r} cannot grow trees, because the objective measures all queries at once, and a worker "
+            "has its own alone; use 'threads' or 'serial', or DaskLGBMRanker(objective=boosting_objective()) "
+            "of LightGBM with chunks of whole queries, which takes each part for the whole"
+        )
+    if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
+        raise OptionError(f"n_jobs = {n_jobs!r} is no number of threads; give 1 or more, or None or -1 for all cores")
+
+
+def seeds_of(random_state: Any, members: int) -> list[int]:
+    """A seed for each member: following numbers, from 0 for None; a generator draws the first."""
+    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
+    first = (0 if random_state is None else random_state) if draw is None else int(draw(LARGEST))
+    if not (number(first) >= 0 and number(first).is_integer()):
+        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+    return [(int(first) * members + member) % LARGEST for member in range(members)]
+
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Forest(CompactReprMixin):
+    """texts: LightGBM's text of each member, in bytes; an empty one scores all documents 0."""
+
+    texts: tuple[NDArray[np.uint8], ...]
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> Forest:
+        return cls(tuple(np.frombuffer(text.encode("ascii"), dtype=np.uint8) for text in texts))
+
+    @cached_property
+    def boosters(self) -> tuple[Any, ...]:
+        """The members that have trees."""
+        package = lightgbm()
+        return tuple(package.Booster(model_str=text.tobytes().decode("ascii")) for text in self.texts if text.size)
+
+    def scores(self, features: Any, threads: int) -> Floats:
+        """The mean (N,) over the members; threads: 0 leaves their number to LightGBM."""
+        total = np.zeros(features.shape[0])
+        for booster in self.boosters if total.size else ():
+            total += booster.predict(table(features), num_threads=threads)
+        return total / len(self.texts)
+
+
+def check_trees(texts: Any, rounds: Any, features: int) -> None:
+    """ModelError unless these are texts of so many trees at most, which split by so many features."""
+    if not (isinstance(texts, tuple) and texts and type(rounds) is int):
+        raise ModelError("trees_ or n_rounds_ is missing, or of another type.")
+    for text in texts:
+        if not (isinstance(text, np.ndarray) and text.dtype == np.uint8 and text.ndim == 1):
+            raise ModelError("trees_ holds no texts.")
+        try:
+            found = check_text(text.tobytes().decode("ascii"), features) if text.size else 0
+        except UnicodeDecodeError as error:
+            raise ModelError(f"trees_ holds no text ({error}).") from error
+        if found > rounds:
+            raise ModelError(f"a text of trees_ has {found} trees, and n_rounds_ says {rounds} at most.")
+
+
+# mypy: allow-subclassing-any
+
 
 ROUNDS, JUDGED = 100, 1000
 """Trees where nobody says how many, and where an eval_set says when to end."""

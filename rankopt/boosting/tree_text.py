@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from rankopt.errors import ModelError, OptionError
 from rankopt.persistence.onnx import Nodes
 
-__all__ = ["check_text", "nodes_of", "text_of"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -7,13 +7,13 @@ whole problem, for factors of every width.
 
 from typing import Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 PARTS = {
     "FactorCertificate": "rankopt.collaborative.certificate:FactorCertificate",
     "Factors": "rankopt.collaborative.factors:Factors",
     "GlobalBound": "rankopt.collaborative.bounds.global_bound:GlobalBound",
-    "SingularValue": "rankopt.collaborative.bounds.largest_singular_value:SingularValue",
+    "SingularValue": "rankopt.collaborative.bounds.singular_value:SingularValue",
     "VerifiedBound": "rankopt.collaborative.bounds.bound_verification:VerifiedBound",
     "VerifiedFactors": "rankopt.collaborative.bounds.verification:VerifiedFactors",
     "drawn_masters": "rankopt.collaborative.masters_of_ratings:drawn_masters",

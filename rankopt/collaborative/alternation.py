@@ -1,19 +1,105 @@
-"""Users' block, items' block, in turn, until both gaps are closed; the best point is kept."""
+"""Users' block, items' block, in turn, until both gaps are closed; the best point is kept.
+
+The best users for items as they are: U (and b_u) of least Σ_u l_u + (λ_U/2)‖U‖² (+ (μ/2)‖b_u‖²).
+
+Of a convex loss that is one users' block, of which the gap is proved; else one of a majorant after the other, each
+touching the loss where the last one ended.
+
+What every round of an alternation saw.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rankopt.collaborative.history import AlternationStep
-from rankopt.collaborative.problem import ModelState
-from rankopt.optimize.certificate import Stop
+from rankopt.collaborative.problem import FactorProblem, ModelState
+from rankopt.optimize.certificate import Columns, Stop
 
-__all__ = ["AlternationResult", "Alternation", "Blocks", "alternated", "gone_on", "idle"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAJORANTS = 30
+"""Convex majorants of a bound that is not convex, at most."""
+
+TWICE = 2
+"""Solutions of a convex block, at most: where the first value was far above the best, so was its tolerance."""
+
+
+def best_users(blocks: Any, now: ModelState, tol: float) -> ModelState:
+    """From a standing, its users given up for better ones only, to a gap of this part of what users cost, or as near as
+    their block comes; of a bound that is not convex until a majorant gains no more than that, or `MAJORANTS` were
+    taken. Items cost the same throughout and count for nothing here."""
+    cost, _ = users_alone(blocks.problem, now)
+    for _ in range(TWICE if blocks.convex else MAJORANTS):
+        found = blocks.with_users(now, 0.5 * tol * abs(cost) / (abs(now.value) or 1.0))
+        before, (cost, bound) = cost, users_alone(blocks.problem, found)
+        now = found
+        if (cost - bound if blocks.convex else before - cost) <= tol * abs(cost):
+            break
+    return now
+
+
+def users_alone(problem: FactorProblem, now: ModelState) -> tuple[float, float]:
+    """What users cost, their losses with it, and what that cannot fall below for these items."""
+    cost = now.lost + problem.users_penalty(now.factors)
+    return cost, min(now.users - problem.items_penalty(now.factors), cost)
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AlternationStep:
+    """One round, 0 the start: J after it, the lower bounds of J over the users' and over the items' block, the measure
+    on eval_set (NaN without one), and seconds since the start."""
+
+    step: int
+    primal: float
+    users: float
+    items: float
+    judged: float
+    seconds: float
+
+    @property
+    def bound(self) -> float:
+        """The lower of the two bounds: no optimum of the whole."""
+        return min(self.users, self.items)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AlternationHistory(Columns[AlternationStep]):
+    """The rounds of a run as columns: `history.primal[i]` is J after round i, and so for each field of
+    `AlternationStep`."""
+
+    row: ClassVar[type[AlternationStep]] = AlternationStep
+    drawn: ClassVar[tuple[str, ...]] = ("primal", "users", "items")
+
+    step: Ints
+    primal: Floats
+    users: Floats
+    items: Floats
+    judged: Floats
+    seconds: Floats
+
+    def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
+        """J and the bounds of both blocks against "step" or "seconds"."""
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+        x = getattr(self, against)
+        axes.plot(x, self.primal, label="objective")
+        axes.plot(x, self.users, label="bound of the users' block")
+        axes.plot(x, self.items, label="bound of the items' block")
+        axes.set(xlabel=against, ylabel="objective")
+        axes.legend(frameon=False)
+        return axes
 
 
 FINER = 4.0

@@ -18,8 +18,6 @@ from rankopt.collaborative.factors import Factors
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
 
-__all__ = ["drawn_masters"]
-
 Floats = NDArray[np.float64]
 
 

@@ -13,12 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.pull import pull_by_column, pulled
-from rankopt.collaborative.rated import EncodedRatings
-from rankopt.collaborative.row_sums import UNIT, add_columns, add_sizes, row_sums
-
-__all__ = ["FactorProblem", "ModelState", "block_bounds", "items_bound"]
+from rankopt.collaborative.linear_algebra import UNIT, add_columns, add_sizes, pull_by_column, pulled, row_sums
 
 Floats = NDArray[np.float64]
 

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.data.ratings.ids import check_present, check_spelling
 from rankopt.data.ratings.sources import ITEM, RATING, USER, plain_name
-from rankopt.data.ratings.spelling import check_spelling
 from rankopt.data.ratings.table import Ratings
-from rankopt.data.ratings.universe import check_present
-from rankopt.data.values import check_unmasked
+from rankopt.data.validation import check_unmasked
 from rankopt.errors import DataError
-
-__all__ = ["held_out", "pairs_of", "places_of_pairs", "read_ratings_and_weights"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

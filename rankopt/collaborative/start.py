@@ -12,8 +12,6 @@ from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.top_pairs import scaled, top_pairs
 from rankopt.errors import OptionError
 
-__all__ = ["Start", "random_start", "start_of"]
-
 Floats = NDArray[np.float64]
 
 

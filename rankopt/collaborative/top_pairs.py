@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["scaled", "top_pairs"]
-
 Floats = NDArray[np.float64]
 
 SMALL = 256

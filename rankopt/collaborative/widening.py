@@ -13,15 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from rankopt.collaborative.alternation import AlternationResult, Alternation, gone_on, idle
-from rankopt.collaborative.blocks.balance import balanced
+from rankopt.collaborative.alternation import Alternation, AlternationResult, gone_on, idle
+from rankopt.collaborative.blocks.least_squares import balanced
+from rankopt.collaborative.certificate import whole_bound
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import ModelState
-from rankopt.collaborative.proved import whole_bound
 from rankopt.collaborative.top_pairs import scaled, top_pairs
 from rankopt.optimize.certificate import Stop
-
-__all__ = ["FIRST", "widened"]
 
 FIRST = 8
 """Factors to begin with."""

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_given, as_json, json_option, report_option, table, write_report
-from rankopt.commands.target import OutputPath
+from rankopt.commands.input_output import OutputPath, as_given, as_json, json_option, report_option, table, write_report
 from rankopt.engines import ENGINES
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS
@@ -114,7 +113,7 @@ def cofi(
     parted = "" if split is None or hold_out is None else _parted(ratings, split)
     _say(ranker, accuracy, seconds, model, parted, json_)
     if report is not None:
-        from rankopt.report.of_cofi import page_of_cofi
+        from rankopt.report.cofi_page import page_of_cofi
 
         name = "A made-up sample" if train_file is None else Path(train_file).name
         name = f"{name}: {ratings}{parted and '. '}{parted}"
@@ -228,7 +227,7 @@ def _say(
     )  # fmt: skip
     click.echo(f"\ntraining ended: {proved.ending}")
     if not learned.used:
-        from rankopt.report.of_cofi import no_factors
+        from rankopt.report.cofi_page import no_factors
 
         click.echo(no_factors(learned.dimensions))
     if accuracy:

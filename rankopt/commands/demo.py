@@ -8,8 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_given, as_json, json_option, report_option, table, waiting, write_report
-from rankopt.commands.target import OutputPath
+from rankopt.commands.input_output import (
+    OutputPath,
+    as_given,
+    as_json,
+    json_option,
+    report_option,
+    table,
+    waiting,
+    write_report,
+)
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -46,7 +54,7 @@ def demo(output: str, report: str | None, json_: bool) -> None:
         swapped = _swapped(sample.train, say)
     written = _written(folder, rankers, sample.test)
     if report is not None:
-        from rankopt.report.of_demo import page_of_demo
+        from rankopt.report.demo_page import page_of_demo
 
         write_report(report, page_of_demo(rankers, swapped, sample.test, as_given()))
     say("Written")
@@ -82,7 +90,7 @@ def _compared(train: Queries, test: Queries, say: Any) -> tuple[dict[str, Any], 
     the novel have another scale for each character, so features are normalised within the query."""
     from rankopt.measures import evaluate
     from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
-    from rankopt.report.of_demo import MEASURE, finding_of_demo
+    from rankopt.report.demo_page import MEASURE, finding_of_demo
 
     rankers: dict[str, Any] = {
         "ridge": RegressionRanker(normalize="zscore"),

@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.ascent import COMBINATIONS, ORDERS
-from rankopt.commands.output import as_given, as_json, json_option, report_option, table, write_report
-from rankopt.commands.reading import queries_at
-from rankopt.commands.target import OutputPath
+from rankopt.commands.input_output import (
+    OutputPath,
+    as_given,
+    as_json,
+    json_option,
+    queries_at,
+    report_option,
+    table,
+    write_report,
+)
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 
@@ -111,7 +118,7 @@ def direct(
         ranker.save(model)
     _say(ranker, seconds, model, json_)
     if report is not None:
-        from rankopt.report.of_direct import page_of_direct
+        from rankopt.report.direct_page import page_of_direct
 
         write_report(report, page_of_direct(ranker, queries, lines, Path(train_file).name, as_given()))
     if interrupted:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option, table
+from rankopt.commands.input_output import as_json, json_option, table
 
 PACKAGES = (
     "rankopt", "numpy", "scipy", "cvxpy", "ortools", "highspy", "networkx", "scikit-learn", "numba", "qpsolvers",
@@ -47,8 +47,8 @@ def doctor(json_: bool) -> None:
 
 def _tried() -> list[dict[str, Any]]:
     """One row a solver and problem: an assignment and a margin dual with known optima."""
-    from formulations.problems.margin_dual import margin_dual
-    from formulations.problems.ranking import ranking
+    from formulations.problems.master_programs import margin_dual
+    from formulations.problems.rankings import ranking
     from formulations.solvers import accepting
     from formulations.solving.solve import solve
 

@@ -1,26 +1,120 @@
-"""`rankopt evaluate`: measures of rankings, and paired comparisons."""
+"""`rankopt evaluate`: measures of rankings, and paired comparisons.
+
+Runs in TREC's format held against qrels: what `rankopt evaluate --qrels` prints.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 from click.core import ParameterSource
 
-from rankopt.commands.evaluate_runs import MEASURES as OF_RUNS
-from rankopt.commands.evaluate_runs import evaluate_runs
-from rankopt.commands.output import as_json, json_option, table
-from rankopt.commands.reading import queries_at
+from rankopt.commands.input_output import as_json, json_option, queries_at, table
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from rankopt.data.queries import Queries
+    from rankopt.evaluation.comparison import Test
+    from rankopt.evaluation.intervals import IntervalBy
+    from rankopt.evaluation.trec import Qrels, Run
+    from rankopt.measures.convention import Convention
     from rankopt.measures.measure import Measure
 
-MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
+MEASURES = ("nDCG@10", "AP", "P@10", "RR", "R@100")
+
+
+def evaluate_runs(
+    qrels: str,
+    runs: Sequence[str],
+    measures: Sequence[Measure],
+    convention: Convention,
+    *,
+    missing: str,
+    negative: float | None,
+    test: str,
+    interval: str,
+    json_: bool,
+) -> None:
+    """Measure the runs of these files, compare each with the first, and say what they lack."""
+    from rankopt.evaluation.runs import compare_runs
+    from rankopt.evaluation.trec import read_qrels, read_run
+    from rankopt.measures import evaluate, judge
+
+    known = read_qrels(qrels, negative="unjudged" if negative is None else negative)
+    read = {name: read_run(path) for name, path in zip(_names(runs), runs, strict=True)}
+    how = cast(Literal["error", "skip", "zero"], missing)
+    found = {
+        name: evaluate(*judge(known, run, missing=how), measures, convention=convention) for name, run in read.items()
+    }
+    compared = compare_runs(found, test=cast("Test", test), interval=cast("IntervalBy", interval))
+    lacks = _lacks(known, read)
+    if json_:
+        coverage = {name: own for name, own in lacks.items()}
+        ties = {name: dict(zip(compared.measures, run.tied.tolist(), strict=True)) for name, run in found.items()}
+        as_json({"qrels": qrels, "missing": missing, **compared.as_dict(), "coverage": coverage, "tied": ties})
+        return
+    click.echo(str(compared))
+    for line in _told(lacks, len(known.query_ids), missing):
+        click.echo(line)
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """What a run is called: its file without folder, or all of its path where two would be the same."""
+    short = [Path(path).name for path in paths]
+    return short if len(set(short)) == len(short) else list(paths)
+
+
+def _lacks(qrels: Qrels, runs: Mapping[str, Run]) -> dict[str, dict[str, int]]:
+    """How many judged queries a run lacks, how many of its own have no judgments, how many documents of the others."""
+    judged = _documents(qrels)
+    known: dict[str, dict[str, int]] = {}
+    for name, run in runs.items():
+        retrieved = _documents(run)
+        both = [query for query in judged if query in retrieved]
+        known[name] = {
+            "queries": len(both),
+            "missing_queries": len(judged) - len(both),
+            "queries_without_judgments": len(retrieved) - len(both),
+            "documents": sum(len(retrieved[query]) for query in both),
+            "unjudged_documents": sum(len(retrieved[query] - judged[query]) for query in both),
+        }
+    return known
+
+
+def _documents(file: Any) -> dict[str, set[str]]:
+    """query -> its documents; of qrels those that have a grade."""
+    kept = getattr(file, "judged", None)
+    return {
+        query: {file.document_ids[row] for row in range(start, stop) if kept is None or kept[row]}
+        for query, start, stop in zip(
+            file.query_ids, file.offsets[:-1].tolist(), file.offsets[1:].tolist(), strict=True
+        )
+    }
+
+
+def _told(lacks: Mapping[str, Mapping[str, int]], queries: int, missing: str) -> list[str]:
+    """A line for each run on what it lacks, and what is made of that."""
+    lines = []
+    for name, own in lacks.items():
+        share = own["unjudged_documents"] / max(own["documents"], 1)
+        line = f"{name}: {share:.1%} of {own['documents']} retrieved documents are unjudged and count as not relevant"
+        if own["missing_queries"]:
+            made = (
+                "left out of its means, as trec_eval does" if missing == "skip" else "counted 0, as trec_eval -c does"
+            )
+            line += f"; {own['missing_queries']} of {queries} judged queries are missing, {made}"
+        if own["queries_without_judgments"]:
+            line += f"; {own['queries_without_judgments']} queries without judgments are left out"
+        lines.append(line)
+    return lines
+
+
+MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 
 
 @click.command()
@@ -36,7 +130,7 @@ MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 @click.option(
     "--measure",
     multiple=True,
-    help=f"A measure; repeatable.  [default: {', '.join(MEASURES)}; of runs {', '.join(OF_RUNS)}]",
+    help=f"A measure; repeatable.  [default: {', '.join(MEASURES_EVALUATE)}; of runs {', '.join(MEASURES)}]",
 )
 @click.option(
     "--convention",
@@ -94,7 +188,7 @@ def evaluate(
         if len(set(files)) < len(files):
             raise click.UsageError("a run is given twice")
         asked, rules = (
-            [parse(text) for text in measure or OF_RUNS],
+            [parse(text) for text in measure or MEASURES],
             convention_named("trec" if convention is None else convention),
         )
         evaluate_runs(
@@ -112,7 +206,7 @@ def evaluate(
     from rankopt.measures import evaluate as measured
 
     wanted, rules = (
-        [parse(text) for text in measure or MEASURES],
+        [parse(text) for text in measure or MEASURES_EVALUATE],
         convention_named("default" if convention is None else convention),
     )
     queries = queries_at(data, unjudged=unjudged)
@@ -185,7 +279,7 @@ def _read_scores(path: str, queries: Queries) -> NDArray[np.float64]:
     """One score a line in the order of the data file, as scores grouped by query."""
     import numpy as np
 
-    from rankopt.data.svmlight.grammar import NUMBER
+    from rankopt.data.svmlight.parser import NUMBER
     from rankopt.data.text import clipped, text_lines
     from rankopt.errors import DataError
 

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_given, as_json, json_option, report_option, table, write_report
-from rankopt.commands.reading import queries_at
+from rankopt.commands.input_output import as_given, as_json, json_option, queries_at, report_option, table, write_report
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
+    from rankopt.explanations.contributions import Weights
     from rankopt.explanations.first_two import FirstTwo
     from rankopt.explanations.prices import Prices
     from rankopt.explanations.tightness import Tightness
-    from rankopt.explanations.weights import Weights
 
 LISTED = 10
 """Features and limits that the text lists; the page has more."""
@@ -71,7 +70,7 @@ def explain(
     pairs = _pairs(ranker, queries, weights, [found.query[row] for row in found.worst(count).tolist()])
     prices = ranker.prices(queries) if limits is not None else None
     if report is not None:
-        from rankopt.report.of_explanations import page_of_explanations
+        from rankopt.report.explain_page import page_of_explanations
 
         name = f"{type(ranker).__name__} from {Path(model).name} on {Path(data).name}"
         write_report(report, page_of_explanations(name, found, weights, pairs, prices, count, as_given()))
@@ -85,8 +84,7 @@ def _weights(ranker: Any, queries: Queries) -> list[tuple[str, Weights]]:
     """The weights of each score: one, or one a slot; none where scores are no sums over features."""
     if not hasattr(ranker, "coef_"):
         return []
-    from rankopt.explanations.deviations import deviations_within
-    from rankopt.explanations.weights import Weights
+    from rankopt.explanations.contributions import Weights, deviations_within
 
     deviation = deviations_within(queries.features, queries.offsets)
     given = getattr(ranker, "feature_names_in_", queries.feature_names)

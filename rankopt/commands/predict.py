@@ -6,9 +6,7 @@ from pathlib import Path
 
 import click
 
-from rankopt.commands.output import as_json, json_option
-from rankopt.commands.reading import queries_at
-from rankopt.commands.target import OutputPath
+from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at
 
 
 @click.command()

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankopt.commands.output import as_json, json_option
-from rankopt.commands.reading import queries_at
-from rankopt.commands.target import OutputPath
+from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
@@ -121,7 +119,7 @@ def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | No
     """The rankings, of rows as in the file, as a TREC run."""
     from rankopt.data.tables import USUAL, is_table
     from rankopt.errors import DataError
-    from rankopt.evaluation.trec_writing import run_text
+    from rankopt.evaluation.trec import run_text
 
     if queries.document_ids is None:
         usual = ", ".join(USUAL["document"][:3])

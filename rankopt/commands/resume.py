@@ -7,10 +7,8 @@ from pathlib import Path
 
 import click
 
-from rankopt.commands.output import json_option
-from rankopt.commands.target import OutputPath
-from rankopt.commands.training_model import destination
-from rankopt.commands.training_run import Training
+from rankopt.commands.input_output import OutputPath, json_option
+from rankopt.commands.training_run import Training, destination
 from rankopt.engines import ENGINES
 
 

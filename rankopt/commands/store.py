@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankopt.commands.output import as_json, json_option, waiting
-from rankopt.commands.target import OutputPath
+from rankopt.commands.input_output import OutputPath, as_json, json_option, waiting
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -55,9 +54,9 @@ def store(
     folder = next((file for file in files if Path(file).is_dir()), None)
     if folder is not None:
         raise click.UsageError(f"File '{folder}' is a directory; --verify checks a stored one")
-    from rankopt.data.stored import open_stored
-    from rankopt.data.stored import store as write
-    from rankopt.data.svmlight.blocks import read_svmlight_blocks
+    from rankopt.data.stored_folder import open_stored
+    from rankopt.data.stored_folder import store as write
+    from rankopt.data.svmlight.reader import read_svmlight_blocks
     from rankopt.data.tables import is_table, read_table
 
     def parts() -> Iterator[Queries]:
@@ -90,7 +89,7 @@ def _table(queries: Queries, float32: bool, sparse: bool) -> Queries:
 
 
 def _verify(folders: tuple[str, ...], json_: bool) -> None:
-    from rankopt.data.stored import verify_stored
+    from rankopt.data.stored_folder import verify_stored
 
     found = {}
     for folder in folders:

@@ -1,26 +1,196 @@
-"""`rankopt swap`: every solver on the same work, live training with each of them, a table and a report."""
+"""`rankopt swap`: every solver on the same work, live training with each of them, a table and a report.
+
+`rankopt swap --against rows.jsonl`: the same tapes by what is installed now, and what changed.
+
+What `rankopt swap a.mps b.lp set.toml tape.npz` replays: the problems of all files, and who may take part.
+
+What `rankopt swap --ratings` replays: masters of users and of items, as training on these ratings meets them.
+
+What `rankopt swap` prints: a table a tape, a line a solver; and one for each part that was swapped live.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import click
 from click.core import ParameterSource
 
-from formulations.solvers.options import listed
-from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
-from rankopt.commands.reading import queries_at
-from rankopt.commands.swap_problems import all_of, are_problems, forms_of, tapes_at
-from rankopt.commands.swap_table import show, summary, watched
-from rankopt.commands.target import OutputPath
+from formulations.solvers.solver import listed
+from rankopt.commands.input_output import (
+    OutputPath,
+    as_given,
+    as_json,
+    json_option,
+    queries_at,
+    report_option,
+    table,
+    write_report,
+)
 from rankopt.losses import BOUNDS, MAPS
 
 if TYPE_CHECKING:
-    from rankopt.rankers.choices import BoundName, MapName
+    from rankopt.experiments.isolation.limits import Limits
+    from rankopt.experiments.regression import Changed
+    from rankopt.experiments.rows import Row
+    from rankopt.experiments.tapes.tape import Tape
+    from rankopt.rankers.options import BoundName, MapName
+
+PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"}
+"""What is solved by which part."""
+
+
+def are_problems(files: Sequence[str]) -> bool:
+    """Whether the files are of problems. Raises a usage error for several files of which one is not."""
+    from rankopt.experiments.tapes.given import ENDINGS
+
+    others = [file for file in files if not file.endswith(ENDINGS)]
+    if others and len(files) > 1:
+        raise click.UsageError(
+            f"{others[0]} is one of {len(files)} files and no problem; give files that end with one of "
+            f"{', '.join(ENDINGS)}, or queries alone, in one file"
+        )
+    return bool(files) and not others
+
+
+def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> list[Tape]:
+    """The problems of the files. Raises a usage error for solvers of a part that none of them has, and where no solver
+    is left."""
+    from rankopt.experiments.tapes.given import tapes_of
+
+    tapes = tapes_of(list(files))
+    kinds = dict.fromkeys(tape.kind for tape in tapes)
+    given = {"argmax": argmax, "master": master}
+    for kind, names in given.items():
+        other = "master" if kind == "argmax" else "argmax"
+        if names not in (None, "none") and kind not in kinds:
+            have = "has" if len(files) == 1 else "have"
+            raise click.UsageError(
+                f"{', '.join(files)} {have} no {PARTS[kind]}, which --{kind} is for; use --{other}: {_fitting(tapes)}"
+            )
+    if all(given[kind] == "none" for kind in kinds):
+        named = " and ".join(f"--{kind} none" for kind in sorted(kinds))
+        raise click.UsageError(f"{named} leaves nothing to swap; name solvers: {_fitting(tapes)}")
+    return tapes
+
+
+def forms_of(tapes: Iterable[Tape], kind: str) -> set[Any]:
+    """The forms of the problems that are solved by this part."""
+    return {type(taped.form) for tape in tapes if tape.kind == kind for taped in tape.problems}
+
+
+def all_of(forms: Iterable[Any]) -> list[str]:
+    """All installed solvers of any of these forms."""
+    from formulations.solvers import accepting
+
+    return list(dict.fromkeys(solver for form in forms for solver in accepting(form)))
+
+
+def _fitting(tapes: Iterable[Tape]) -> str:
+    return f"{', '.join(all_of(taped.form for tape in tapes for taped in tape.problems))} fit"
+
+
+FACTORS = 5
+
+
+def masters_at(path: str | None, problems: int) -> list[Any]:
+    """The programs of so many users of the file, of the sample that comes along without one, and of their items last.
+
+    Factors, offsets, prior and penalties are those of a model of the ordinal loss, which the planes cut.
+    """
+    from rankopt.collaborative.masters_of_ratings import drawn_masters
+    from rankopt.data import load_ratings_sample, read_ratings
+    from rankopt.losses import loss_named
+    from rankopt.rankers import CofiRanker
+
+    loss = "ordinal"
+    ratings = load_ratings_sample() if path is None else read_ratings(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a rough model is as good a place to draw from
+        model = CofiRanker(loss, factors=FACTORS, strength=0.5, max_iter=10).fit(ratings)
+    return drawn_masters(
+        ratings, loss_named(loss), model.model_, model.item_prior_,
+        lam=model.lam_, lam_offsets=model.offset_strength_, users=problems,
+    )  # fmt: skip
+
+
+SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
+"""The measures that have a column; the report draws the others too."""
+
+
+def summary(rows: list[Row]) -> list[dict[str, Any]]:
+    """One line a tape and solver, and a live run. seconds: the shifted geometric mean over all problems, None where it
+    solved none of them; of a live run what it took."""
+    from rankopt.experiments.rows import Outcome
+    from rankopt.experiments.summaries import shifted_geometric_means
+
+    lines: list[dict[str, Any]] = []
+    for tape, role in dict.fromkeys((row.tape, row.role) for row in rows):
+        here = [row for row in rows if row.tape == tape and row.role == role]
+        for solver, mean in shifted_geometric_means(here).items():
+            own = [row for row in here if row.solver == solver]
+            time = None if isnan(mean) else mean
+            gaps = [row.gap for row in own if row.gap is not None]
+            lines.append({
+                "tape": tape, "role": role, "solver": solver, "problems": len(own),
+                "solved": sum(row.solved for row in own),
+                "otherwise": sorted({row.status.name for row in own if row.status is not Outcome.SOLVED}),
+                "largest_gap": max(gaps, default=None), "seconds": own[0].seconds if role else time,
+                "measures": dict(own[0].measures),
+            })  # fmt: skip
+    return lines
+
+
+def show(rows: list[Row]) -> None:
+    """Print the summary."""
+    lines = summary(rows)
+    for tape, role in dict.fromkeys((line["tape"], line["role"]) for line in lines):
+        here = [line for line in lines if line["tape"] == tape and line["role"] == role]
+        click.secho(f"live training, {role} swapped" if role else tape, bold=True)
+        measures = [name for name in SHOWN if any(name in line["measures"] for line in here)]
+        head = ["solver", "solved", "otherwise", "largest gap", "seconds" if role else "ms (mean)", *measures]
+        table(head, [_line(line, measures, 1.0 if role else 1e3) for line in here])
+        click.echo()
+    click.echo(
+        "gap: proven, relative to the scale of the problem. ms: shifted geometric mean over all problems of the tape;"
+    )
+    click.echo(
+        "a problem that was not solved counts ten times the longest time of any solver; who solved none has none."
+    )
+
+
+def _line(line: dict[str, Any], measures: list[str], unit: float) -> list[str]:
+    gap, seconds = line["largest_gap"], line["seconds"]
+    return [
+        line["solver"],
+        f"{line['solved']}/{line['problems']}",
+        ", ".join(line["otherwise"]) or "-",
+        "-" if gap is None else f"{gap:.0e}",
+        "-" if seconds is None else f"{unit * seconds:.3g}",
+        *("-" if line["measures"].get(name) is None else f"{line['measures'][name]:.4f}" for name in measures),
+    ]
+
+
+def watched(rows: Any) -> list[Row]:
+    """The rows, the latest of them shown on a terminal while work goes on."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return list(rows)
+    found: list[Row] = []
+    with console.status("recording tapes ...") as status:
+        for row in rows:
+            found.append(row)
+            status.update(f"{len(found)} rows; {row.kind} {row.role} {row.solver}: {row.problem} {row.status.name}")
+    return found
 
 
 def _positive(_: click.Context, parameter: click.Parameter, value: float | None) -> float | None:
@@ -141,7 +311,7 @@ def swap(
     )
     usual = {method_spec(one): one for one in METHODS}
     if against is not None:
-        from rankopt.commands.swap_against import compare
+        pass  # MERGED
 
         given = (data or None, test_file, method, unjudged, ratings or None)
         if any(part is not None for part in given):
@@ -156,7 +326,7 @@ def swap(
     what: Any
     stated = not ratings and are_problems(data)
     if ratings:
-        from rankopt.commands.swap_ratings import masters_at
+        pass  # MERGED
 
         if test_file is not None or argmax is not None or method is not None:
             raise click.UsageError("--ratings replays masters only; leave --test, --argmax and --method out")
@@ -191,7 +361,7 @@ def swap(
 
         rows = read_rows(output)
     if report is not None:
-        from rankopt.report.of_swap import page_of_swap
+        from rankopt.report.swap_page import page_of_swap
 
         write_report(report, page_of_swap(rows, as_given()))
     if json_:
@@ -211,3 +381,105 @@ def _chosen(given: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
     if given == "none":
         return ()
     return tuple(every()) if given == "all" else tuple(listed(given))
+
+
+NAMED = 20
+"""Problems that are named one by one."""
+
+
+def compare(
+    against: str,
+    argmax: tuple[str, ...] | None,
+    master: tuple[str, ...] | None,
+    repeats: int,
+    margin: float,
+    limits: Limits,
+    output: str | None,
+    resume: bool,
+    report: str | None,
+    json_: bool,
+) -> None:
+    """Replay, compare, print. Exit code 1 says that an answer is wrong, or that a solver lost a problem."""
+    from rankopt.experiments.regression import Against, Kind
+    from rankopt.experiments.rows import read_rows
+
+    if output is not None and Path(output).resolve() == Path(against).resolve():
+        raise click.UsageError("--output is the file of --against; choose another")
+    run = Against(against, argmax, master, repeats, margin, limits)
+    rows = watched(run.rows(output, resume=resume))
+    found = run.changes(rows if output is None else read_rows(output))
+    if report is not None:
+        from rankopt.report.changes_page import page_of_changes
+
+        write_report(report, page_of_changes(found, margin, as_given()))
+    if json_:
+        as_json({"problems": len(found), "summary": summary_swap_against(found),
+                 "named": [_named(one) for one in _odd(found)],
+                 "output": output, "report": report})  # fmt: skip
+    else:
+        _show(found)
+        if output is not None:
+            click.echo(f"wrote {output}")
+    if any(one.kind in (Kind.WRONG, Kind.LOST) for one in found):
+        raise click.exceptions.Exit(1)
+
+
+def summary_swap_against(found: Sequence[Changed]) -> list[dict[str, Any]]:
+    """One line a tape and solver: versions, the factor with its interval, and how many problems became what."""
+    from rankopt.experiments.regression import by_solver, mean_factor
+
+    lines: list[dict[str, Any]] = []
+    for (tape, solver), own in by_solver(found).items():
+        mean = mean_factor(own)
+        counts = {kind: sum(one.kind is kind for one in own) for kind in dict.fromkeys(one.kind for one in own)}
+        lines.append({
+            "tape": tape, "solver": solver, "before": _version(one.before.version for one in own),
+            "after": _version(one.after.version for one in own), "problems": len(own),
+            "factor": None if mean is None else mean[0], "interval": None if mean is None else list(mean[1:]),
+            "became": {kind.words: count for kind, count in counts.items()},
+        })  # fmt: skip
+    return lines
+
+
+def _show(found: Sequence[Changed]) -> None:
+    lines = summary_swap_against(found)
+    for tape in dict.fromkeys(line["tape"] for line in lines):
+        click.secho(tape, bold=True)
+        table(
+            ["solver", "before", "now", "time, now / before", "became"],
+            [_line_swap_against(x) for x in lines if x["tape"] == tape],
+        )
+        click.echo()
+    odd = _odd(found)
+    for one in odd[:NAMED]:
+        click.echo(f"{one.kind.words}: {one.after.solver}, {one.after.problem}: {one.why}")
+    if len(odd) > NAMED:
+        click.echo(f"and {len(odd) - NAMED} more; --report shows all")
+    click.echo(
+        "time: geometric mean over the problems with the same answer, in an interval of 95% (problems and repeats"
+    )
+    click.echo("drawn anew); slower, faster: by the repeats of that problem alone, beyond the margin.")
+
+
+def _line_swap_against(line: dict[str, Any]) -> list[str]:
+    low, high = line["interval"] or (None, None)
+    factor = "-" if line["factor"] is None else f"{line['factor']:.3g} ({low:.3g} to {high:.3g})"
+    became = ", ".join(f"{count} {word}" for word, count in line["became"].items())
+    return [line["solver"], line["before"] or "-", line["after"] or "-", factor, became]
+
+
+def _odd(found: Sequence[Changed]) -> list[Changed]:
+    """What a reader has to look at, one by one."""
+    from rankopt.experiments.regression import Kind
+
+    return [one for kind in (Kind.WRONG, Kind.LOST, Kind.MENDED) for one in found if one.kind is kind]
+
+
+def _named(one: Changed) -> dict[str, Any]:
+    return {"tape": one.after.tape, "solver": one.after.solver, "problem": one.after.problem, "became": one.kind.words,
+            "why": one.why}  # fmt: skip
+
+
+def _version(told: Any) -> str:
+    """The versions, most often one."""
+    return ", ".join(sorted({version for version in told if version}))

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_json, json_option, table
+from rankopt.commands.input_output import as_json, json_option, table
 
 if TYPE_CHECKING:
-    from rankopt.experiments.tapes.tape import Tape, RecordedProblem
+    from rankopt.experiments.tapes.tape import RecordedProblem, Tape
 
 SHOWN = 40
 """Problems of the table; --json has all."""

@@ -1,30 +1,201 @@
-"""A training run as data: what `rankopt train` was told, so that `rankopt resume` can take it up again."""
+"""A training run as data: what `rankopt train` was told, so that `rankopt resume` can take it up again.
+
+What `rankopt train --ranker` can train: a table, and which options of the command each of its rankers takes.
+
+Where a training writes its model, and what it may replace there.
+
+What `rankopt train` says of its fits.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from click.core import ParameterSource
 
-from rankopt.commands.output import as_json
-from rankopt.commands.reading import queries_at
-from rankopt.commands.training_model import note
-from rankopt.commands.training_rankers import RANKERS
-from rankopt.commands.training_report import report
+from rankopt.commands.input_output import as_json, queries_at, table
 from rankopt.errors import BelowStart, Interrupted, OptionError
 from rankopt.rankers import STRENGTHS
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
-__all__ = ["Training"]
+RUN = ("lam", "tol", "max_iter", "time_limit", "engine", "n_jobs", "checkpoint", "every")
+"""Options of rankers that are trained step by step."""
+
+PLANES = (*RUN, "w0", "loss", "penalty", "master", "method")
+"""Options of rankers that are trained to a proven gap."""
+
+PROVED = {"objective": "primal", "bound": "bound", "gap": "gap", "relative_gap": "relative_gap"}
+"""What such a ranker proves: what the report calls it, and the certificate."""
+
+
+class Kind(NamedTuple):
+    """A ranker of `rankopt.rankers` by its name there, and the options that it takes.
+
+    told: which numbers of its certificate are reported, what the report calls them and what the certificate does; a
+    ranker without such is fitted once. lam: λ where none is given.
+    """
+
+    ranker: str
+    takes: tuple[str, ...]
+    told: Mapping[str, str] | None = None
+    lam: float | str = "scale"
+
+
+RANKERS = {
+    "margin": Kind("LargeMarginRanker", (*PLANES, "map", "bound", "decay", "argmax"), PROVED),
+    "pairwise": Kind("PairwiseRanker", tuple(name for name in PLANES if name != "loss"), PROVED, 1e-2),
+    "smooth": Kind(
+        "SmoothRanker", (*RUN, "w0", "sigmas"), {"objective": "primal", "gradient": "gradient", "measure": "measure"}
+    ),
+    "direct": Kind("DirectRanker", ("tol", "max_iter", "time_limit", "engine", "n_jobs")),
+    "direct-trees": Kind("DirectBoostedRanker", ("time_limit", "engine", "n_jobs")),
+    "regression": Kind("RegressionRanker", ()),
+    "boosted": Kind("BoostedRanker", ("map", "bound", "decay", "n_jobs")),
+    "mcrank": Kind("McRanker", ("expected",)),
+}
+"""Every ranker of the command, by what it is called there."""
+
+ALWAYS = ("train_file", "model", "validate", "measure", "normalize", "unjudged", "json_", "ranker")
+"""Options that every ranker takes, or that are about files and output."""
+
+
+def check_taken(context: click.Context, name: str) -> None:
+    """A usage error for an option of the command line that the ranker of this name does not take."""
+    for option in context.command.params:
+        if option.name in ALWAYS or option.name in RANKERS[name].takes:
+            continue
+        if context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
+            others = " and ".join(other for other, kind in RANKERS.items() if option.name in kind.takes)
+            raise click.UsageError(f"{option.opts[0]} is an option of --ranker {others}, not of {name}")
+
+
+def given_options(context: click.Context, name: str) -> dict[str, Any]:
+    """The options of the ranker that stand on the command line; where none does, the ranker keeps its own default."""
+    taken = ("measure", "normalize", *RANKERS[name].takes)
+    return {
+        option: value
+        for option, value in context.params.items()
+        if option in taken and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
+    }
+
+
+NOTES = "models.sha256"
+"""A file beside `training.json`: the digests of files that this training may replace by its model."""
+
+
+def destination(folder: Path, begun: str, given: str | None, yes: bool) -> str:
+    """Where a training that is resumed from `folder` writes its model: where it is `given`, else where it was begun if
+    that is beside the folder, else beside it under the same name.
+
+    Asks before it replaces what the training neither wrote nor was begun with; a usage error where nobody can answer.
+    """
+    beside = Path(os.path.abspath(folder)).parent
+    chosen = Path(os.path.abspath(given)) if given is not None else beside / Path(begun).name
+    if given is None and chosen != Path(begun):
+        click.echo(
+            f"the model is written to {chosen}: {begun} is not beside {folder}, and --model names no file", err=True
+        )
+    if yes or not os.path.lexists(chosen) or known(folder, chosen):
+        return str(chosen)
+    what = f"{chosen} (a link to {os.path.realpath(chosen)})" if chosen.is_symlink() else str(chosen)
+    question = f"{what} is there, and this training did not write it. Replace it?"
+    try:
+        click.confirm(question, abort=True, err=True)
+    except click.Abort:
+        raise OptionError(f"{what} is there, and this training did not write it; say --model FILE, or --yes") from None
+    return str(chosen)
+
+
+def note(folder: Path, model: Path) -> None:
+    """Write down that the training of this folder may replace the file that is the model now, if there is one."""
+    from rankopt.persistence.archive import write_whole
+
+    digest = _digest(model)
+    if digest is None or digest in _noted(folder):
+        return
+    try:
+        write_whole(folder / NOTES, "".join(f"{line}\n" for line in [*_noted(folder), digest]).encode(), links=False)
+    except OSError as error:
+        raise OptionError(f"--checkpoint {folder} cannot be written to ({error}); give another folder") from error
+
+
+def known(folder: Path, model: Path) -> bool:
+    """Whether a file is one that the training of this folder may replace; a link never is."""
+    return not model.is_symlink() and _digest(model) in _noted(folder)
+
+
+def _digest(file: Path) -> str | None:
+    if not file.is_file():  # a pipe or a device may have no end
+        return None
+    try:
+        with open(file, "rb") as opened:
+            return hashlib.file_digest(opened, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+def _noted(folder: Path) -> list[str]:
+    try:
+        with open(folder / NOTES, encoding="ascii") as opened:
+            return opened.read(1 << 16).split()
+    except (OSError, ValueError):
+        return []
+
+
+FORMATS = {"objective": ".6f", "bound": ".6f", "gap": ".1e", "gradient": ".1e", "measure": ".4f"}
+"""How numbers of a certificate are printed, and which: others are in the JSON alone."""
+
+
+def report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, margin: bool) -> None:
+    """Print a line for each fit, which was chosen, and what may be done. margin: whether a bound was trained."""
+    from rankopt.optimize.certificate import Stop
+
+    more = [name for name in ("decay", "features") if name in chosen]
+    told = [name for name in FORMATS if name in chosen]
+    heads = {"measure": f"{measure} in training"}
+    table(
+        ["lam", *more, *(heads.get(name, name) for name in told), "kind", "steps", "seconds",
+         f"{measure} on validation", ""],
+        [
+            [
+                f"{row['lam']:g}",
+                *(str(row[name]) for name in more),
+                *(format(row[name], FORMATS[name]) for name in told),
+                row["kind"],
+                row["steps"],
+                f"{row['seconds']:.1f}",
+                "-" if row["validation"] is None else f"{row['validation']:.4f}",
+                "chosen" if row is chosen and len(rows) > 1 else "",
+            ]
+            for row in rows
+        ],
+    )  # fmt: skip
+    if chosen["below_start"]:
+        click.echo(
+            "The start w0 ranks the training queries better: try a larger --lam"
+            + (", or another --bound or --decay" if margin else "")
+            + "; --validate may choose w0 itself."
+        )
+    if chosen["at_start"] and chosen["stop"] == Stop.GAP:
+        click.echo(
+            "Nothing better than w0 was found: try a smaller --lam"
+            + (", --bound nonconvex, or a --decay cut at the measure's k." if margin else ".")
+        )
+    if chosen["stop"] not in (Stop.GAP, Stop.ANNEALED):
+        click.echo(f"Training ended because {chosen['stop']}.")
+
 
 MANIFEST = "training.json"
 OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")

@@ -1,19 +1,89 @@
-"""`rankopt verify`: is the linear program of a set of rankings whole, and why?"""
+"""`rankopt verify`: is the linear program of a set of rankings whole, and why?
+
+`--sweep NAME=LOW:HIGH` of `rankopt verify`: which limits of which constraint are asked what they cost.
+"""
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankopt.commands.output import as_given, as_json, json_option, report_option, write_report
-from rankopt.commands.sweeping import FORM, swept_by
+from rankopt.commands.input_output import as_given, as_json, json_option, report_option, write_report
 
 if TYPE_CHECKING:
     from formulations.integrality import Proof, Undecided, Witness
+    from formulations.sets.parametric import Side
+
+FORM = "NAME=LOW:HIGH[:STEP][:SIDE]"
+
+WRITTEN = re.compile(
+    r"(?P<name>.+)=(?P<low>\d{1,15}):(?P<high>\d{1,15})(?::(?P<step>[1-9]\d{0,14}))?"
+    r"(?::(?P<side>at_most|at_least|exactly))?"
+)
+"""The name is that of a constraint, or of one of its rows; the side as statement files write it."""
+
+
+@dataclass(frozen=True)
+class SweepOption:
+    """One such option."""
+
+    text: str
+    name: str
+    limits: range
+    side: Side | None
+
+    @classmethod
+    def read(cls, text: str) -> SweepOption:
+        """Raises a usage error for what is none."""
+        found = WRITTEN.fullmatch(text)
+        if found is None or int(found["low"]) > int(found["high"]):
+            raise click.UsageError(f"--sweep {text!r}: write {FORM}, such as site=1:4 or site=0:90:10:at_least")
+        limits = range(int(found["low"]), int(found["high"]) + 1, int(found["step"] or 1))
+        side: Any = None if found["side"] is None else found["side"].replace("_", " ")
+        return cls(text, found["name"], limits, side)
+
+
+def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[Any]:
+    """The curve of each constraint, and of two the front of both, unless the problem is an empty set with its profit.
+    Raises a usage error for what cannot be swept, `Infeasible` for an empty set that is so at all limits."""
+    from formulations.errors import InvalidProblem
+    from formulations.sets.constrained_ranking import ConstrainedRanking
+    from formulations.solving.parametric import pareto, price_of
+
+    read = [SweepOption.read(text) for text in sweeps]
+    if read and profit is None and not isinstance(problem, ConstrainedRanking):
+        raise click.UsageError("--sweep asks what limits cost: FILE needs a profit, or weights and scores")
+    swept: list[Any] = []
+    for one in read:
+        try:
+            swept.append(price_of(problem, one.name, one.limits, profit=profit, side=one.side))
+        except InvalidProblem as error:
+            raise click.UsageError(f"--sweep {one.text!r}: {_as_written(error)}") from None
+    if len(read) == 2 and profit is None:
+        first, second = ((one.name, one.limits) for one in read)
+        try:
+            swept.append(pareto(problem, first, second, sides=(read[0].side, read[1].side)))
+        except InvalidProblem as error:
+            raise click.UsageError(f"--sweep of two constraints: {_as_written(error)}") from None
+    return swept
+
+
+def _as_written(error: Exception) -> str:
+    """What is wrong, its cure in the words of the command."""
+    told = str(error)
+    for python, written in (
+        ("say side='at most' or side='at least'", "end with :at_most or :at_least"),
+        ("range(0, 1000, 10)", "NAME=0:1000:10"),
+        ("sweep one constraint by price_of", "give one --sweep of it"),
+    ):
+        told = told.replace(python, written)
+    return told
 
 
 ADVISED, LOOKED = 4, 10.0
@@ -55,10 +125,9 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
 
     from formulations.errors import Infeasible
     from formulations.integrality import confirm, verify_integrality
-    from formulations.problems.statement_file import read_solver, read_statement
-    from formulations.sets.constrained_ranking import ConstrainedRanking
+    from formulations.problems.files import read_solver, read_statement
+    from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
     from formulations.sets.ranking_set import RankingSet
-    from formulations.sets.soft_ranking import SoftRanking
     from formulations.solving.integrality_gap import integrality_gap
     from formulations.solving.solve import solve
 
@@ -87,7 +156,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     broken = solve(problem, solver or "auto").broken if isinstance(problem, SoftRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
-        from rankopt.report.of_set import page_of_set
+        from rankopt.report.set_page import page_of_set
 
         write_report(report, page_of_set(Path(file).name, problem, stated, found, gap, as_given(), swept, told))
     if json_:
@@ -130,7 +199,7 @@ def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
 def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
     """Of an empty set what other limits cost, where asked and where one of them holds, and the least broken ranking."""
     from formulations.errors import FormulationError, Infeasible
-    from formulations.problems.statement_file import read_set
+    from formulations.problems.files import read_set
 
     admissible, profit = read_set(file)
     swept: list[Any] = []
@@ -163,8 +232,7 @@ def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
     """What would make a refuted set whole, and a fractional optimum: each tried and proved."""
     from formulations.integrality import Witness
     from formulations.sets.ranking_set import RankingSet
-    from formulations.solving.advice import advice
-    from formulations.solving.nearest_whole import nearest_whole
+    from formulations.solving.repair_advice import advice, nearest_whole
 
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
         return []

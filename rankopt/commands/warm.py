@@ -6,17 +6,14 @@ from time import perf_counter
 
 import click
 
-from rankopt.commands.output import as_json, json_option, waiting
-
-__all__ = ["warm"]
+from rankopt.commands.input_output import as_json, json_option, waiting
 
 
 @click.command()
 @json_option
 def warm(json_: bool) -> None:
     """Compile all kernels and keep them, as when an image is built. What is small compiles nothing anyway."""
-    from formulations.compiled import kernels_of
-    from formulations.kernel_cache import folder
+    from formulations.compiled import folder, kernels_of
 
     began = perf_counter()
     with waiting("compiling all kernels: a minute, once ..."):

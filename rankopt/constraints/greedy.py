@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 
 from rankopt.constraints.rule import Attributes, Rule
 
-__all__ = ["GroupCapacities"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

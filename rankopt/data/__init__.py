@@ -5,7 +5,7 @@ The table is text: a part, and what it needs, loads when its name is first used.
 
 from typing import TYPE_CHECKING
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.data.attributes import read_attributes as read_attributes
@@ -21,11 +21,11 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.samples import Sample as Sample
     from rankopt.data.samples import load_ratings_sample as load_ratings_sample
     from rankopt.data.samples import load_sample as load_sample
-    from rankopt.data.stored import open_stored as open_stored
-    from rankopt.data.stored import store as store
-    from rankopt.data.stored import verify_stored as verify_stored
-    from rankopt.data.svmlight.blocks import read_svmlight_blocks as read_svmlight_blocks
+    from rankopt.data.stored_folder import open_stored as open_stored
+    from rankopt.data.stored_folder import store as store
+    from rankopt.data.stored_folder import verify_stored as verify_stored
     from rankopt.data.svmlight.reader import read_svmlight as read_svmlight
+    from rankopt.data.svmlight.reader import read_svmlight_blocks as read_svmlight_blocks
     from rankopt.data.svmlight.writer import write_svmlight as write_svmlight
     from rankopt.data.tables import read_table as read_table
 
@@ -41,14 +41,14 @@ PARTS = {
     "load_ratings_sample": "rankopt.data.samples:load_ratings_sample",
     "load_sample": "rankopt.data.samples:load_sample",
     "normalise": "rankopt.data.normalisation:normalise",
-    "open_stored": "rankopt.data.stored:open_stored",
+    "open_stored": "rankopt.data.stored_folder:open_stored",
     "read_attributes": "rankopt.data.attributes:read_attributes",
     "read_ratings": "rankopt.data.ratings.reading:read_ratings",
     "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
-    "read_svmlight_blocks": "rankopt.data.svmlight.blocks:read_svmlight_blocks",
+    "read_svmlight_blocks": "rankopt.data.svmlight.reader:read_svmlight_blocks",
     "read_table": "rankopt.data.tables:read_table",
-    "store": "rankopt.data.stored:store",
-    "verify_stored": "rankopt.data.stored:verify_stored",
+    "store": "rankopt.data.stored_folder:store",
+    "verify_stored": "rankopt.data.stored_folder:verify_stored",
     "write_svmlight": "rankopt.data.svmlight.writer:write_svmlight",
 }
 """Everything here, `name: "module:object"`."""

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from rankopt.data.queries import Queries
-from rankopt.data.values import Features, is_sparse, sealed
+from rankopt.data.validation import Features, is_sparse, sealed
 from rankopt.errors import DataError
 
 

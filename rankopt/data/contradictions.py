@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from rankopt.data.values import Features, is_sparse, sealed
+from formulations.display import CompactReprMixin
+from rankopt.data.validation import Features, is_sparse, sealed
 from rankopt.errors import OptionError
-
-__all__ = ["ContradictionFilter", "contradicting", "nothing_left"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.values import as_array
+from rankopt.data.validation import as_array
 from rankopt.errors import DataError
 
 Ints = NDArray[np.int64]

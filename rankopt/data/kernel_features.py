@@ -12,12 +12,10 @@ from sklearn.metrics.pairwise import kernel_metrics, pairwise_kernels
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankopt.all_or_nothing import AtomicFitMixin
-from rankopt.data.fingerprints import fingerprints
-from rankopt.data.values import Features, as_csr, is_sparse
+from rankopt.data.canonical_order import fingerprints
+from rankopt.data.validation import Features, as_csr, is_sparse
 from rankopt.errors import DataError, OptionError
-
-__all__ = ["KernelFeatures"]
+from rankopt.fitting import AtomicFitMixin
 
 Floats = NDArray[np.float64]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
-from rankopt.data.values import Features, is_sparse
+from rankopt.data.validation import Features, is_sparse
 from rankopt.errors import DataError, OptionError
 
 METHODS = ("sum", "zscore", "minmax", "rank")

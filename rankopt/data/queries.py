@@ -1,4 +1,9 @@
-"""Queries: documents grouped by query, with their features and grades."""
+"""Queries: documents grouped by query, with their features and grades.
+
+What the values of queries must be: finite features, grades that are finite and not negative.
+
+One line that says what a data set holds.
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
@@ -8,15 +13,132 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from formulations.notebook_view import view
-from rankopt.data.checks import first_wrong_value
+from formulations.display import CompactReprMixin, view
 from rankopt.data.contradictions import ContradictionFilter, contradicting, nothing_left
-from rankopt.data.given import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
-from rankopt.data.summary import seen, summary
-from rankopt.data.values import Features, as_features, column, frozen, frozen_features, judged, picked, taken
+from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
+from rankopt.data.validation import (
+    Features,
+    as_features,
+    column,
+    frozen,
+    frozen_features,
+    is_sparse,
+    judged,
+    picked,
+    taken,
+)
 from rankopt.errors import DataError
+
+
+def first_wrong_value(
+    features: Features | None, relevance: NDArray[np.float64] | None, names: Sequence[str] | None
+) -> tuple[int, str] | None:
+    """The row of the first value that cannot be, and what is wrong with it; None where all can. No features: they are
+    known to be finite."""
+    place = None if features is None else first_not_finite(features)
+    if features is not None and place is not None:
+        row, j = place
+        named = "" if names is None else f" ({names[j]!r})"
+        return row, (
+            f"feature column {j}{named} is {features[row, j]}. Rankings need finite features: impute it, or leave the "
+            "document out."
+        )
+    if relevance is None:
+        return None
+    wrong = ~((relevance >= 0) & (relevance < np.inf))
+    if not wrong.any():
+        return None
+    row = int(np.flatnonzero(wrong)[0])
+    cure = "say what it means by unjudged=0 or unjudged='drop'" if relevance[row] < 0 else "leave the document out"
+    return row, f"the grade is {relevance[row]:g}. Grades are finite and >= 0: {cure}."
+
+
+def first_not_finite(features: Features) -> tuple[int, int] | None:
+    """Row and column of the first NaN or infinite value, None where all are finite."""
+    entries = features.data if is_sparse(features) else features
+    with np.errstate(all="ignore"):
+        total = entries.sum()  # finite only if every term is; it may overflow although they all are
+    if np.isfinite(total):
+        return None
+    wrong = ~np.isfinite(entries)
+    if not wrong.any():
+        return None
+    if not is_sparse(features):
+        row, column = np.argwhere(wrong)[0]
+        return int(row), int(column)
+    entry = int(np.flatnonzero(wrong)[0])
+    return int(np.searchsorted(features.indptr, entry, side="right")) - 1, int(features.indices[entry])
+
+
+SHOWN = 6
+"""Distinct grades that are counted one by one, and attributes that are named; more are given by range and number."""
+
+
+def summary(
+    features: Features, offsets: NDArray[np.int64], relevance: NDArray[np.float64] | None, attributes: Sequence[str]
+) -> str:
+    """For example `Queries(2 queries, 5 documents (2 to 3 a query), 4 features float64, grades 0: 3, 1: 2)`."""
+    sizes = np.diff(offsets)
+    parts = [
+        _count(sizes.size, "query", "queries"),
+        f"{_count(features.shape[0], 'document', 'documents')} ({_each(sizes)} a query)",
+        f"{_count(features.shape[1], 'feature', 'features')} {_kind(features)}",
+        _grades(relevance),
+    ]
+    if attributes:
+        parts.append(f"attributes {_named(attributes)}")
+    return f"Queries({', '.join(parts)})"
+
+
+def seen(
+    features: Features, offsets: NDArray[np.int64], relevance: NDArray[np.float64] | None, attributes: Sequence[str]
+) -> dict[str, str]:
+    """The same, fact by fact."""
+    judged = graded(offsets, relevance, attributes)
+    first = {name: judged.pop(name) for name in ("queries", "documents")}
+    return first | {"features": f"{features.shape[1]} {_kind(features)}"} | judged
+
+
+def graded(
+    offsets: NDArray[np.int64], relevance: NDArray[np.float64] | None, attributes: Sequence[str]
+) -> dict[str, str]:
+    """The same of documents without features."""
+    sizes = np.diff(offsets)
+    facts = {"queries": f"{sizes.size}", "documents": f"{sizes.sum()} ({_each(sizes)} a query)"}
+    facts["grades"] = _grades(relevance).removeprefix("grades ")
+    return facts | ({"attributes": _named(attributes)} if attributes else {})
+
+
+def _named(attributes: Sequence[str]) -> str:
+    more = f" and {len(attributes) - SHOWN} more" if len(attributes) > SHOWN else ""
+    return ", ".join(attributes[:SHOWN]) + more
+
+
+def _each(sizes: NDArray[np.int64]) -> str:
+    if not sizes.size:
+        return "0"
+    return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+
+
+def _kind(features: Features) -> str:
+    return f"{features.dtype}{' sparse' if is_sparse(features) else ''}"
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
+
+
+def _grades(relevance: NDArray[np.float64] | None) -> str:
+    if relevance is None:
+        return "no grades"
+    grades, counts = np.unique(relevance, return_counts=True)
+    if not grades.size:
+        return "no grades"
+    if grades.size > SHOWN:
+        return f"grades {grades[0]:g} to {grades[-1]:g}"
+    return "grades " + ", ".join(f"{grade:g}: {count}" for grade, count in zip(grades, counts, strict=True))
+
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankopt.all_or_nothing import AtomicFitMixin
 from rankopt.data.grouping import codes_of_ids, grouped
 from rankopt.data.normalisation import check_method, normalised_rows, shift_and_scale
-from rankopt.data.values import as_csr, is_sparse
+from rankopt.data.validation import as_csr, is_sparse
 from rankopt.errors import DataError
+from rankopt.fitting import AtomicFitMixin
 
 
 class QueryNormalizer(OneToOneFeatureMixin, TransformerMixin, AtomicFitMixin, BaseEstimator):

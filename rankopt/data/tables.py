@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.given import Frame, Unjudged
 from rankopt.data.queries import Queries
+from rankopt.data.typing import Frame, Unjudged
 from rankopt.errors import DataError, OptionError
-
-__all__ = ["ENDINGS", "column_of", "is_table", "read_table", "table_at"]
 
 USUAL = {
     "qid": ("qid", "query_id", "queryid", "query"),

@@ -14,8 +14,6 @@ from typing import cast
 
 from rankopt.errors import DataError
 
-__all__ = ["BLOCK", "LONGEST_LINE", "check_text", "clipped", "is_text", "text_blocks", "text_lines"]
-
 BLOCK = 1 << 20
 """Bytes that are read at a time."""
 

@@ -12,13 +12,13 @@ The tables are text: what they name loads on first use.
 
 from typing import Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 PARTS = {
     "DirectBoostedRanker": "rankopt.direct_trees.ranker:DirectBoostedRanker",
     "TreeCertificate": "rankopt.direct_trees.certificate:TreeCertificate",
-    "TreeHistory": "rankopt.direct_trees.history:TreeHistory",
-    "TreeStep": "rankopt.direct_trees.history:TreeStep",
+    "TreeHistory": "rankopt.direct_trees.training:TreeHistory",
+    "TreeStep": "rankopt.direct_trees.training:TreeStep",
 }
 """What is here, `name: "module:object"`."""
 

@@ -1,10 +1,14 @@
-"""Trees weighed by the measure itself: stage by stage, or all at once [paper 3, section 2.4]."""
-# mypy: allow-subclassing-any
+"""Trees weighed by the measure itself: stage by stage, or all at once [paper 3, section 2.4].
 
+Whether the options of `DirectBoostedRanker` can work.
+"""
+
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
+import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -12,34 +16,80 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.tables import load
-from formulations.threads import at_most
-from rankopt.boosting.progress import told
-from rankopt.data.canonical import canonical
-from rankopt.data.values import is_sparse, taken
-from rankopt.direct_trees import GROWERS
-from rankopt.direct_trees.certificate import TreeCertificate, TreeStop, certified
-from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
-from rankopt.direct_trees.history import TreeHistory
-from rankopt.direct_trees.problem import MeasureObjective
-from rankopt.direct_trees.settings import check_settings, seed_of
-from rankopt.direct_trees.standing import Clock, EnsembleState, TreeCallback
-from rankopt.direct_trees.training import Plan, Run, trained
+from formulations.parallel import at_most
+from formulations.registry import load
+from rankopt.boosting.growth import told
+from rankopt.data.canonical_order import canonical
+from rankopt.data.validation import is_sparse, taken
+from rankopt.direct_trees import GROWERS, STRATEGIES
+from rankopt.direct_trees.certificate import MeasureObjective, TreeCertificate, TreeStop, certified
+from rankopt.direct_trees.growers.documents import Size, TrainingDocuments
+from rankopt.direct_trees.training import (
+    Clock,
+    EnsembleState,
+    Plan,
+    Run,
+    TreeCallback,
+    TreeHistory,
+    TreeWeightSearch,
+    trained,
+)
 from rankopt.direct_trees.tree import joined
-from rankopt.direct_trees.weights import TreeWeightSearch
-from rankopt.errors import DataError, Interrupted, ModelError
+from rankopt.errors import DataError, Interrupted, ModelError, OptionError
 from rankopt.evaluation.evaluation import evaluate
-from rankopt.mcrank.trees import GradeTrees
+from rankopt.mcrank.classifier_data import GradeTrees
 from rankopt.measures.notation import parse
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.choices import AnyMeasure, Normalize, Seed
+from rankopt.rankers.options import AnyMeasure, Normalize, Seed, number
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-__all__ = ["DirectBoostedRanker"]
+LARGEST = 2**31 - 1
+
+WHOLE = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "early_stopping": 1, "passes": 1}
+"""Options that are whole numbers, and the least that each may be."""
+
+
+def check_settings(
+    *, trees: Any, strategy: Any, engine: Any, n_jobs: Any, time_limit: Any, callbacks: Any, **options: Any
+) -> None:
+    """Raise OptionError for a value that cannot work; options that are not listed here are checked where they are
+    used."""
+    for name, least in WHOLE.items():
+        if name == "n_estimators" and options[name] is None:
+            continue
+        if not (least <= number(options[name]) <= LARGEST and number(options[name]).is_integer()):
+            raise OptionError(f"{name} = {options[name]!r} is no such number; give a whole number, {least} or more")
+    for name, value, known in (("trees", trees, GROWERS), ("strategy", strategy, STRATEGIES)):
+        if value not in list(known):
+            raise OptionError(f"{name} = {value!r} is unknown; known are {', '.join(known)}")
+    if engine not in ("threads", "serial"):
+        raise OptionError(
+            f"engine = {engine!r} cannot grow trees, because a split is chosen on all documents at once; use 'threads' "
+            "or 'serial'"
+        )
+    if n_jobs is not None and not (number(n_jobs).is_integer() and n_jobs >= -1 and n_jobs != 0):
+        raise OptionError(f"n_jobs = {n_jobs!r} is no number of threads; give 1 or more, or None or -1 for all cores")
+    if time_limit is not None and not number(time_limit) > 0:
+        raise OptionError(f"time_limit = {time_limit!r} leaves no time; give seconds, or None")
+    if not all(map(callable, callbacks if isinstance(callbacks, Iterable) else [None])):
+        raise OptionError(f"callbacks = {callbacks!r} must be a sequence of functions (step, standing)")
+
+
+def seed_of(random_state: Any) -> int:
+    """A seed: the number itself, 0 for None; a generator draws one."""
+    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
+    seed = (0 if random_state is None else random_state) if draw is None else int(draw(LARGEST))
+    if not (0 <= number(seed) < math.inf and number(seed).is_integer()):
+        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+    return int(seed) % LARGEST
+
+
+# mypy: allow-subclassing-any
+
 
 Floats = NDArray[np.float64]
 

@@ -3,25 +3,169 @@
 A stage grows a tree on the residuals y - f of the regression so far and weighs it on the line s + t h, exactly. It is
 added if M does not fall; else it stays out of the ranking, and the regression alone takes it, with the least weight, so
 that the next tree is another. Leveraging then goes through all trees in turn, until no weight alone raises M.
+
+Where training stands between two steps, and the clock that says when it is over.
+
+The weight of a tree: where on its line M is best, within limits, or anywhere.
+
+What every step of a run with trees did, and what it was predicted to do.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.direct_trees.certificate import TreeStop
-from rankopt.direct_trees.problem import MeasureObjective
-from rankopt.direct_trees.standing import Clock, EnsembleState
-from rankopt.direct_trees.tree import Grower
-from rankopt.direct_trees.weights import TreeWeightSearch
-
-__all__ = ["Judge", "Plan", "trained"]
+from rankopt.direct_trees.certificate import MeasureObjective, TreeStop
+from rankopt.direct_trees.tree import Grower, Tree
+from rankopt.errors import OptionError
+from rankopt.line.step_function import LinePoint, clamped_point, inside_point, middle_point, window_inside, window_point
+from rankopt.optimize.certificate import Columns
+from rankopt.rankers.options import number
 
 Floats = NDArray[np.float64]
+
+RULES = ("inside", "window", "clamped")
+
+
+@dataclass(frozen=True)
+class TreeWeightSearch:
+    """rule     "inside": the best value in (low, high); "window": the best mean of M over [t - h, t + h], low <= t <=
+    high, h so large that scores move by `window` of their deviation inside queries; "clamped": the best of
+    the whole line, brought to the nearer end where it lies outside, as in paper 3
+    """
+
+    rule: str
+    low: float
+    high: float
+    window: float
+
+    @classmethod
+    def named(cls, rule: str, interval: tuple[float, float], window: float) -> TreeWeightSearch:
+        """OptionError for what cannot be."""
+        if rule not in RULES:
+            raise OptionError(f"weight = {rule!r} is unknown; known are {', '.join(RULES)}")
+        ends = [number(end) for end in interval] if isinstance(interval, tuple | list) else []
+        if not (len(ends) == 2 and 0 < ends[0] < ends[1] < np.inf):
+            raise OptionError(f"interval = {interval!r} holds no weights; give two numbers 0 < low < high")
+        if not 0 < number(window) < np.inf:
+            raise OptionError(f"window = {window!r} cannot be; give the part of the scores' deviation, such as 0.2")
+        return cls(rule, ends[0], ends[1], float(window))
+
+    def within(self, problem: MeasureObjective, scores: Floats, column: Floats) -> LinePoint:
+        """The weight of a new tree, in [low, high]."""
+        (events,) = problem.events(scores, column[None])
+        if self.rule == "inside":
+            return inside_point(events, self.low, self.high)
+        reach = problem.reach(scores, column, self.window)
+        if self.rule == "window":
+            return window_inside(events, self.low, self.high, reach)
+        return clamped_point(events, self.low, self.high, reach)
+
+    def anywhere(self, problem: MeasureObjective, scores: Floats, column: Floats) -> LinePoint:
+        """The change of weight of a tree that is there: the best of the whole line, by its middle or by windows."""
+        (events,) = problem.events(scores, column[None])
+        reach = problem.reach(scores, column, self.window)
+        return window_point(events, reach) if self.rule == "window" else middle_point(events, reach)
+
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TreeStep:
+    """One step, counted from 1. sweep: 0 where a tree is added, else the pass over all trees. tree: which one, from 0.
+    weight: what its weight is now; 0 is left out. predicted: M on its line there, by the sweep. measure: M of the
+    training queries after the step, measured: `predicted` where the tree got this weight, else as before. judged: the
+    measure on eval_set then, NaN without one; of a pass its last step has it, when the pass is
+    over."""
+
+    step: int
+    sweep: int
+    tree: int
+    weight: float
+    predicted: float
+    measure: float
+    judged: float = np.nan
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TreeHistory(Columns[TreeStep]):
+    """The steps of a run as columns: `history.measure[i]` is M after step i, and so for each field of `TreeStep`."""
+
+    row: ClassVar[type[TreeStep]] = TreeStep
+    drawn: ClassVar[tuple[str, ...]] = ("measure", "judged")
+
+    step: Ints
+    sweep: Ints
+    tree: Ints
+    weight: Floats
+    predicted: Floats
+    measure: Floats
+    judged: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class EnsembleState:
+    """trees and their weights; scores (N + E,) = Σ weight · column, of the training documents and those of eval_set.
+    fitted (N + E,): what the regression has come to, from which the next residuals are taken. measure: M, measured.
+    judged: the measure on eval_set, NaN without one."""
+
+    trees: tuple[Tree, ...]
+    weights: tuple[float, ...]
+    scores: Floats
+    fitted: Floats
+    measure: float
+    judged: float = np.nan
+
+    def reweighed(self, place: int, weight: float) -> EnsembleState:
+        """With another weight of one tree; not measured yet."""
+        weights = (*self.weights[:place], weight, *self.weights[place + 1 :])
+        return replace(self, weights=weights, scores=total(self.trees, weights, self.scores.size))
+
+
+TreeCallback = Callable[[TreeStep, EnsembleState], bool | None]
+"""Called after every step; stops the run by returning True."""
+
+
+@dataclass
+class Clock:
+    """What a run has recorded, and what may end it."""
+
+    time_limit: float | None
+    callbacks: tuple[TreeCallback, ...]
+    steps: list[TreeStep]
+    began: float
+
+    @classmethod
+    def started(cls, time_limit: float | None, callbacks: Sequence[TreeCallback]) -> Clock:
+        return cls(time_limit, tuple(callbacks), [], perf_counter())
+
+    def after(
+        self, now: EnsembleState, sweep: int, tree: int, predicted: float, judged: float = np.nan
+    ) -> TreeStop | None:
+        """Record a step; the reason to stop after it, if callbacks or the time give one."""
+        step = TreeStep(len(self.steps) + 1, sweep, tree, now.weights[tree], predicted, now.measure, judged)
+        self.steps.append(step)
+        if any([callback(step, now) for callback in self.callbacks]):
+            return TreeStop.CALLBACK
+        late = self.time_limit is not None and perf_counter() - self.began >= self.time_limit
+        return TreeStop.TIME if late else None
+
+
+def total(trees: Sequence[Tree], weights: Sequence[float], documents: int) -> Floats:
+    """Σ weight · column, added tree by tree as the saved trees are."""
+    scores = np.zeros(documents)
+    for tree, weight in zip(trees, weights, strict=True):
+        if weight != 0:
+            scores = tree.added(scores, weight)
+    return scores
+
 
 Judge = Callable[[Floats], float]
 """The measure on eval_set, of the scores of its documents."""

@@ -8,10 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from rankopt.mcrank.trees import GradeTrees
-
-__all__ = ["Grower", "Tree", "joined", "landing"]
+from formulations.display import CompactReprMixin
+from rankopt.mcrank.classifier_data import GradeTrees
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from formulations.tables import load
+from formulations.registry import load
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:

@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.values import is_sparse
+from rankopt.data.validation import is_sparse
 from rankopt.errors import OptionError
 from rankopt.risk.shard import Shard
-
-__all__ = ["StoredShard", "store_shard"]
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from formulations.threads import at_most
-from rankopt.risk.shard import Answer, ShardFunction, Shard
-
-__all__ = ["Serial"]
+from formulations.parallel import at_most
+from rankopt.risk.shard import Answer, Shard, ShardFunction
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,10 @@ import traceback
 from dataclasses import dataclass
 from socket import socket
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.engines.mapped_shards import StoredShard
 from rankopt.engines.messages import MessageReceiver
 from rankopt.errors import EngineError
-
-__all__ = ["Failed", "command", "serve"]
 
 WATCH = 0.25
 """Seconds between two looks at whether the parent lives: it may die while a shard is computed."""

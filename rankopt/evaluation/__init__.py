@@ -5,7 +5,7 @@ The table is text: a part, and what it needs, loads when its name is first used.
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.evaluation.comparison import compare as compare

@@ -9,15 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.brevity import CompactReprMixin
-from formulations.notebook_view import table, view
-from rankopt.data.given import Values
+from formulations.display import CompactReprMixin, table, view
+from rankopt.data.typing import Values
 from rankopt.errors import DataError, MeasureError
-from rankopt.evaluation.drawn import dots_of_means
-from rankopt.evaluation.frames import frame, latex_table
-from rankopt.evaluation.grouped import Grouped
+from rankopt.evaluation.export import dots_of_means, frame, latex_table
 from rankopt.evaluation.intervals import IntervalBy, check_interval, interval_of
-from rankopt.evaluation.judged import JudgedQueries
+from rankopt.evaluation.judgements import Grouped, JudgedQueries
 from rankopt.measures.convention import Convention, convention_named
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse

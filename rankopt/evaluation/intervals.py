@@ -16,8 +16,6 @@ import numpy as np
 from rankopt.errors import OptionError
 from rankopt.measures.segments import Floats
 
-__all__ = ["IntervalBy", "check_interval", "interval_of"]
-
 IntervalBy = Literal["t", "bootstrap"]
 
 

@@ -5,10 +5,10 @@ from typing import Literal, get_args
 import numpy as np
 
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.judged import JudgedQueries
+from rankopt.evaluation.judgements import JudgedQueries
 from rankopt.evaluation.trec import Qrels, Run
-from rankopt.measures.pool import Pool
 from rankopt.measures.segments import Floats
+from rankopt.measures.tied_ranking import Pool
 
 Missing = Literal["error", "skip", "zero"]
 

@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import compare, holm
 from rankopt.evaluation.evaluation import Evaluation
 from rankopt.measures.measure import Measure
-
-__all__ = ["Leader", "leader"]
 
 LEVEL = 0.05
 """Below this p a difference is told as one."""

@@ -13,12 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from rankopt.data.ratings.table import Ratings
-from rankopt.data.values import sealed
+from rankopt.data.validation import sealed
 from rankopt.errors import DataError, OptionError
-
-__all__ = ["ItemMean", "ItemScores", "Popularity"]
 
 Floats = NDArray[np.float64]
 

@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from formulations.notebook_view import view
-from rankopt.data.ratings.spelling import check_spelling
+from formulations.display import CompactReprMixin, view
+from rankopt.data.ratings.ids import check_spelling
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, OptionError
-
-__all__ = ["Split", "given_split", "strong_split", "weak_split"]
 
 TESTED = 10
 """Ratings that are left for the test of a user at least."""

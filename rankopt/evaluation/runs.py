@@ -13,21 +13,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.brevity import CompactReprMixin
-from formulations.notebook_view import paragraph, table, view
+from formulations.display import CompactReprMixin, paragraph, table, view
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import TOLD, Comparison, Test, compare, holm
-from rankopt.evaluation.drawn import dots_of_means
 from rankopt.evaluation.evaluation import Evaluation
-from rankopt.evaluation.frames import Column, frame, latex_table, latex_text
+from rankopt.evaluation.export import Column, dots_of_means, frame, latex_table, latex_text
 from rankopt.evaluation.intervals import IntervalBy
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["RunComparison", "compare_runs"]
 
 LEVEL = 0.05
 """Below this p a difference is marked."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
-    from rankopt.experiments.against import Against as Against
-    from rankopt.experiments.changed import Changed as Changed
-    from rankopt.experiments.changed import changes as changes
     from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
     from rankopt.experiments.isolation.limits import Limits as Limits
+    from rankopt.experiments.regression import Against as Against
+    from rankopt.experiments.regression import Changed as Changed
+    from rankopt.experiments.regression import changes as changes
     from rankopt.experiments.rows import Outcome as Outcome
     from rankopt.experiments.rows import Row as Row
     from rankopt.experiments.rows import read_rows as read_rows
@@ -19,15 +19,15 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.experiments.tapes.tape import Tape as Tape
 
 PARTS = {
-    "Against": "rankopt.experiments.against:Against",
-    "Changed": "rankopt.experiments.changed:Changed",
+    "Against": "rankopt.experiments.regression:Against",
+    "Changed": "rankopt.experiments.regression:Changed",
     "IntegralityStudy": "rankopt.experiments.integrality:IntegralityStudy",
     "Limits": "rankopt.experiments.isolation.limits:Limits",
     "Outcome": "rankopt.experiments.rows:Outcome",
     "Row": "rankopt.experiments.rows:Row",
     "SolverSwap": "rankopt.experiments.solver_swap:SolverSwap",
     "Tape": "rankopt.experiments.tapes.tape:Tape",
-    "changes": "rankopt.experiments.changed:changes",
+    "changes": "rankopt.experiments.regression:changes",
     "read_rows": "rankopt.experiments.rows:read_rows",
 }
 """Everything here, `name: "module:object"`."""

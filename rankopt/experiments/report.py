@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 WORDS = {"save": "rankopt.report:save", "write": "rankopt.report:write"}
-
-__all__ = [*WORDS]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,8 +13,6 @@ from rankopt.experiments.isolation.supervisor import supervised
 from rankopt.experiments.isolation.worker import Job
 from rankopt.experiments.rows import Row, read_rows, written
 
-__all__ = ["RowFile", "grown"]
-
 
 class RowFile:
     """Rows by key, each written to the file at once; without a path they are only kept."""

@@ -20,11 +20,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.solvers import installed_version
 from rankopt.errors import DataError
-
-__all__ = ["KINDS", "Outcome", "Row", "read_rows", "versions", "written"]
 
 KINDS = ("argmax", "master", "training", "integrality")
 

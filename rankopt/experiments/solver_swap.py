@@ -1,35 +1,239 @@
-"""The solver swap: one sequence of problems, every solver; one training problem, every argmax, master and method."""
+"""The solver swap: one sequence of problems, every solver; one training problem, every argmax, master and method.
+
+Live runs: training with one argmax, master or method in the place of the usual one, judged by the usual ones.
+
+A data set as an experiment uses it: stored once for all workers, and the tapes of the training runs on it.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from numbers import Real
 from os import PathLike
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 
+from formulations.errors import FormulationError, UnknownSolver
+from formulations.forms.form import Form
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.solvers import SOLVERS, solves
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
-from rankopt.errors import OptionError
-from rankopt.experiments.isolation.limits import Limits, check_limits
-from rankopt.experiments.isolation.shipping import Entrant, check_entrants, method_spec, spec_of
-from rankopt.experiments.live import LiveRun
-from rankopt.experiments.recorded_run import RecordedRun
+from rankopt.data.stored_folder import open_stored, store
+from rankopt.errors import OptionError, RankoptError
+from rankopt.evaluation.evaluation import evaluate
+from rankopt.experiments.isolation.limits import Limits, check_limits, memory_peak, start_peak
+from rankopt.experiments.isolation.shipping import Entrant, check_entrants, method_spec, resolved, spec_of
 from rankopt.experiments.row_file import RowFile, grown
 from rankopt.experiments.rows import Outcome, Row, versions
 from rankopt.experiments.tapes.given import tapes_of
-from rankopt.experiments.tapes.replaying import Replay, blank_rows
+from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, MasterRecorder, argmax_tape, master_tape
+from rankopt.experiments.tapes.replaying import Replay, blank_rows, fault, warm
 from rankopt.experiments.tapes.tape import Tape
 from rankopt.optimize.bundle import Bundle
-from rankopt.optimize.settings import check_number, check_whole
+from rankopt.optimize.certificate import Step
+from rankopt.optimize.method import check_number, check_whole
 
-__all__ = ["ARGMAX", "MASTERS", "MEASURES", "METHODS", "SolverSwap"]
+TOLD = 0.2
+"""Seconds between two partial rows: what is known of a run that is killed is no older."""
+
+POINTS = 200
+"""Steps of a history that a row keeps, evenly spaced, first and last among them."""
+
+FORMS: dict[str, type[Form]] = {"argmax": RankTwoAssignment, "master": GroupedSimplexQP}
+"""What is asked in the place of each part that is a solver."""
+
+
+@dataclass(eq=False)
+class LiveRun:
+    """The job of a worker: fit `ranker` on the queries stored at `train`, with `entrant` in its parameter `role`.
+
+    attained: an objective that another run attained, which no bound of a convex problem may pass.
+    """
+
+    ranker: Any
+    role: str
+    entrant: Entrant | Any
+    train: str
+    held_out: str | None
+    measures: tuple[str, ...]
+    blank: Row
+    seconds: float
+    attained: float | None = None
+
+    def open(self) -> Iterator[str]:
+        self.queries = open_stored(self.train)
+        swapped = self.entrant
+        if self.role != "method" and swapped != "auto":
+            try:
+                swapped = resolved(swapped)
+            except UnknownSolver as error:
+                yield str(error)
+                return
+        self.swapped = clone(self.ranker).set_params(**{self.role: swapped, "time_limit": self.seconds})
+
+    def warm(self) -> None:
+        """Load and compile what training uses on first use, which is no matter of the solver: seconds are of a run."""
+        swapped = self.swapped.get_params()[self.role]
+        if self.role in FORMS and swapped != "auto":
+            warm(swapped, FORMS[self.role])
+        few = self.queries.select(range(min(3, len(self.queries))))
+        with suppress(FormulationError, RankoptError):
+            clone(self.ranker).set_params(max_iter=1).fit(few)
+
+    def row(self, item: int, partial: Callable[[dict[str, Any]], None]) -> Row:
+        start_peak()
+        known = ReferenceSolution(partial)
+        try:
+            self.swapped.set_params(callbacks=(*self.swapped.callbacks, known))
+            began = perf_counter()
+            self.swapped.fit(self.queries)
+            row = self._judged(replace(self.blank, seconds=perf_counter() - began, repeats=1, **known.fields()))
+        except MemoryError as error:
+            row = replace(self.blank, status=Outcome.OUT_OF_MEMORY, message=f"MemoryError {error}".strip())
+        except (FormulationError, RankoptError) as error:
+            how = {"status": Outcome.UNSUPPORTED} if isinstance(error, OptionError) else fault(error)
+            row = replace(self.blank, **known.fields(), message=str(error), **how)
+        return replace(row, memory=memory_peak())
+
+    def _judged(self, row: Row) -> Row:
+        """The run's claims recomputed: J at its w with the usual argmax and proven bounds, and no bound above a J."""
+        proved = self.swapped.certificate_
+        row = replace(
+            row, value=proved.primal, bound=proved.bound, scale=abs(proved.primal) or 1.0,
+            message=proved.stop.value, measures=self._measured(), facts={"kind": proved.kind},
+        )  # fmt: skip
+        usual = clone(self.ranker).objective(self.queries)
+        w = np.asarray(self.swapped.coef_, dtype=np.float64).ravel()
+        true = usual.upper(w, usual.risk.at(w, prove=True))
+        slack = 1e-6 * max(abs(true), abs(proved.primal))
+        if proved.primal < true - slack:
+            why = f"it says that J = {proved.primal:.9g}, and J = {true:.9g} there"
+            return replace(row, status=Outcome.WRONG, certified=False, message=why)
+        attained = true if self.attained is None else min(true, self.attained)
+        if proved.kind == "global" and proved.bound > attained + slack:
+            why = f"it says that nothing is below {proved.bound:.9g}, but {attained:.9g} is attained"
+            return replace(row, status=Outcome.WRONG, certified=False, message=why)
+        closed = proved.relative_gap <= (row.tolerance or 0.0)
+        return replace(row, status=Outcome.SOLVED if closed else Outcome.INEXACT, certified=True)
+
+    def _measured(self) -> dict[str, float | None]:
+        if self.held_out is None:
+            return {}
+        queries: Queries = open_stored(self.held_out)
+        found = evaluate(queries, self.swapped.predict(queries), list(self.measures))
+        return {name: float(found.mean(name)) for name in self.measures}
+
+
+class ReferenceSolution:
+    """A callback of training that keeps its history, and tells it now and then."""
+
+    def __init__(self, partial: Callable[[dict[str, Any]], None]) -> None:
+        self.steps: list[Step] = []
+        self.partial, self.told = partial, -np.inf
+
+    def __call__(self, step: Step, state: Any) -> None:
+        self.steps.append(step)
+        if step.seconds - self.told >= TOLD:
+            self.told = step.seconds
+            self.partial(self.fields())
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of a row that are known so far."""
+        if not self.steps:
+            return {}
+        last = self.steps[-1]
+        spread = np.unique(np.linspace(0, len(self.steps) - 1, min(POINTS, len(self.steps))).round().astype(int))
+        kept = [self.steps[index] for index in spread.tolist()]
+        names = ("step", "round", "seconds", "primal", "bound")
+        history = {name: [_finite(getattr(step, name)) for step in kept] for name in names}
+        return {
+            "history": history, "iterations": last.step, "value": _finite(last.primal), "bound": _finite(last.bound),
+            "scale": abs(last.primal) or 1.0,
+        }  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedRun:
+    """Training of `ranker` on queries, in `folder`: data and tapes are written there once and found again.
+
+    problems: about how many a tape holds. seconds: the limit of a recorded run.
+    """
+
+    ranker: Any
+    queries: Queries
+    folder: Path
+    problems: int
+    seconds: float
+    seed: int
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of the data and of how it is trained on."""
+        known = hashlib.sha256()
+        features = self.queries.features
+        parts = [features] if isinstance(features, np.ndarray) else [features.data, features.indices, features.indptr]
+        for part in (*parts, self.queries.offsets, self.queries.relevance):
+            known.update(np.ascontiguousarray(part).tobytes())
+        beside = ("callbacks", "engine", "n_jobs", "verbose", "time_limit")
+        settings = sorted((name, repr(value)) for name, value in self.ranker.get_params().items() if name not in beside)
+        known.update(repr(settings).encode())
+        return known.hexdigest()[:8]
+
+    def stored(self, queries: Queries, name: str) -> str:
+        """Where queries are stored for the workers."""
+        target = self.folder / f"{name}-{self.digest}"
+        if not target.exists():
+            store(queries, target)
+        return str(target)
+
+    def argmax_tape(self) -> Tape:
+        return self._kept("argmax", lambda log: argmax_tape(log, self.problems, self.seed), argmax=ArgmaxRecorder)
+
+    def master_tape(self, method: Any, name: str) -> Tape:
+        """The masters of a run by this method."""
+        count, label = max(1, self.problems // 2), f"master:{name}"
+        return self._kept(label, lambda log: master_tape(log, count, label), master=MasterRecorder, method=method)
+
+    def path(self, label: str) -> Path:
+        """Where the tape with this label is kept."""
+        return self.folder / f"{label.replace(':', '-')}-{self.digest}-{self.problems}-{self.seed}.npz"
+
+    def _kept(self, label: str, made: Any, **parts: Any) -> Tape:
+        """The tape with this label: read if it was kept, else recorded now."""
+        if self.path(label).exists():
+            return Tape.load(self.path(label))
+        log = Log()
+        recorders = {name: part(log) if isinstance(part, type) else part for name, part in parts.items()}
+        usual = {"engine": "serial", "time_limit": self.seconds, "callbacks": (log.stepped,), "verbose": 0}
+        ranker = clone(self.ranker).set_params(**usual, **recorders)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the tape of a run that was cut off is a tape
+            try:
+                ranker.fit(self.queries)
+            except FormulationError:
+                if not log.heard:
+                    raise
+        tape: Tape = made(log)
+        tape.save(self.path(label))
+        return tape
+
 
 ARGMAX: tuple[Entrant, ...] = ("exact", "scipy", "ortools", "highs", "cvxpy:CLARABEL")
 MASTERS: tuple[Entrant, ...] = (

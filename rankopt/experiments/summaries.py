@@ -13,11 +13,6 @@ from numpy.typing import NDArray
 
 from rankopt.experiments.rows import Outcome, Row
 
-__all__ = [
-    "Agreement", "agreement", "gap_against_time", "of_kind", "pairwise_wins", "performance_profile",
-    "relative_gaps", "shifted_geometric_mean", "shifted_geometric_means", "solvers_of",
-]  # fmt: skip
-
 Floats = NDArray[np.float64]
 
 

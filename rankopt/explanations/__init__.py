@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+    from rankopt.explanations.contributions import Explanation as Explanation
     from rankopt.explanations.counterfactual import CounterfactualChange as CounterfactualChange
     from rankopt.explanations.prices import Prices as Prices
-    from rankopt.explanations.terms import Explanation as Explanation
     from rankopt.explanations.tightness import Tightness as Tightness
 
 PARTS = {
-    "Explanation": "rankopt.explanations.terms:Explanation",
+    "Explanation": "rankopt.explanations.contributions:Explanation",
     "Prices": "rankopt.explanations.prices:Prices",
     "CounterfactualChange": "rankopt.explanations.counterfactual:CounterfactualChange",
     "Tightness": "rankopt.explanations.tightness:Tightness",

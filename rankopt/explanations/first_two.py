@@ -10,11 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
-from rankopt.explanations.chance import chance_in_order
-from rankopt.explanations.counterfactual import CounterfactualChange
-from rankopt.explanations.terms import Explanation
-
-__all__ = ["NOISE", "FirstTwo", "first_two"]
+from rankopt.explanations.contributions import Explanation
+from rankopt.explanations.counterfactual import CounterfactualChange, chance_in_order
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -18,18 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.forms.form import EPSILON
-from formulations.notation.names import Block
-from formulations.problems.ranking_set import ranking_set
+from formulations.notation.program import Block
+from formulations.problems.assignments import ranking_set
 from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.prices import relaxation_prices
+from formulations.sets.duals import relaxation_prices
 from formulations.sets.ranking_set import RankingSet
 from formulations.solving.solve import solve
 from rankopt.errors import RankoptError
-from rankopt.explanations.columns import lines_of
-
-__all__ = ["Prices", "prices_of"]
+from rankopt.explanations.numeric_table import lines_of
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,25 +8,24 @@
 A bound that reaches `most` says nothing of its query: no ranking can lose more. Bounds follow the scale of the scores,
 the regret does not: as the scores grow apart, the nonconvex bound falls to the regret, the convex one grows wherever
 the order is wrong, or spreads documents of one grade.
+
+The tightness of a mix of measures: of its parts, and of their sum or of the largest of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import first_lines
-from formulations.notebook_view import paragraph, table, view
+from formulations.display import first_lines, paragraph, table, view
 from rankopt.errors import RankoptError
-from rankopt.explanations.columns import lines_of, text_of
+from rankopt.explanations.numeric_table import lines_of, text_of
 from rankopt.losses.argmax import Argmax
 from rankopt.losses.margin import Bound, referred
-
-__all__ = ["Tightness", "bounds_at", "most_lost"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -208,3 +207,49 @@ class Tightness:
 
 def _brief(value: float) -> str:
     return f"{value:.3f}"
+
+
+def of_parts(
+    name: str, parts: Sequence[tuple[float, str, Tightness]], query_ids: Sequence[Hashable], shared: bool
+) -> Tightness:
+    """The table of a mix called `name`. parts: the weight C_l, name and table of each. query_ids: of the data, in order
+    (a query counts that is in one of the tables).
+
+    Every number of a query is Σ_l C_l times that of part l; where the slack is shared the largest of these, and the
+    growth of the bound is that of the part with the largest.
+    """
+    tables = [table for _, _, table in parts]
+    known = {query: int(count) for table in tables for query, count in zip(table.query, table.documents, strict=True)}
+    chosen = [query for query in query_ids if query in known]
+    place = {query: number for number, query in enumerate(chosen)}
+    rows = [np.array([place[query] for query in table.query], dtype=np.int64) for table in tables]
+
+    def spread(columns: Sequence[Floats]) -> Floats:
+        whole = np.zeros((len(parts), len(chosen)))
+        for number, ((weight, _, _), own, column) in enumerate(zip(parts, rows, columns, strict=True)):
+            whole[number, own] = weight * column
+        return whole
+
+    def mixed(columns: Sequence[Floats]) -> Floats:
+        every = spread(columns)
+        return np.asarray(every.max(axis=0) if shared else every.sum(axis=0))
+
+    first = tables[0]
+    growth = spread([table.growth for table in tables])
+    if shared:
+        largest = spread([table.bound for table in tables]).argmax(axis=0)
+        grown = growth[largest, np.arange(len(chosen))]
+    else:
+        grown = growth.sum(axis=0)
+    return replace(
+        first,
+        measure=name,
+        query=tuple(chosen),
+        documents=np.array([known[query] for query in chosen], dtype=np.int64),
+        regret=mixed([table.regret for table in tables]),
+        expected=mixed([table.expected for table in tables]),
+        bounds={bound: mixed([table.bounds[bound] for table in tables]) for bound in first.bounds},
+        most=mixed([table.most for table in tables]),
+        growth=grown,
+        parts={part: table for _, part, table in parts},
+    )

@@ -11,12 +11,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.line.crossing import ROUNDING
-from rankopt.line.events import StepEvents, joined
+from rankopt.line.intersections import ROUNDING
+from rankopt.line.step_function import StepEvents, joined
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
-
-__all__ = ["sweep_crossings"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.line.points import LinePoint
-from rankopt.line.steps import StepFunction
+from rankopt.line.step_function import LinePoint, StepFunction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["draw_line", "shown_range"]
 
 Floats = NDArray[np.float64]
 

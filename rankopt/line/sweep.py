@@ -1,29 +1,168 @@
-"""A measure of a batch of queries, swept along lines by the way that suits it."""
+"""A measure of a batch of queries, swept along lines by the way that suits it.
+
+Which sweep suits a measure, and what it is told of queries: asked of the data alone, once.
+"""
 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.threads import share, threads
+from formulations.parallel import share, threads
 from rankopt.errors import OptionError
 from rankopt.line.crossings import sweep_crossings
-from rankopt.line.events import StepEvents, joined
-from rankopt.line.ways import SweepPlan, sweep_plans
+from rankopt.line.step_function import StepEvents, joined
 from rankopt.losses.loss import Loss, LossAt
 from rankopt.measures.measure import Measure
+from rankopt.measures.segments import position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import ranked
-
-__all__ = ["LineSweep"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+PLACES = 32
+"""What depends on more places than these is swept by all pairs, not by a list of places."""
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPlan:
+    """A compiled sweep, what it is told before and behind scores, slopes and order, and (m,) what it leaves out."""
+
+    kernel: Any
+    before: tuple[Any, ...]
+    behind: tuple[Any, ...]
+    constant: Floats
+
+
+def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
+    """The sweeps whose events are, together, those of Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
+
+    By the measure's `along_line`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
+    the sweeps of all its `summands`, each in its own way.
+    """
+    if measure.along_line == "sum":
+        summed: Any = measure
+        parts = [sweep_plans(part, relevance, offsets, weights * own) for part, own in summed.summands(offsets)]
+        return tuple(way for ways in parts for way in ways)
+    return (WAYS[measure.along_line](measure, relevance, offsets, weights),)
+
+
+def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    """From discount and gain: the first places where the discount ends soon, pairs where it goes on."""
+    lengths = np.diff(offsets)
+    gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
+    constant = -np.asarray(measure.constant(relevance, offsets))
+    query, filled = query_of_row(offsets), lengths > 0
+    final = np.zeros(lengths.size)
+    final[filled] = discount[offsets[1:][filled] - 1]
+    places = np.zeros(lengths.size, np.int64)
+    differs = discount != final[query]
+    np.maximum.at(places, query[differs], position_in_query(offsets)[differs] + 1)
+    if places.max(initial=0) <= PLACES:
+        from rankopt.line.truncated_sweeps import sweep_places
+
+        return SweepPlan(sweep_places, (), (gain, discount, places, weights), weights * constant)
+    if _even(discount, offsets):
+        from rankopt.line.full_sweeps import sweep_pairs
+
+        return SweepPlan(sweep_pairs, (), (gain, discount, weights), weights * constant)
+    from rankopt.line.full_sweeps import DISCOUNT
+
+    usual = _usual(gain, offsets)
+    constant += usual * totals(discount, offsets)
+    nothing = np.zeros(gain.size)
+    told = (gain - usual[query], nothing, discount)
+    return _uncut(DISCOUNT, 0, told, nothing, offsets, weights, weights * constant)
+
+
+def _uncut(
+    kind: int, cutoff: int, told: tuple[Floats, ...], kinds: Floats, offsets: Ints, weights: Floats, constant: Floats
+) -> SweepPlan:
+    """told: what walks are told of documents and places. kinds: of the documents, as `counting` has them."""
+    from rankopt.line.full_sweeps import counting, sweep_uncut
+
+    return SweepPlan(sweep_uncut, (kind, cutoff), (*told, *counting(told[0], kinds, offsets), weights), constant)
+
+
+def _even(discount: Floats, offsets: Ints) -> bool:
+    """Whether the discount falls by the same from each place of a query to the next."""
+    falls = discount[:-1] - discount[1:]
+    inside = np.ones(discount.size, dtype=bool)
+    inside[offsets[1:][offsets[1:] > 0] - 1] = False
+    query, place = query_of_row(offsets), position_in_query(offsets)
+    first = offsets[:-1][query]  # the first row of the same query
+    later = np.flatnonzero(inside & (place > 0))
+    return bool(np.all(falls[later] == falls[first[later]]))
+
+
+def _usual(gain: Floats, offsets: Ints) -> Floats:
+    """(m,) the gain that most documents of a query have: they need not walk."""
+    usual = np.zeros(offsets.size - 1)
+    for q, (low, high) in enumerate(pairwise(offsets.tolist())):
+        if high > low:
+            values, counts = np.unique(gain[low:high], return_counts=True)
+            usual[q] = values[np.argmax(counts)]
+    return usual
+
+
+def _precision(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    from rankopt.line.full_sweeps import PRECISION
+
+    relevant, nothing = measure.relevant(relevance), np.zeros(weights.size)
+    shares = weights / np.maximum(totals(relevant, offsets), 1)
+    if measure.cutoff and measure.cutoff <= PLACES:
+        return _cut(PRECISION, measure.cutoff, relevant, shares)
+    told = (relevant, relevant, _reciprocals(offsets))
+    return _uncut(PRECISION, _cutoff(measure, offsets), told, relevant, offsets, shares, nothing)
+
+
+def _cascade(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    from rankopt.line.full_sweeps import CASCADE
+
+    stopped, nothing = measure.stopping(relevance), np.zeros(weights.size)
+    if measure.cutoff and measure.cutoff <= PLACES:
+        return _cut(CASCADE, measure.cutoff, stopped, weights)
+    going_on = np.log1p(-np.minimum(stopped, np.nextafter(1.0, 0.0)))  # of a grade so high that p rounds to 1, too
+    told = (stopped, going_on, _reciprocals(offsets))
+    return _uncut(CASCADE, _cutoff(measure, offsets), told, stopped, offsets, weights, nothing)
+
+
+def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
+    from rankopt.line.truncated_sweeps import sweep_cuts
+
+    return SweepPlan(sweep_cuts, (kind, cutoff), (gain, weights), np.zeros(weights.size))
+
+
+def _first_relevant(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    from rankopt.line.truncated_sweeps import sweep_envelope
+
+    told = (measure.relevant(relevance), weights)
+    return SweepPlan(sweep_envelope, (_cutoff(measure, offsets),), told, np.zeros(weights.size))
+
+
+def _cutoff(measure: Measure, offsets: Ints) -> int:
+    return measure.cutoff or int(np.diff(offsets).max(initial=1))
+
+
+def _reciprocals(offsets: Ints) -> Floats:
+    return 1.0 / (position_in_query(offsets) + 1)
+
+
+WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
+    "places": _places,
+    "precision": _precision,
+    "cascade": _cascade,
+    "first relevant": _first_relevant,
+}
+"""What a measure says of itself, and the sweep that suits it."""
+
 
 TURNS = 4
 """Parts of its work that a thread takes, at least: it is even then, though queries are not."""
@@ -45,8 +184,8 @@ class LineSweep:
     relevance: (N,) grades. offsets: (m + 1,). weights: (m,) v. The measure is defined on every query.
     small: whether the data that these are a part of are so small that nothing is compiled for them.
 
-    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `along_line`: see `sweep_plans`;
-    one that says nothing of itself is valued between all crossings.
+    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `along_line`: see
+    `sweep_plans`; one that says nothing of itself is valued between all crossings.
     """
 
     measure: Measure
@@ -90,7 +229,7 @@ class LineSweep:
         sweeps ask for none."""
         if self.small or self.measure.along_line == "crossings":
             return None
-        from rankopt.line.crossing import by_falling_score
+        from rankopt.line.intersections import by_falling_score
 
         order, scores = np.empty(scores.size, np.int64), np.ascontiguousarray(scores, np.float64)
         ranges = self._ranges(1)

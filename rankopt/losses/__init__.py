@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import load, member
+from formulations.registry import load, member
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from rankopt.measures.measure import Measure
 
 BOUNDS = {
-    "convex": "rankopt.losses.bounds.convex:Convex",
-    "tie-aware": "rankopt.losses.bounds.tie_aware:TieAware",
-    "nonconvex": "rankopt.losses.bounds.nonconvex:Nonconvex",
+    "convex": "rankopt.losses.bounds.bounds:Convex",
+    "tie-aware": "rankopt.losses.bounds.bounds:TieAware",
+    "nonconvex": "rankopt.losses.bounds.bounds:Nonconvex",
 }
 
 MAPS = {

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 
 if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
-    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.losses.decay import Decay
     from rankopt.measures.measure import Measure
-
-__all__ = ["Argmax", "ArgmaxResult", "Map"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

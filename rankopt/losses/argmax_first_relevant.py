@@ -19,18 +19,15 @@ from numpy.typing import NDArray
 
 from formulations import first_relevant_ranking
 from formulations.solvers.solver import Solver
-from rankopt.data.arrangement import Arrangement
+from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.argmax import ArgmaxResult
 from rankopt.losses.argmax_orders import OrdersArgmax, settled
-from rankopt.losses.criterion import Criterion
+from rankopt.losses.criterion import Criterion, pattern_loss_of
 from rankopt.losses.decay import Decay
-from rankopt.losses.pattern_losses import pattern_loss_of
+from rankopt.measures.binary import WinnerTakesAll
+from rankopt.measures.first_relevant import ReciprocalRank
 from rankopt.measures.measure import Measure
-from rankopt.measures.reciprocal_rank import ReciprocalRank
-from rankopt.measures.winner_takes_all import WinnerTakesAll
-
-__all__ = ["FirstRelevantArgmax"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,14 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import solve_batch
-from formulations.small import STATES
+from formulations.compiled import STATES
 from formulations.solvers.exact import Exact
 from formulations.solvers.solver import Solver
 from rankopt.losses.argmax import ArgmaxResult
 from rankopt.losses.criterion import Criterion
-from rankopt.losses.ties import shared
-
-__all__ = ["OrdersArgmax", "settled"]
+from rankopt.losses.segment_ops import shared
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,40 +1,74 @@
-"""Rankings: r(π) = c[π], the decay of the position where each document stands [ORM, eq. 15]."""
+"""Rankings: r(π) = c[π], the decay of the position where each document stands [ORM, eq. 15].
+
+Rankings under measures that are no inner products: AP, RR with several relevant documents, ERR [paper 4, φ_dorm].
+
+r(π) = c[π] as for every ranking; what a document earns depends on the grades above it, so the loss-augmented order is
+the longest path of a lattice, not an assignment of rank two.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations import ranking, solve_batch
+from formulations import pattern_ranking, ranking, solve_batch
 from formulations.arrays import Shorts
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
-from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.forms.rank_two_assignment import RankTwoBatch, laid_out
+from formulations.parallel import share_ranges
 from formulations.solvers.exact import Exact
 from formulations.solvers.solver import Solver
-from formulations.threads import share_ranges
-from rankopt.data.arrangement import Arrangement
+from formulations.sorting import QUERY_ROWS
+from rankopt.data.canonical_order import Arrangement
 from rankopt.losses.argmax import ArgmaxResult
-from rankopt.losses.argmax_orders import settled
-from rankopt.losses.argmax_pattern import PatternArgmax
-from rankopt.losses.by_query import QUERY_ROWS, query_of_row, sorted_rows
-from rankopt.losses.criterion import Criterion
+from rankopt.losses.argmax_orders import OrdersArgmax, settled
+from rankopt.losses.criterion import Criterion, has_pattern, pattern_loss_of
 from rankopt.losses.decay import Decay
-from rankopt.losses.pattern_losses import has_pattern
 from rankopt.losses.positional_references import liked, liked_of_best, mean_of_best
-from rankopt.losses.ties import alike, share_query, shared, table_size
+from rankopt.losses.segment_ops import alike, query_of_row, share_query, shared, sorted_rows, table_size
 from rankopt.measures.measure import Measure
-from rankopt.measures.measure_mix import MeasureMix
+from rankopt.measures.notation import MeasureMix
 from rankopt.measures.positional import Positional
-
-__all__ = ["PositionalArgmax", "orderable", "with_distinct_grades"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class PatternArgmax(OrdersArgmax):
+    """gain(π) = the measure of the pattern of grades. decay: c."""
+
+    decay: Decay
+
+    @cached_property
+    def problem(self) -> Any:
+        grades, loss = pattern_loss_of(self.criterion)
+        return pattern_ranking(np.zeros(grades.size), grades, loss, decay=self._weights, offsets=self.offsets)
+
+    def best_reference(self, which: str = "average") -> Floats:
+        gain, _ = self.criterion.best_orders
+        return mean_of_best(which, gain, self.weights, self.offsets)
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        gain, discount = self.criterion.best_orders
+        return liked_of_best(scores, gain, discount, self.weights, self.offsets)
+
+    def by_score(self, scores: Floats) -> Floats:
+        return liked(scores, self.weights, self.offsets)
+
+    @cached_property
+    def weights(self) -> Floats:
+        """(N,) c of every place of every query."""
+        return laid_out(self._weights, self.offsets)
+
+    def _weights(self, n: int) -> Floats:
+        return self.decay.weights(n, self.criterion.measure)
+
 
 EXACTLY = 1
 """Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""

@@ -12,12 +12,10 @@ from numpy.typing import NDArray
 
 from formulations import matching, solve
 from formulations.solvers.solver import Solver
-from rankopt.data.arrangement import Arrangement
+from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
 from rankopt.losses.argmax import ArgmaxResult
-from rankopt.losses.by_query import query_of_row
-
-__all__ = ["EMPTY", "SlotArgmax", "matched"]
+from rankopt.losses.segment_ops import query_of_row
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from rankopt.losses.loss import Loss, LossAt
 
-__all__ = ["Combination", "PartOf"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -28,8 +28,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rankopt.errors import OptionError
 
-__all__ = ["FAMILIES", "Decay", "parse_decay"]
-
 Floats = NDArray[np.float64]
 
 

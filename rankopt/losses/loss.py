@@ -11,9 +11,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-
-__all__ = ["GradientAt", "GradientLoss", "Loss", "LossAt", "says"]
+from formulations.display import CompactReprMixin
 
 Floats = NDArray[np.float64]
 

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
-from formulations.threads import share_ranges
+from formulations.parallel import share_ranges
+from formulations.sorting import QUERY_ROWS
 from rankopt.losses.argmax import Argmax
-from rankopt.losses.by_query import QUERY_ROWS, query_of_row
 from rankopt.losses.loss import LossAt
-
-__all__ = ["Bound", "MarginLoss", "referred"]
+from rankopt.losses.segment_ops import query_of_row
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -6,15 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
-from formulations.stable_sort import sort_falling
-from formulations.threads import share_ranges
+from formulations.parallel import share_ranges
+from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.errors import OptionError
-from rankopt.losses.by_query import QUERY_ROWS, mean_of_alike, mean_of_runs, query_of_row, sorted_rows
-
-__all__ = [
-    "best_by_score", "best_by_score_in_numpy", "by_score", "by_score_in_numpy",
-    "liked", "liked_of_best", "mean_of_best",
-]  # fmt: skip
+from rankopt.losses.segment_ops import mean_of_alike, mean_of_runs, query_of_row, sorted_rows
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from formulations.solvers.solver import Solver
-from rankopt.data.arrangement import Arrangement, rows_of
+from rankopt.data.canonical_order import Arrangement, rows_of
 from rankopt.errors import OptionError
 from rankopt.losses import MAPS, bound_named, map_named
 from rankopt.losses.argmax import Argmax, Map
@@ -18,10 +18,7 @@ from rankopt.losses.decay import Decay, parse_decay
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.measures.measure import Measure
-from rankopt.measures.measure_mix import MeasureMix
-from rankopt.measures.notation import parse
-
-__all__ = ["RegretBound"]
+from rankopt.measures.notation import MeasureMix, parse
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,11 @@ from formulations.arrays import Shorts
 from formulations.forms.rescaled_ranking import RescaledBatch
 from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
-from rankopt.losses.by_query import query_of_row
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.loss import LossAt
-from rankopt.losses.ties import alike, shared
+from rankopt.losses.segment_ops import alike, query_of_row, shared
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
-
-__all__ = ["RescaledSlack"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -19,9 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from formulations.solvers.exact import Exact
-from rankopt.data.arrangement import Arrangement
+from rankopt.data.canonical_order import Arrangement
 from rankopt.data.grouping import codes_of_ids, grouped
-from rankopt.data.values import column
+from rankopt.data.validation import column
 from rankopt.errors import DataError
 from rankopt.losses.argmax import Map
 from rankopt.losses.argmax_positional import orderable
@@ -30,8 +30,6 @@ from rankopt.losses.margin import Bound
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked
-
-__all__ = ["AtScores", "GradedLoss", "ScoreLoss"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

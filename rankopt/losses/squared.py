@@ -8,10 +8,8 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.losses.by_query import query_of_row
 from rankopt.losses.loss import LossAt
-
-__all__ = ["SquaredError"]
+from rankopt.losses.segment_ops import query_of_row
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -5,14 +5,14 @@ The table is text: what it names, and scikit-learn with it, loads on first use.
 
 from typing import Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 PARTS = {"McRanker": "rankopt.mcrank.ranker:McRanker"}
 """What is here, `name: "module:object"`."""
 
 FORMS = {
-    "linear": "rankopt.mcrank.linear:GradeWeights",
-    "trees": "rankopt.mcrank.trees:GradeTrees",
+    "linear": "rankopt.mcrank.classifier_data:GradeWeights",
+    "trees": "rankopt.mcrank.classifier_data:GradeTrees",
 }
 """Classifiers of grades as data: what a saved model may hold, `name: "module:record"`. A record has `of(classifier)`,
 which reads one or is None, `n_features`, `n_classes` and `probabilities(features)`."""

@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 from rankopt.errors import DataError
 
-__all__ = ["EXPECTED", "MOST", "classes_of", "expectation", "values_of"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

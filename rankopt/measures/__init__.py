@@ -17,7 +17,7 @@ A new family of measures is one file here and one line in `MEASURES`.
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
     from rankopt.evaluation.comparison import Comparison as Comparison
@@ -30,56 +30,56 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.evaluation.runs import compare_runs as compare_runs
     from rankopt.evaluation.trec import read_qrels as read_qrels
     from rankopt.evaluation.trec import read_run as read_run
-    from rankopt.evaluation.trec_writing import write_qrels as write_qrels
-    from rankopt.evaluation.trec_writing import write_run as write_run
+    from rankopt.evaluation.trec import write_qrels as write_qrels
+    from rankopt.evaluation.trec import write_run as write_run
     from rankopt.measures.auc import AUC as AUC
     from rankopt.measures.average_precision import AP as AP
-    from rankopt.measures.binary_preference import Bpref as Bpref
+    from rankopt.measures.binary import WTA as WTA
+    from rankopt.measures.binary import P as P
+    from rankopt.measures.binary import R as R
+    from rankopt.measures.binary import Rprec as Rprec
     from rankopt.measures.convention import Convention as Convention
     from rankopt.measures.convention import conventions as conventions
     from rankopt.measures.custom import Custom as Custom
     from rankopt.measures.dcg import DCG as DCG
+    from rankopt.measures.dcg import MeanNDCG as MeanNDCG
     from rankopt.measures.dcg import nDCG as nDCG
-    from rankopt.measures.expected_reciprocal_rank import ERR as ERR
-    from rankopt.measures.expected_utility import ERU as ERU
-    from rankopt.measures.expected_utility import NERU as NERU
-    from rankopt.measures.inferred_average_precision import infAP as infAP
-    from rankopt.measures.judged import Judged as Judged
-    from rankopt.measures.mean_ndcg import MeanNDCG as MeanNDCG
+    from rankopt.measures.first_relevant import RR as RR
+    from rankopt.measures.first_relevant import Success as Success
+    from rankopt.measures.incomplete_judgements import Bpref as Bpref
+    from rankopt.measures.incomplete_judgements import Judged as Judged
+    from rankopt.measures.incomplete_judgements import infAP as infAP
     from rankopt.measures.measure import Measure as Measure
-    from rankopt.measures.measure_mix import MeasureMix as MeasureMix
+    from rankopt.measures.notation import MeasureMix as MeasureMix
     from rankopt.measures.notation import parse as parse
     from rankopt.measures.novelty import StRecall as StRecall
     from rankopt.measures.novelty import alpha_nDCG as alpha_nDCG
     from rankopt.measures.positional import Positional as Positional
-    from rankopt.measures.precision import P as P
-    from rankopt.measures.r_precision import Rprec as Rprec
-    from rankopt.measures.rank_biased_precision import RBP as RBP
-    from rankopt.measures.recall import R as R
-    from rankopt.measures.reciprocal_rank import RR as RR
-    from rankopt.measures.success import Success as Success
-    from rankopt.measures.winner_takes_all import WTA as WTA
+    from rankopt.measures.user_models import ERR as ERR
+    from rankopt.measures.user_models import ERU as ERU
+    from rankopt.measures.user_models import NERU as NERU
+    from rankopt.measures.user_models import RBP as RBP
 
 MEASURES = {
     "nDCG": "rankopt.measures.dcg:nDCG",
     "DCG": "rankopt.measures.dcg:DCG",
-    "P": "rankopt.measures.precision:P",
-    "WTA": "rankopt.measures.winner_takes_all:WTA",
-    "RR": "rankopt.measures.reciprocal_rank:RR",
-    "ERU": "rankopt.measures.expected_utility:ERU",
-    "NERU": "rankopt.measures.expected_utility:NERU",
+    "P": "rankopt.measures.binary:P",
+    "WTA": "rankopt.measures.binary:WTA",
+    "RR": "rankopt.measures.first_relevant:RR",
+    "ERU": "rankopt.measures.user_models:ERU",
+    "NERU": "rankopt.measures.user_models:NERU",
     "AUC": "rankopt.measures.auc:AUC",
     "Custom": "rankopt.measures.custom:Custom",
     "AP": "rankopt.measures.average_precision:AP",
-    "ERR": "rankopt.measures.expected_reciprocal_rank:ERR",
-    "MeanNDCG": "rankopt.measures.mean_ndcg:MeanNDCG",
-    "R": "rankopt.measures.recall:R",
-    "Rprec": "rankopt.measures.r_precision:Rprec",
-    "RBP": "rankopt.measures.rank_biased_precision:RBP",
-    "Success": "rankopt.measures.success:Success",
-    "Judged": "rankopt.measures.judged:Judged",
-    "Bpref": "rankopt.measures.binary_preference:Bpref",
-    "infAP": "rankopt.measures.inferred_average_precision:infAP",
+    "ERR": "rankopt.measures.user_models:ERR",
+    "MeanNDCG": "rankopt.measures.dcg:MeanNDCG",
+    "R": "rankopt.measures.binary:R",
+    "Rprec": "rankopt.measures.binary:Rprec",
+    "RBP": "rankopt.measures.user_models:RBP",
+    "Success": "rankopt.measures.first_relevant:Success",
+    "Judged": "rankopt.measures.incomplete_judgements:Judged",
+    "Bpref": "rankopt.measures.incomplete_judgements:Bpref",
+    "infAP": "rankopt.measures.incomplete_judgements:infAP",
     "alpha_nDCG": "rankopt.measures.novelty:alpha_nDCG",
     "StRecall": "rankopt.measures.novelty:StRecall",
 }
@@ -90,7 +90,7 @@ PARTS = {
     "Comparison": "rankopt.evaluation.comparison:Comparison",
     "Evaluation": "rankopt.evaluation.evaluation:Evaluation",
     "Measure": "rankopt.measures.measure:Measure",
-    "MeasureMix": "rankopt.measures.measure_mix:MeasureMix",
+    "MeasureMix": "rankopt.measures.notation:MeasureMix",
     "Positional": "rankopt.measures.positional:Positional",
     "RunComparison": "rankopt.evaluation.runs:RunComparison",
     "compare": "rankopt.evaluation.comparison:compare",
@@ -102,8 +102,8 @@ PARTS = {
     "parse": "rankopt.measures.notation:parse",
     "read_qrels": "rankopt.evaluation.trec:read_qrels",
     "read_run": "rankopt.evaluation.trec:read_run",
-    "write_qrels": "rankopt.evaluation.trec_writing:write_qrels",
-    "write_run": "rankopt.evaluation.trec_writing:write_run",
+    "write_qrels": "rankopt.evaluation.trec:write_qrels",
+    "write_run": "rankopt.evaluation.trec:write_run",
 }
 """Everything else of this package."""
 

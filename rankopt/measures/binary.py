@@ -1,17 +1,46 @@
 """Measures that only ask whether a document is relevant: y_j in {0, 1}.
 
 Option `rel`: the least grade that counts as relevant. Left out, every grade above 0 does.
+
+Precision at k: the share of relevant documents among the first k positions.
+
+    P@k = (1/k) Σ_j [π(j) <= k] y_j          a_i = 1/k for i <= k, else 0;  b(y) in {0, 1}
+
+A query of fewer than k documents still divides by k. Source: [ORM, section 2.3].
+
+Recall at k: the share of the relevant documents that stand among the first k positions.
+
+    R@k = (1/n₊) Σ_j [π(j) <= k] y_j          a_i = 1 for i <= k, else 0;  b(y) = y/n₊, y in {0, 1}
+
+n₊ counts all relevant documents of the query: where a run is held against qrels, also those that were not retrieved.
+(Where "recall at k" asks whether any relevant document stands there, it is `Success`.)
+
+R-precision: the share of relevant documents among as many first positions as there are relevant documents.
+
+    Rprec = (1/n₊) Σ_j [π(j) <= n₊] y_j
+
+Where the list ends depends on the grades of the query, so it is for evaluation only.
+
+Source: Buckley and Voorhees, Retrieval system evaluation, 2005.
+
+Winner takes all: is the first document relevant?
+
+    WTA = y of the document at position 1          a_1 = 1, else 0;  b(y) in {0, 1}
+
+Source: [ORM, section 2.3].
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import Floats, Ints, totals
+from rankopt.measures.positional import Positional
+from rankopt.measures.segments import Floats, Ints, query_of_row, totals
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,3 +72,85 @@ class Binary(Measure):
     def any_relevant(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         """Which queries (m,) have a relevant document."""
         return np.asarray(totals(self.relevant(relevance), offsets) > 0)
+
+
+@dataclass(frozen=True, repr=False)
+class Precision(Binary, Positional):
+    """Relevant documents among the first k, over k. Without a cutoff every order has the same: MeasureError."""
+
+    name: ClassVar[str] = "P"
+    zero_when_short: ClassVar[tuple[str, ...]] = ("zero",)
+
+    def discount(self, n: int) -> Floats:
+        if self.cutoff is None:
+            raise MeasureError("P cannot tell orders apart because all documents are counted; write P@k, such as P@10.")
+        return np.where(np.arange(n) < self.cutoff, 1 / self.cutoff, 0.0)
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        return self.relevant(relevance)
+
+
+P = Precision()
+
+
+@dataclass(frozen=True, repr=False)
+class Recall(Binary, Positional):
+    """Relevant documents among the first k, over all of them; not defined where there is none.
+
+    Without a cutoff every order has the same: MeasureError.
+    """
+
+    name: ClassVar[str] = "R"
+
+    def discount(self, n: int) -> Floats:
+        if self.cutoff is None:
+            raise MeasureError("R cannot tell orders apart because all documents are counted; write R@k, as in R@100.")
+        return np.where(np.arange(n) < self.cutoff, 1.0, 0.0)
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        relevant = self.relevant(relevance)
+        return np.asarray(relevant / np.maximum(totals(relevant, offsets), 1)[query_of_row(offsets)])
+
+    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+        return self.any_relevant(relevance, offsets)
+
+
+R = Recall()
+
+
+@dataclass(frozen=True, repr=False)
+class RPrecision(Binary):
+    """Precision, and recall, at the number of relevant documents; not defined where there is none."""
+
+    name: ClassVar[str] = "Rprec"
+    takes_cutoff: ClassVar[bool] = False
+
+    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+        return self.any_relevant(relevance, offsets)
+
+    def values(self, ranking: Ranking) -> Floats:
+        relevant = self.relevant(ranking.relevance)
+        count = totals(relevant, ranking.offsets)
+        first = (ranking.position <= count[query_of_row(ranking.offsets)]).astype(np.float64)
+        found = totals(ranking.averaged(first) * relevant * ranking.retrieved, ranking.offsets)
+        return np.asarray(found / np.maximum(count, 1))
+
+
+Rprec = RPrecision()
+
+
+@dataclass(frozen=True, repr=False)
+class WinnerTakesAll(Binary, Positional):
+    """1 where the first document is relevant, else 0."""
+
+    name: ClassVar[str] = "WTA"
+    takes_cutoff: ClassVar[bool] = False
+
+    def discount(self, n: int) -> Floats:
+        return np.where(np.arange(n) == 0, 1.0, 0.0)
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        return self.relevant(relevance)
+
+
+WTA = WinnerTakesAll()

@@ -2,6 +2,24 @@
 
 With one relevant document such a measure is an inner product, a[π]ᵀy, and is trained as one. With several it is none,
 whatever its gains: the second of them adds nothing.
+
+Reciprocal rank of the first relevant document.
+
+    RR@k = 1 / min {π(j) : y_j = 1}, or 0 where that is beyond k
+
+With one relevant document this is Σ_j a[π(j)] y_j with a_i = 1/i. With several it is no inner product; it is trained by
+the pattern of relevance (`rankopt.losses.MAPS`). In a tie group of t documents, r of them relevant, the chance that
+the first relevant one stands at place i (from 1) is r/(t - i + 1) Π_{l < i} (t - l + 1 - r)/(t - l + 1).
+
+Source: [ORM, section 2.3].
+
+Success at k: does a relevant document stand among the first k positions?
+
+    Success@k = [min {π(j) : y_j = 1} <= k]
+
+With one relevant document this is Σ_j [π(j) <= k] y_j, a_i = 1 for i <= k, and is trained as such. With several it is
+no inner product, nor are its best orders those of one: it is evaluated, and climbed along lines. In a tie group of t
+documents, r of them relevant, none stands on its first i places with chance C(t - r, i) / C(t, i).
 """
 
 from dataclasses import dataclass
@@ -13,7 +31,8 @@ from numpy.typing import NDArray
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
 from rankopt.measures.positional import Positional
-from rankopt.measures.segments import Floats, Ints, totals
+from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, running, totals
+from rankopt.measures.tied_ranking import Ranking
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,3 +63,86 @@ class FirstRelevant(Binary, Positional):
 
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         return self.any_relevant(relevance, offsets)
+
+
+@dataclass(frozen=True, repr=False)
+class ReciprocalRank(FirstRelevant):
+    """One over the position of the first relevant document; not defined where there is none."""
+
+    name: ClassVar[str] = "RR"
+    with_gains: ClassVar[str] = "nDCG@k or P@k"
+    along_line: ClassVar[str] = "first relevant"
+
+    def discount(self, n: int) -> Floats:
+        ranks = np.arange(1, n + 1)
+        return np.where(ranks <= (self.cutoff or n), 1 / ranks, 0.0)
+
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        """A relevant document comes first."""
+        return self.relevant(relevance), (position_in_query(offsets) == 0).astype(np.float64)
+
+    def values(self, ranking: Ranking) -> Floats:
+        result = np.zeros(len(ranking.offsets) - 1)
+        hits = totals(self.relevant(ranking.relevance), ranking.groups)
+        decisive = np.flatnonzero(hits)
+        queries, first = np.unique(query_of_row(ranking.offsets)[ranking.groups[decisive]], return_index=True)
+        decisive = decisive[first]  # the first tie group of its query with a relevant document
+
+        bounds = np.concatenate([[0], np.cumsum(ranking.size[decisive])])
+        place, inside = position_in_query(bounds), query_of_row(bounds)
+        left = ranking.size[decisive][inside] - place
+        chance = hits[decisive][inside] / left
+        missed = np.where(place > 0, np.roll(np.maximum(1 - chance, 0.0), 1), 1.0)
+        position = ranking.position[ranking.groups[decisive]][inside] + place
+        counted = position <= (self.cutoff or np.inf)
+        if ranking.pool is not None:
+            counted &= ranking.pool.retrieved[ranking.groups[decisive]][inside]
+        reciprocal = np.where(counted, 1 / position, 0.0)
+        # beyond the last place that the first relevant document can take, `missed` is 0 and stays so
+        result[queries] = totals(running(np.multiply, missed, bounds) * np.minimum(chance, 1.0) * reciprocal, bounds)
+        return result
+
+
+RR = ReciprocalRank()
+
+
+@dataclass(frozen=True, repr=False)
+class SuccessAtCutoff(FirstRelevant):
+    """1 where a relevant document is among the first k, else 0; not defined where there is none."""
+
+    name: ClassVar[str] = "Success"
+    with_gains: ClassVar[str] = "R@k or P@k"
+    along_line: ClassVar[str] = "crossings"
+
+    def discount(self, n: int) -> Floats:
+        return np.where(np.arange(n) < self._first, 1.0, 0.0)
+
+    @property
+    def _first(self) -> int:
+        if self.cutoff is None:
+            raise MeasureError("Success cannot tell orders apart without a cutoff; write Success@k, as in Success@5.")
+        return self.cutoff
+
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        """As many relevant documents as there are, first: of several, orders with fewer of them there are best too."""
+        return self.relevant(relevance), self.discounts(offsets)
+
+    def values(self, ranking: Ranking) -> Floats:
+        """One less the chance that every group leaves its relevant documents behind position k."""
+        hits, size = totals(self.relevant(ranking.relevance), ranking.groups), ranking.size
+        rows = np.minimum(ranking.groups[:-1], max(len(ranking.relevance) - 1, 0))
+        begin = ranking.position[rows] if len(rows) else np.zeros(0, np.int64)
+        inside = np.clip(self._first - begin + 1, 0, size)  # places of the group that count
+        if ranking.pool is not None and len(rows):
+            inside = np.where(ranking.pool.retrieved[rows], inside, 0)
+        missed = np.ones(len(size))
+        missed[(hits > 0) & (inside > 0)] = 0.0
+        for group in np.flatnonzero((hits > 0) & (inside > 0) & (inside + hits <= size)):
+            places = np.arange(inside[group])
+            missed[group] = np.prod((size[group] - hits[group] - places) / (size[group] - places))
+        all_missed = np.ones(len(ranking.offsets) - 1)
+        np.multiply.at(all_missed, query_of_row(ranking.offsets)[rows], missed)
+        return np.asarray(1.0 - all_missed)
+
+
+Success = SuccessAtCutoff()

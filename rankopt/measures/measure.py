@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.given import Whole
+from formulations.typing import Whole
 from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.segments import Floats, Ints

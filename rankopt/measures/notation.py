@@ -4,18 +4,433 @@
 
 Names are read in any case; values are Python literals. Words of trec_eval (ndcg_cut_10, map, recip_rank, P_5, bpref)
 and measures of ir_measures, as text or as they are, mean the same here,
-and α-nDCG is alpha_nDCG: `rankopt.measures.foreign`.
+and α-nDCG is alpha_nDCG: `rankopt.measures.notation`.
+
+A sum of measures: several criteria in one model [paper 4, SVMcombo].
+
+    mix = Σ_l C_l measure_l                "AP + nDCG@10 + 2 RR"
+
+Trained with a slack for each part, the loss of a query is Σ_l C_l loss_l; with one shared slack it is the largest,
+max_l C_l loss_l. Parts may have feature maps of their own, "AP[pairwise] + RR[first-relevant]". Brackets share
+a weight or a map out, "2 (AP + RR)"; "1 AP" is the mix of one part, "AP" the measure.
+
+>>> MeasureMix({"AP": 1, "nDCG@10": 2}, slack="shared")
+(AP + 2 nDCG@10)(slack='shared')
+
+One measure as text: `name`, `name@k`, `name(option=value, ...)@k`, or a word of trec_eval, `ndcg_cut_10`.
+
+Measures as other programs name them: trec_eval's words, and the objects of ir_measures, which is not imported.
+
+    trec_eval    map  map_cut_10  ndcg  ndcg_cut.10  P_5  recall_100  recip_rank  Rprec  bpref  infAP  success_5
+    ir_measures  nDCG@10  nDCG(dcg='exp-log2')@10  AP(rel=2)@100  RBP(p=0.8,rel=1)  Bpref  Judged@10   text or object
+
+Formulas are taken over, conventions are not: what nDCG counts for a grade is the convention's to say unless the name
+does, and "trec" is that of both programs.
 """
 
-from typing import Any
+from __future__ import annotations
 
+import ast
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from difflib import get_close_matches
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.typing import Whole
 from rankopt.errors import MeasureError
-from rankopt.measures.foreign import is_foreign, words_of
+from rankopt.measures import MEASURES
+from rankopt.measures.convention import Convention
 from rankopt.measures.measure import Measure
-from rankopt.measures.measure_mix import mix_of
-from rankopt.measures.single import measure_of, measure_with
+from rankopt.measures.segments import Floats, Ints
+from rankopt.measures.tied_ranking import Ranking
 
-__all__ = ["parse"]
+WHOLE = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
+CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": "Success"}
+"""Names of trec_eval in lower case: alone, and with a cutoff behind "_" or "."."""
+
+_CUT = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>[0-9]{1,18})")
+
+_ALPHA = re.compile(r"\s*(?:alpha|α)[-_](?=ndcg\b)", re.IGNORECASE)
+
+DCG = {"log2": "linear", "exp-log2": "exp2"}
+"""What ir_measures calls a formula of DCG, and its gain."""
+
+
+def trec_name(text: str) -> tuple[str, int | None] | None:
+    """The measure's own name and its cutoff, where the text is a word of trec_eval."""
+    word = text.strip()
+    if word.lower() in WHOLE:
+        return WHOLE[word.lower()], None
+    found = _CUT.fullmatch(word)
+    if found is None or found["name"].lower() not in CUT:
+        return None
+    return CUT[found["name"].lower()], int(found["cutoff"])
+
+
+def our_spelling(text: str) -> str:
+    """The text, with alpha_nDCG as we write it where it begins as papers and ndeval do: α-nDCG, alpha-nDCG, α_nDCG."""
+    return _ALPHA.sub("alpha_", text, count=1) if _ALPHA.match(text) else text
+
+
+def is_foreign(measure: Any) -> bool:
+    """Whether it is a measure of ir_measures: it has a NAME and `params`."""
+    return isinstance(getattr(measure, "NAME", None), str) and isinstance(getattr(measure, "params", None), Mapping)
+
+
+def words_of(measure: Any) -> tuple[str, dict[str, Any], Any]:
+    """Name, options and cutoff of a measure of ir_measures."""
+    options = dict(measure.params)
+    return measure.NAME, options, options.pop("cutoff", None)
+
+
+def options_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of ir_measures in our words. MeasureError for what is not computed here."""
+    found = dict(options)
+    if "judged_only" in found and not found.pop("judged_only"):
+        return options_of(name, found)
+    if "judged_only" in options:
+        raise MeasureError(
+            f"{name} cannot leave out unjudged documents here; write Bpref, which ignores them, or cut them out."
+        )
+    if "dcg" in found and name.lower() in ("ndcg", "dcg"):
+        formula = found.pop("dcg")
+        if formula not in DCG:
+            raise MeasureError(f"{name} cannot have dcg={formula!r}; write one of {', '.join(map(repr, DCG))}.")
+        found["gain"] = DCG[formula]
+    if isinstance(found.get("gains"), Mapping):
+        found["gain"] = _table(name, found.pop("gains"))
+    return found
+
+
+def _table(name: str, gains: Mapping[Any, Any]) -> tuple[float, ...]:
+    """Gains of grades 0, 1, ..., of which those that are not listed count themselves."""
+    whole = [grade for grade in gains if isinstance(grade, int) and 0 <= grade < 1000]
+    if len(whole) < len(gains) or not whole:
+        raise MeasureError(f"{name} cannot have gains={dict(gains)!r}; list whole grades from 0 to 999.")
+    return tuple(float(gains.get(grade, grade)) for grade in range(max(whole) + 1))
+
+
+ALIASES = {
+    "map": "AP", "mrr": "RR", "prec": "P", "precision": "P", "mean_ndcg": "MeanNDCG", "recall": "R", "recip_rank": "RR",
+}  # fmt: skip
+"""Names of other programs, in lower case."""
+
+
+def measure_of(text: str) -> Measure:
+    """The measure that the text says; MeasureError for anything else."""
+    theirs = trec_name(text)
+    if theirs is not None:
+        return measure_with(theirs[0], {}, theirs[1])
+    try:
+        tree = ast.parse(our_spelling(text).strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise _unreadable(text) from error
+    cutoff = None
+    if isinstance(tree, ast.BinOp) and isinstance(tree.op, ast.MatMult):
+        cutoff, tree = _literal(tree.right, text), tree.left
+    options = {}
+    if isinstance(tree, ast.Call) and tree.args and isinstance(tree.func, ast.Name):
+        raise _unnamed(named(tree.func.id), text, [_literal(value, text) for value in tree.args])
+    if isinstance(tree, ast.Call) and not tree.args:
+        options = {str(keyword.arg): _literal(keyword.value, text) for keyword in tree.keywords}
+        tree = tree.func
+    if not isinstance(tree, ast.Name):
+        raise _unreadable(text)
+    return measure_with(tree.id, options, cutoff)
+
+
+def measure_with(name: str, options: Mapping[str, Any], cutoff: Any) -> Measure:
+    """The measure of that name with these options, ours or those of ir_measures, and this cutoff, None for none."""
+    measure = named(name)
+    found = options_of(measure.name, options)
+    if found:
+        measure = measure(**found)
+    return measure if cutoff is None else measure @ cutoff
+
+
+def named(name: str) -> Measure:
+    """The measure of that name in the table, with its default options."""
+    written = {known.lower(): known for known in MEASURES} | ALIASES
+    key = name.lower()
+    if key not in written or written[key] not in MEASURES:
+        close = get_close_matches(key, written, n=1, cutoff=0.7)
+        hint = f"did you mean {written[close[0]]}? There" if close else "there"
+        raise MeasureError(f"There is no measure {name!r}; {hint} are {', '.join(MEASURES)}.")
+    module, _, attribute = MEASURES[written[key]].partition(":")
+    measure = getattr(import_module(module), attribute)
+    assert isinstance(measure, Measure)
+    return measure
+
+
+def _literal(node: ast.expr, text: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+        raise _unreadable(text) from error
+
+
+def _unnamed(measure: Measure, text: str, values: list[Any]) -> MeasureError:
+    """For options that are given without their names; the cure says those that are always written, or all."""
+    known = [one for one in fields(measure) if "option" in one.metadata]
+    shown = [one.metadata["option"] for one in known if one.metadata.get("shown")]
+    told = shown or [one.metadata["option"] for one in known]
+    if len(told) == len(values):
+        said = f"{measure.name}({', '.join(f'{name}={value!r}' for name, value in zip(told, values, strict=True))})"
+    else:
+        said = repr(measure) if shown or not told else f"{measure.name}({', '.join(f'{name}=...' for name in told)})"
+    return MeasureError(f"The measure {text!r} cannot be read because its options have no names; write {said}.")
+
+
+def _unreadable(text: str) -> MeasureError:
+    return MeasureError(
+        f"The measure {text!r} cannot be read; write name(option=value)@k, as in nDCG(gain='linear')@10, or a sum."
+    )
+
+
+SLACKS = ("separate", "shared")
+
+PARTS = 100
+"""Parts that a mix may have."""
+
+LEAST, MOST = 1e-100, 1e100
+"""Weights beyond these leave double precision in training, where squares of them count."""
+
+_TERM = re.compile(
+    r"((?P<weight>(\d[\d.]*|\.\d+)([eE][+-]?\d+)?)\s*\*?\s*)?(?P<measure>.*?)(\[(?P<map>[A-Za-z][^\[\]'\"]*)\])?",
+    re.DOTALL,
+)
+_SLACK = re.compile(
+    r"\((?P<sum>.*)\)\s*\(\s*slack\s*=\s*(?P<quote>['\"]?)(?P<slack>[^'\"()]*)(?P=quote)\s*\)", re.DOTALL
+)
+
+
+@dataclass(frozen=True)
+class WeightedMeasure:
+    """weight: C_l > 0. map: the feature map that this part is trained with, None for the ranker's."""
+
+    weight: float
+    measure: Measure
+    map: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.weight, bool) or not isinstance(self.weight, int | float | np.number):
+            raise MeasureError(f"A part of a mix cannot weigh {self.weight!r}; give a number above 0.")
+        if not 0 < self.weight < math.inf:
+            raise MeasureError(f"A part of a mix cannot weigh {self.weight:g}; give a finite number above 0.")
+        if not LEAST <= self.weight <= MOST:
+            raise MeasureError(
+                f"{self.measure} cannot weigh {self.weight:g} in a mix because its square leaves double precision; "
+                f"give a number from {LEAST:g} to {MOST:g}."
+            )
+        object.__setattr__(self, "weight", float(self.weight))
+
+    def __str__(self) -> str:
+        number = int(self.weight) if self.weight.is_integer() and self.weight < 1e15 else self.weight
+        return ("" if self.weight == 1 else f"{number!r} ") + f"{self.measure}" + (f"[{self.map}]" if self.map else "")
+
+
+@dataclass(frozen=True, repr=False)
+class MeasureMix(Measure):
+    """A weighted sum of measures, not defined where one of them is not.
+
+    parts: a mapping from measures, or their notation with or without a map in brackets, to weights; or such measures,
+    each of weight 1. slack: "separate" or "shared", which concerns training alone.
+    """
+
+    parts: Any = ()
+    slack: str = "separate"
+    short: str = "own"
+
+    def __post_init__(self) -> None:
+        given = self.parts
+        if isinstance(given, str | Measure) or not isinstance(given, Iterable):
+            raise MeasureError(f"A mix cannot have the parts {given!r}; write a mapping, as in {{'AP': 1, 'RR': 2}}.")
+        terms = given.items() if isinstance(given, Mapping) else [(part, 1.0) for part in given]
+        parts = tuple(part for term, weight in terms for part in _parts_of(term, weight, self.slack))
+        if not 0 < len(parts) <= PARTS:
+            raise MeasureError(f"A mix cannot have {len(parts)} parts; give 1 to {PARTS}.")
+        if self.slack not in SLACKS:
+            raise MeasureError(f"A mix cannot have slack={self.slack!r}; write 'separate' or 'shared'.")
+        object.__setattr__(self, "parts", parts)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return " + ".join(map(str, self.parts))
+
+    def __call__(self, **options: Any) -> Self:
+        if set(options) != {"slack"}:
+            raise MeasureError(f"{self.name} has the option slack alone; set those of a part in its notation.")
+        return replace(self, slack=options["slack"])
+
+    def __matmul__(self, cutoff: Whole) -> Self:
+        raise MeasureError(f"({self.name}) takes no cutoff as a whole; write one behind each part.")
+
+    def __repr__(self) -> str:
+        if self.slack != "separate":
+            return f"({self.name})(slack={self.slack!r})"
+        alone = len(self.parts) == 1 and self.name == str(self.parts[0].measure)
+        return f"1 {self.name}" if alone else self.name  # the name alone is the measure, which is no mix
+
+    def under(self, convention: Convention) -> Self:
+        parts = tuple(replace(part, measure=part.measure.under(convention)) for part in self.parts)
+        return replace(self, parts=parts, short=convention.short)
+
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        return tuple(name for part in self.parts for name in part.measure.attributes)
+
+    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+        known = [part.measure.defined(relevance, offsets) for part in self.parts]
+        return np.asarray(np.logical_and.reduce(known))
+
+    @property
+    def along_line(self) -> str:  # type: ignore[override]
+        """ "sum", or "crossings" where a part says nothing of how it changes."""
+        return "crossings" if any(part.measure.along_line == "crossings" for part in self.parts) else "sum"
+
+    def summands(self, offsets: Ints) -> list[tuple[Measure, Floats]]:
+        """Each part's measure, and what it weighs in each query (m,)."""
+        lengths, found = np.diff(offsets), []
+        for part in self.parts:
+            weights = np.full(lengths.size, part.weight)
+            if part.measure.cutoff is not None and self.short in part.measure.zero_when_short:
+                weights[lengths < part.measure.cutoff] = 0.0
+            found.append((part.measure, weights))
+        return found
+
+    def values(self, ranking: Ranking) -> Floats:
+        total = np.zeros(len(ranking.offsets) - 1)
+        for measure, weights in self.summands(ranking.offsets):
+            total += weights * measure.values(ranking)
+        return total
+
+
+def mix_of(text: str) -> MeasureMix | None:
+    """The mix that a text says; None where it says one measure without weight and map. MeasureError for what says
+    nothing."""
+    shared = _SLACK.fullmatch(text.strip())
+    try:
+        parts = _parts_in(shared["sum"] if shared else text)
+    except RecursionError:
+        raise MeasureError(f"The measure {text!r:.80} cannot be read because its brackets are too deep.") from None
+    if parts is None:
+        if shared is None:
+            return None
+        parts = (WeightedMeasure(1.0, measure_of(shared["sum"])),)
+    return MeasureMix(parts, shared["slack"].strip() if shared else "separate")
+
+
+def _parts_in(text: str) -> tuple[WeightedMeasure, ...] | None:
+    """The parts of a sum; None where it is one measure without weight and map."""
+    terms = _terms(text)
+    if len(terms) == 1:
+        return _parts_in_term(text, text)
+    for place, term in enumerate(terms, 1):
+        if not term.strip():
+            raise MeasureError(
+                f"The sum {text.strip()!r} cannot be read because its summand {place} is empty; write a measure there."
+            )
+        if _SLACK.fullmatch(term.strip()):
+            raise MeasureError(
+                f"{term.strip()} cannot be a summand because its slack is that of the whole; write (...)"
+                "(slack='shared') around all summands."
+            )
+    found = [(term, _parts_in_term(term, text)) for term in terms]
+    return tuple(part for term, some in found for part in some or (WeightedMeasure(1.0, measure_of(term)),))
+
+
+def _parts_in_term(term: str, whole: str) -> tuple[WeightedMeasure, ...] | None:
+    """Of a weight, a measure or a sum in brackets, and a map; None where it is a measure alone."""
+    found = _TERM.fullmatch(term.strip())
+    assert found is not None  # every text is a term, if of nothing
+    written, measure = found["weight"], found["measure"].strip()
+    inner = measure[1:-1] if _bracketed(measure) else ""
+    if len(_terms(inner)) < 2 and written is None and found["map"] is None:
+        return None
+    try:
+        weight = float(written or 1.0)
+    except ValueError:
+        raise MeasureError(f"{written!r} is no weight of {measure}; write a number.") from None
+    if not measure:
+        raise MeasureError(
+            f"The sum {whole.strip()!r} cannot be read because {term.strip()!r} names no measure; write weight measure."
+        )
+    parts = _parts_in(inner) if len(_terms(inner)) > 1 else None
+    parts = (WeightedMeasure(1.0, _weighed(measure, term.strip())),) if parts is None else parts
+    return tuple(_times(replace(part, map=part.map or found["map"]), weight) for part in parts)
+
+
+def _weighed(measure: str, term: str) -> Measure:
+    """The measure of a term. Where there is none of its name and a weight stands at it with nothing between, the error
+    names the whole word, 11pt_avg."""
+    try:
+        return measure_of(measure)
+    except MeasureError:
+        word = re.match(r"[\d.]+(?P<name>[^\W\d]\w*)", term)
+        if word is not None:
+            try:
+                named(word["name"])
+            except MeasureError:
+                named(word[0])  # no name begins with a digit: this says what there is
+        raise
+
+
+def _bracketed(text: str) -> bool:
+    """Whether the first bracket is closed by the last character."""
+    if not (text.startswith("(") and text.endswith(")")):
+        return False
+    depth = 0
+    for place, sign in enumerate(text):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0:
+            return place == len(text) - 1
+    return False
+
+
+def _terms(text: str) -> list[str]:
+    """The summands of a sum; what stands in brackets or quotes is not looked into."""
+    terms, depth, quote, begin = [], 0, "", 0
+    for place, sign in enumerate(text):
+        if quote or sign in "'\"":
+            quote = "" if sign == quote else (quote or sign)
+        elif sign in "([{":
+            depth += 1
+        elif sign in ")]}":
+            depth -= 1
+        elif sign == "+" and depth == 0 and not re.fullmatch(r"\s*\d[\d.]*[eE]", text[begin:place]):
+            terms.append(text[begin:place])
+            begin = place + 1
+    return [*terms, text[begin:]]
+
+
+def _parts_of(term: Any, weight: Any, slack: str) -> tuple[WeightedMeasure, ...]:
+    """The part that a measure or its notation says; those of another mix, each weighing so much more."""
+    if isinstance(term, str):
+        mix = mix_of(term)
+        term = measure_of(term) if mix is None else mix
+    if isinstance(term, MeasureMix):
+        if term.slack == "shared" and slack != "shared":
+            raise MeasureError(
+                f"{term} cannot be a part of a mix because a shared slack is that of the whole; give its parts, and "
+                "slack='shared' to the mix of all."
+            )
+        return tuple(_times(part, weight) for part in term.parts)
+    if isinstance(term, WeightedMeasure):
+        return (_times(term, weight),)
+    if isinstance(term, Measure):
+        return (WeightedMeasure(weight, term),)
+    raise MeasureError(f"A part of a mix cannot be {term!r}; write a measure or its notation.")
+
+
+def _times(part: WeightedMeasure, weight: Any) -> WeightedMeasure:
+    """The part weighing so much more; what is no weight is refused before it is multiplied."""
+    return replace(part, weight=WeightedMeasure(weight, part.measure).weight * part.weight)
 
 
 def parse(text: str | Measure | Any) -> Measure:

@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 
 from rankopt.errors import MeasureError
 from rankopt.measures.binary import Binary
-from rankopt.measures.expected_reciprocal_rank import subset_means
 from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.tied_ranking import Ranking
+from rankopt.measures.user_models import subset_means
 
 
 @dataclass(frozen=True, repr=False)

@@ -33,7 +33,7 @@ def descending(values: Floats, offsets: Ints) -> Floats:
     """The values (N,), largest first inside each query."""
     if values.size < MANY:
         return np.asarray(values[np.lexsort((-values, query_of_row(offsets)))])
-    from formulations.sorted_queries import falling_rows  # compiled code, which few values do not wait for
+    from formulations.sorting import falling_rows
 
     return np.asarray(values[falling_rows(offsets, values)])
 

@@ -2,7 +2,14 @@
 
 A ranking of a query is a sequence of tie groups: documents of one group may stand in any order, each equally likely. A
 strict order has groups of one. Measures are written for groups once, and so serve both.
+
+What qrels and a run say of documents beside grades and scores: who was judged, who was retrieved.
+
+A measure may count only what a run retrieved (all do), tell unjudged documents from documents judged not relevant
+(`Bpref`, `infAP`), or count judgments themselves (`Judged`).
 """
+
+from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,9 +19,28 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from rankopt.measures.pool import Marks, Pool
+from formulations.display import CompactReprMixin
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row
+
+Marks = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """Of N documents, (N,) each.
+
+    judged     has a grade
+    pooled     stands in the qrels, with a grade or, as a negative one says, without
+    retrieved  stands in the run; what does not has no position, and counts only among the relevant documents there are
+    """
+
+    judged: Marks
+    pooled: Marks
+    retrieved: Marks
+
+    def at(self, rows: NDArray[np.int64]) -> Pool:
+        """The same of these rows, in their order."""
+        return Pool(self.judged[rows], self.pooled[rows], self.retrieved[rows])
 
 
 @dataclass(frozen=True, eq=False)

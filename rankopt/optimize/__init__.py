@@ -7,7 +7,7 @@ import numbers
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from formulations.tables import load, member
+from formulations.registry import load, member
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ __all__ = ["METHODS", "PENALTIES", "SEARCHES", "STATES", "LineSearch", "method_n
 METHODS = {
     "block_frank_wolfe": "rankopt.optimize.frank_wolfe:BlockFrankWolfe",
     "bundle": "rankopt.optimize.bundle:Bundle",
-    "cutting_planes": "rankopt.optimize.cutting_planes:CuttingPlanes",
-    "steepest_subgradient": "rankopt.optimize.steepest_subgradient:SteepestSubgradient",
-    "stochastic_subgradient": "rankopt.optimize.stochastic_subgradient:StochasticSubgradient",
+    "cutting_planes": "rankopt.optimize.bundle:CuttingPlanes",
+    "steepest_subgradient": "rankopt.optimize.subgradient:SteepestSubgradient",
+    "stochastic_subgradient": "rankopt.optimize.subgradient:StochasticSubgradient",
 }
 
 PENALTIES = {
@@ -36,10 +36,10 @@ SEARCHES = {"LineSearch": "rankopt.optimize.line_search:LineSearch"}
 STATES = {
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
     "PlaneSet": "rankopt.optimize.planes:PlaneSet",
-    "Standing": "rankopt.optimize.run:TrainingState",
+    "Standing": "rankopt.optimize.training_state:TrainingState",
     "State": "rankopt.optimize.state:State",
-    "SteepestState": "rankopt.optimize.steepest_subgradient:SteepestState",
-    "StochasticState": "rankopt.optimize.stochastic_subgradient:StochasticState",
+    "SteepestState": "rankopt.optimize.subgradient:SteepestState",
+    "StochasticState": "rankopt.optimize.subgradient:StochasticState",
 }
 """Every dataclass that a run is made of between two steps, `name: "module:object"`: what a checkpoint may hold. Their
 fields are arrays, numbers, words, mappings and such dataclasses; a random generator is kept as its `state`."""

@@ -3,28 +3,158 @@ the last one ended [paper 1, section 5]. A large σ sees how documents lie in th
 
 What a stage does depends on where it begins alone, so that a run that is taken up again at a stage ends at the same
 bits.
+
+What is known of the end of an annealed descent.
+
+What every step of an annealed descent saw.
+
+Where an annealed descent stands between two stages: plain data, all that is needed to go on to the same end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.display import CompactReprMixin, lines
 from formulations.errors import InvalidProblem
-from rankopt.optimize.annealing_certificate import AnnealingCertificate
-from rankopt.optimize.annealing_history import AnnealingHistory, AnnealingStep
-from rankopt.optimize.annealing_stages import Reached
-from rankopt.optimize.certificate import Stop
+from rankopt.optimize.certificate import Columns, Stop
 from rankopt.optimize.smooth_objective import SmoothObjective
 
-__all__ = ["DESCENTS", "Annealed", "Annealing", "At", "anneal"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True)
+class AnnealingCertificate(CompactReprMixin):
+    """What is known of the w that is returned. Nothing is known of any other: J_σ is not convex, and no bound is
+    claimed.
+
+    primal: J_σ(w) at `sigma`, the width at which w was reached. gradient: the length of its gradient there, each
+    feature in units of its deviation inside queries; 0 at a critical point of J_σ, and next to 0 it says that w is near
+    one, a minimum or not. J_σ has kinks where documents exchange their places, the more the smaller σ, and a minimum at
+    a kink is not flat. Neither number says anything of the measure, which is a step function.
+    measure: its weighted mean over the training queries that have something to order, ties averaged; start: the same
+    at w₀. at_start: w is w₀ itself.
+    """
+
+    sigma: float
+    primal: float
+    gradient: float
+    measure: float
+    start: float
+    stop: Stop
+    at_start: bool = False
+    kind: str = "smoothed"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "stop", Stop(self.stop))  # a saved certificate holds the plain text
+        if self.kind != "smoothed" or not isinstance(self.at_start, bool):
+            raise ValueError(f"a certificate of kind {self.kind!r}, at_start = {self.at_start!r}")
+        numbers = (self.sigma, self.primal, self.gradient, self.measure, self.start)
+        if any(isinstance(one, bool) or not np.isfinite(one) for one in numbers) or self.gradient < 0:
+            raise ValueError(f"a certificate of the numbers {numbers!r}")
+
+    def _repr_html_(self) -> str:
+        return lines(str(self))
+
+    def __str__(self) -> str:
+        return (
+            f"smoothed: J = {self.primal:.8g} and its gradient {self.gradient:.2g} at sigma = {self.sigma:g}; the "
+            f"measure {self.measure:.6g}, {self.start:.6g} at w0; no bound; {self.stop.value}"
+        )
+
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AnnealingStep:
+    """One step: its number, σ, the objective J_σ, the length of its gradient (features in units of their deviation),
+    and seconds since the start."""
+
+    step: int
+    sigma: float
+    primal: float
+    gradient: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AnnealingHistory(Columns[AnnealingStep]):
+    """The steps of a run as columns: `history.primal[i]` is J_σ after step i, and so for each field of
+    `AnnealingStep`."""
+
+    row: ClassVar[type[AnnealingStep]] = AnnealingStep
+    drawn: ClassVar[tuple[str, ...]] = ("primal",)
+
+    step: Ints
+    sigma: Floats
+    primal: Floats
+    gradient: Floats
+    seconds: Floats
+
+    def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
+        """J_σ against "step" or "seconds", a line for each σ: the objectives of two σ are two functions."""
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+        x = getattr(self, against)
+        for sigma in dict.fromkeys(self.sigma.tolist()):
+            rows = self.sigma == sigma
+            axes.plot(x[rows], self.primal[rows], label=f"σ = {sigma:g}")
+        axes.set(xlabel=against, ylabel="smoothed objective")
+        axes.legend(frameon=False)
+        return axes
+
+
+@dataclass(frozen=True, eq=False)
+class Reached:
+    """stages: how many are done. w: where the next one begins. best, sigma: the w that is the result so far, and the
+    width at which it was reached. history: the steps so far."""
+
+    stages: int
+    w: Floats
+    best: Floats
+    sigma: float
+    history: AnnealingHistory
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """What a checkpoint holds."""
+        return dict(vars(self))
+
+    @classmethod
+    def read(cls, kept: Mapping[str, Any], features: int, sigmas: tuple[float, ...], max_iter: int) -> Self | None:
+        """What a checkpoint held; None where it is nothing that a run of these stages leaves. Of J and of measures it
+        claims nothing: they are worked out afresh."""
+        found = cls(**kept)
+        history, steps = found.history, len(found.history)
+        sound = (
+            type(found.stages) is int
+            and 0 < found.stages <= len(sigmas)
+            and found.sigma in sigmas[: found.stages]
+            and all(
+                isinstance(w, np.ndarray)
+                and w.dtype == np.float64
+                and w.shape == (features,)
+                and bool(np.isfinite(w).all())
+                for w in (found.w, found.best)
+            )
+            and steps <= found.stages * max_iter
+            and all(np.isfinite(getattr(history, name)).all() for name in ("primal", "gradient", "seconds"))
+            and bool(np.isin(history.sigma, sigmas).all())
+            and np.array_equal(history.step, np.arange(1, steps + 1))
+            and bool((np.diff(history.seconds, prepend=0.0) >= 0).all())
+        )
+        return found if sound else None
+
 
 DESCENTS = {"L-BFGS": "L-BFGS-B", "CG": "CG"}
 """Methods of descent, and what `scipy.optimize.minimize` calls them."""

@@ -1,16 +1,24 @@
-"""What a run has proved of its result."""
+"""What a run has proved of its result.
+
+What every step of a run saw.
+
+A table of columns, one row a step: what the histories of all trainings are.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from enum import StrEnum
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from formulations.notebook_view import view
+from formulations.display import CompactReprMixin, curves, view, wrapped
 
-__all__ = ["Certificate", "Stop"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 class Stop(StrEnum):
@@ -72,3 +80,143 @@ class Certificate(CompactReprMixin):
             f"{self.kind}: J = {self.primal:.8g}, bound {self.bound:.8g}, gap {self.gap:.2g} "
             f"({100 * self.relative_gap:.2g}%), {self.stop.value}"
         )
+
+
+Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, eq=False)
+class Columns(Generic[Row]):
+    """Rows of one dataclass, its fields as arrays (N,) of the same names: whole numbers int64, others float64.
+
+    A table names the dataclass of its rows, `row`, and its columns, which are the fields of that:
+
+    >>> @dataclass(frozen=True)
+    ... class Visit:
+    ...     step: int
+    ...     value: float
+    >>> @dataclass(frozen=True, eq=False, repr=False)
+    ... class Visits(Columns[Visit]):
+    ...     row = Visit
+    ...     step: np.ndarray
+    ...     value: np.ndarray
+    >>> visits = Visits.of([Visit(1, 0.5), Visit(2, 0.75)])
+    >>> visits.value
+    array([0.5 , 0.75])
+    >>> visits[-1]
+    Visit(step=2, value=0.75)
+    >>> visits
+    Visits(2 rows, the last Visit(step=2, value=0.75))
+    """
+
+    row: ClassVar[type[Any]]
+    drawn: ClassVar[tuple[str, ...]] = ()
+    """Columns that a notebook draws."""
+
+    def __post_init__(self) -> None:
+        length = np.shape(self._first)
+        for field in fields(self):
+            column = getattr(self, field.name)
+            if not isinstance(column, np.ndarray) or column.shape != length or column.ndim != 1:
+                raise ValueError(f"{field.name} of a history is no column of numbers, one a step")
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Self:
+        """The table of these rows."""
+        kinds = cls.kinds()
+        return cls(**{name: np.array([getattr(row, name) for row in rows], dtype=kinds[name]) for name in kinds})
+
+    @classmethod
+    def kinds(cls) -> dict[str, type[Any]]:
+        """What each column is of, by its name."""
+        whole = (int, "int")  # annotations are text where they are not evaluated
+        return {field.name: np.int64 if field.type in whole else np.float64 for field in fields(cls.row)}
+
+    def __len__(self) -> int:
+        return int(np.size(self._first))
+
+    def __getitem__(self, index: int) -> Row:
+        row: Row = self.row(**{name: getattr(self, name)[index].item() for name in self.kinds()})
+        return row
+
+    def __repr__(self) -> str:
+        last = f", the last {self[-1]}" if len(self) else ""
+        return wrapped(f"{type(self).__name__}({len(self)} rows{last})")
+
+    def _repr_html_(self) -> str:
+        lines = {name: getattr(self, name) for name in self.drawn if np.size(self._first)}
+        known = [name for name in self.kinds() if len(self) and not np.isnan(getattr(self, name)).all()]
+        last = {name: f"{getattr(self, name)[-1]:.6g}" for name in known}
+        return view(f"{type(self).__name__}, {len(self)} rows; the last:", last, curves(lines, "rows"))
+
+    @property
+    def _first(self) -> Any:
+        return getattr(self, fields(self)[0].name)
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: its number, how many majorants there were (0 for a convex bound), the best proven objective and the
+    best proven lower bound of that majorant, the objective at the step's own w, planes kept, seconds since the start,
+    and of these in the argmax and in the master so far."""
+
+    step: int
+    round: int
+    primal: float
+    bound: float
+    latest: float
+    planes: int
+    seconds: float
+    seconds_argmax: float
+    seconds_master: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class History(Columns[Step]):
+    """The steps of a run as columns: `history.primal[i]` is the primal of step i, and so for each field of `Step`."""
+
+    row: ClassVar[type[Step]] = Step
+    drawn: ClassVar[tuple[str, ...]] = ("primal", "bound")
+
+    step: Ints
+    round: Ints
+    primal: Floats
+    bound: Floats
+    latest: Floats
+    planes: Ints
+    seconds: Floats
+    seconds_argmax: Floats
+    seconds_master: Floats
+
+    @property
+    def gap(self) -> Floats:
+        """primal - bound after each step."""
+        return np.asarray(self.primal - self.bound)
+
+    def plot(self, axes: Axes | None = None, against: str = "step") -> Axes:
+        """Primal and proven bound against "step" or "seconds"; the area between them is what is not yet proven.
+
+        Each round of the concave-convex procedure has a convex problem and a bound of its own: of several rounds each
+        is one line, at the bound that was proven when it ended, and the area is that of the last.
+        """
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+        x, ends = getattr(self, against), np.flatnonzero(np.append(self.round[1:] != self.round[:-1], True))
+        axes.plot(x, self.primal, color="C0", label="best objective")
+        rows, bound = np.arange(x.size), self.bound
+        if ends.size > 1:
+            begun = np.append(0, ends[:-1])
+            rows, bound = np.arange(begun[-1], ends[-1] + 1), np.full(x.size, bound[-1])
+            lines = np.column_stack([x[begun], x[ends], np.full(ends.size, np.nan)]).ravel()
+            axes.plot(lines, np.repeat(self.bound[ends], 3), color="C1", label="proven lower bound of a round")
+        else:
+            axes.plot(x, bound, color="C1", label="proven lower bound")
+        axes.fill_between(x[rows], bound[rows], self.primal[rows], color="C0", alpha=0.15, linewidth=0, label="gap")
+        axes.set(xlabel=against, ylabel="objective")
+        axes.legend(frameon=False)
+        return axes

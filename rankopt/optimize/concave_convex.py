@@ -11,14 +11,11 @@ from numpy.typing import NDArray
 
 from formulations.errors import InvalidProblem
 from rankopt.errors import MasterFailed
-from rankopt.optimize.certificate import Certificate, Stop
-from rankopt.optimize.history import History, Step
+from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.run import STALLED_AFTER, IterationInfo, TrainingState
 from rankopt.optimize.state import State
-
-__all__ = ["Judge", "Keep", "Training", "train"]
+from rankopt.optimize.training_state import STALLED_AFTER, IterationInfo, TrainingState
 
 Floats = NDArray[np.float64]
 

@@ -8,14 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.optimize.draws import generator_of, permuted
-from rankopt.optimize.grouping import one_each
+from rankopt.optimize.bundle import one_each
+from rankopt.optimize.method import check_whole
 from rankopt.optimize.objective import ROUNDING, Objective, norms
 from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.settings import check_whole
 from rankopt.optimize.state import State
-
-__all__ = ["BlockFrankWolfe", "FrankWolfeState"]
+from rankopt.optimize.subgradient import generator_of, permuted
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

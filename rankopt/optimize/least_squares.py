@@ -1,19 +1,169 @@
-"""Weighted least squares with an intercept that is thrown away, dense or sparse."""
+"""Weighted least squares with an intercept that is thrown away, dense or sparse.
+
+Least squares by its normal equations, refined to full precision; only where they are far from singular.
+
+Units for columns whose squares would leave double precision: powers of two, which cost no digit.
+
+>>> column_units(np.array([[1.0, 3e200], [2.0, 0.0]]))
+array([1.00000000e+000, 3.26605044e-201])
+>>> column_units(np.array([[1.0, 3e20], [2.0, 0.0]])) is None
+True
+
+How far apart the documents of a query are: Σ_j weights_j ‖x_j - x̄_q‖², the trace of the products inside queries.
+"""
+
+from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import ThreadpoolController
 
-from rankopt.optimize.column_units import column_units, in_units
-from rankopt.optimize.normal_equations import CenteredNormalEquations, by_normal_equations
+from formulations.parallel import share
 from rankopt.scorers.linear import PART, row_scores, row_sums
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+ROWS = 1024
+"""Rows that are made dense and centred at a time."""
+BLOCKS = 32
+"""Blocks that are reduced by one thread, one after the other; the data says how many such jobs there are."""
+
+SINGULAR = 1e-9
+"""Least eigenvalue of the scaled Gram matrix, beside its largest, below which its digits are not trusted."""
+ROUNDS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class CenteredNormalEquations:
+    """The matrix A with the rows root_i (x_i - mean), x_i row rows[i] of the features, never written out whole.
+
+    mean (d,); or a mean of each group (g, d), row i belonging to group group[i].
+    """
+
+    features: Any
+    rows: Ints
+    root: Floats
+    mean: Floats
+    group: Ints | None = None
+
+    def blocks(self, job: int) -> Iterator[tuple[slice, Floats]]:
+        """The blocks of one job: which rows, and A there."""
+        for start in range(job * ROWS * BLOCKS, min(len(self.rows), (job + 1) * ROWS * BLOCKS), ROWS):
+            part = slice(start, start + ROWS)
+            block = self.features[self.rows[part]]
+            block = block.toarray() if hasattr(block, "toarray") else block
+            mean = self.mean if self.group is None else self.mean[self.group[part]]
+            yield part, self.root[part, None] * (block - mean)
+
+    def reduced(self, reduce: Callable[[Iterator[tuple[slice, Floats]]], Floats]) -> list[Floats]:
+        """`reduce` of the blocks of each job, in order. Each job keeps to one thread, of the linear algebra too."""
+        jobs = -(-len(self.rows) // (ROWS * BLOCKS))
+        found: list[Floats] = [np.empty(0)] * jobs
+
+        def run(job: int) -> None:
+            found[job] = reduce(self.blocks(job))
+
+        with _blas().limit(limits=1, user_api="blas"):
+            share(jobs, run)
+        return found
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of linear algebra that are loaded: looking for them takes as long as a small problem."""
+    return ThreadpoolController()
+
+
+def by_normal_equations(
+    matrix: CenteredNormalEquations, right: Floats, rounding: Floats, alpha: float | Floats
+) -> Floats | None:
+    """The w of min ‖A w - right‖² + α‖w‖², α one number or one a column, or None where A is (nearly) singular with its
+    columns brought to one size.
+
+    One pass over the data for AᵀA, which costs a small part of a QR factorisation; then the residual, taken anew from
+    the data, corrects w until it stands still: the digits that AᵀA lost come back, a pass a round.
+    rounding (d,): norms of columns up to which they count as constant; those get 0.
+    """
+
+    def gram(blocks: Iterator[tuple[slice, Floats]]) -> Floats:
+        return np.asarray(sum(block.T @ block for _, block in blocks))
+
+    def gradient(blocks: Iterator[tuple[slice, Floats]]) -> Floats:
+        return np.asarray(sum(block.T @ (right[part] - block @ solved) for part, block in blocks))
+
+    products = np.sum(matrix.reduced(gram), axis=0)
+    squares = np.diagonal(products)
+    used = np.flatnonzero((np.sqrt(squares) > rounding) & (squares >= np.finfo(np.float64).tiny))
+    solved = np.zeros(squares.size)
+    if not used.size:
+        return solved
+    ridge = np.broadcast_to(alpha, squares.shape)[used]
+    scale = 1.0 / np.sqrt(squares[used] + ridge)
+    system = products[np.ix_(used, used)] * scale * scale[:, None] + np.diag(ridge * scale**2)
+    size = np.linalg.eigvalsh(system)
+    if size[0] <= SINGULAR * size[-1]:
+        return None
+    factor, scaled = cho_factor(system), np.zeros(used.size)
+    for _ in range(ROUNDS):
+        solved[used] = scale * scaled
+        left = np.sum(matrix.reduced(gradient), axis=0)[used] - ridge * solved[used]
+        step = cho_solve(factor, left * scale)
+        scaled = scaled + step
+        if np.linalg.norm(step) <= 1e-12 * np.linalg.norm(scaled):
+            solved[used] = scale * scaled
+            return solved
+    return None
+
+
+SAFE = 300
+"""Magnitudes of 2**-SAFE to 2**SAFE have squares that can be summed."""
+
+DEEPEST = 1000
+"""A column below 2**-DEEPEST would need weights beyond double precision; it counts as constant, as it did."""
+
+
+def column_units(features: Any) -> Floats | None:
+    """(d,) what to multiply the columns with, 1 for those that are well as they are; None where all are.
+
+    features: dense or CSR.
+    """
+    largest = np.frexp(largest_magnitudes(features))[1]
+    empty = largest < -DEEPEST  # columns of zeros among them
+    if ((np.abs(largest) <= SAFE) | empty).all():
+        return None
+    return np.ldexp(1.0, np.where((np.abs(largest) <= SAFE) | empty, 0, -largest))
+
+
+def in_units(features: Any, units: Floats) -> Any:
+    """A copy of the features with their columns multiplied."""
+    if hasattr(features, "tocsr"):
+        scaled = features.astype(np.float64)
+        scaled.data = scaled.data * units[scaled.indices]
+        return scaled
+    return features * units
+
+
+def largest_magnitudes(features: Any) -> Floats:
+    """(d,) the largest magnitude of each column."""
+    largest = np.zeros(features.shape[1])
+    if hasattr(features, "tocsr"):
+        for start in range(0, features.data.size, PART << 6):
+            part = slice(start, start + (PART << 6))
+            np.maximum.at(largest, features.indices[part], np.abs(features.data[part]))
+        return largest
+    for start in range(0, features.shape[0], PART):
+        np.maximum(largest, np.abs(features[start : start + PART]).max(axis=0), out=largest)
+    return largest
+
 
 NUMBERS = 1 << 22
 """Sums of parts hold no more numbers than this."""
@@ -165,3 +315,61 @@ def _squares(features: Any, rows: Ints, weights: Floats, mean: Floats) -> Floats
         squares += np.bincount(block.indices, weight * (block.data - mean[block.indices]) ** 2, mean.size)
         stored += np.bincount(block.indices, weight, mean.size)
     return np.asarray(squares + mean**2 * np.maximum(weights.sum() - stored, 0.0))
+
+
+def spread(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
+    """Σ_j weights_j ‖x_j - x̄_q‖², x_j row rows[j] of the features (dense or CSR), x̄_q the mean of its query.
+
+    weights (N,) >= 0, equal inside a query; offsets (m + 1,) cuts the rows into queries. Infinite or NaN where squares
+    of the features leave double precision.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        if hasattr(features, "tocsr"):
+            return of_sparse(features.tocsr(), weights, rows, offsets)
+        matrix, _ = centred(features, np.zeros(weights.size), weights, rows, offsets)
+        parts = matrix.reduced(lambda blocks: np.array([sum(float(np.vdot(block, block)) for _, block in blocks)]))
+        return float(np.sum(parts))
+
+
+def of_sparse(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> float:
+    """The same without any dense part of the features: entries that are stored less the mean of their query, and that
+    mean for each entry that is not."""
+    own, apart, middle, of_query = _sparse_parts(features, weights, rows, offsets)
+    return float(np.repeat(weights, np.diff(own.indptr)) @ apart**2 + of_query @ middle.data**2)
+
+
+def spreads(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> Floats:
+    """(d,) the part of each feature: Σ_j weights_j (x_j - x̄_q)², 0 where that is nothing but rounding."""
+    means = row_sums(features, rows, np.repeat(1.0 / np.diff(offsets), np.diff(offsets)), offsets)
+    counted = np.add.reduceat(weights, offsets[:-1])
+    least = (4 * np.finfo(np.float64).eps) ** 2 * weights.size * (counted @ means**2)
+    if hasattr(features, "tocsr"):
+        own, apart, middle, of_query = _sparse_parts(features.tocsr(), weights, rows, offsets)
+        found = np.bincount(own.indices, np.repeat(weights, np.diff(own.indptr)) * apart**2, means.shape[1])
+        found += np.bincount(middle.indices, of_query * middle.data**2, means.shape[1])
+    else:
+        matrix, _ = centred(features, np.zeros(weights.size), weights, rows, offsets)
+        parts = matrix.reduced(lambda blocks: sum((block**2).sum(axis=0) for _, block in blocks))
+        found = np.sum(parts, axis=0)
+    return np.where(found > least, found, 0.0)
+
+
+def _sparse_parts(features: Any, weights: Floats, rows: Ints, offsets: Ints) -> tuple[Any, Floats, Any, Floats]:
+    """The rows as a CSR table, its entries less the mean of their query, the means as another, and the weight of the
+    documents that store nothing where a mean does."""
+    from scipy.sparse import csr_array
+
+    own = features[rows].astype(np.float64)
+    own.sum_duplicates()
+    sizes, wide = np.diff(offsets), own.shape[1]
+    shares = csr_array((np.repeat(1.0 / sizes, sizes), np.arange(rows.size), offsets), (sizes.size, rows.size))
+    middle = shares @ own
+    middle.sort_indices()
+    kept = np.diff(middle.indptr)
+    place = np.repeat(np.arange(sizes.size), kept) * wide + middle.indices
+    query = np.repeat(np.repeat(np.arange(sizes.size), sizes), np.diff(own.indptr))
+    at = np.searchsorted(place, query * wide + own.indices)
+    apart = own.data - middle.data[at]
+    absent = np.repeat(sizes, kept) - np.bincount(at, minlength=place.size)
+    of_query = np.repeat(weights[offsets[:-1]], kept) * absent
+    return own, apart, middle, of_query

@@ -22,25 +22,27 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.threads import at_most, share
-from rankopt.data.arrangement import Arrangement
+from formulations.parallel import at_most, share
+from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, OptionError
-from rankopt.line.events import StepEvents, joined
-from rankopt.line.points import LinePoint, middle_point, penalised_point, window_point
-from rankopt.line.steps import StepFunction
+from rankopt.line.step_function import (
+    LinePoint,
+    StepEvents,
+    StepFunction,
+    joined,
+    middle_point,
+    penalised_point,
+    window_point,
+)
 from rankopt.line.sweep import LineSweep
 from rankopt.losses.loss import Loss
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
-from rankopt.risk.along_line import AlongLine, FeatureVariances, MeasureAt, SpreadAt
-from rankopt.risk.ideal_order import IdealOrderAt
+from rankopt.risk.along_line import AlongLine, FeatureVariances, IdealOrderAt, MeasureAt, SpreadAt
 from rankopt.risk.risk import Engine
-from rankopt.risk.shard import Shard
-from rankopt.risk.sharding import shards
-
-__all__ = ["LineSearch", "Point"]
+from rankopt.risk.shard import Shard, shards
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,8 +55,8 @@ Point = Literal["window", "middle", "plackett-luce"]
 class LineSearch:
     """A measure of queries as a function of w, and the search along lines.
 
-    shards: the queries on which the measure is defined, each with a `LineSweep`. engine: who computes them; the answers are
-    the same bits whoever does.
+    shards: the queries on which the measure is defined, each with a `LineSweep`. engine: who computes them; the answers
+    are the same bits whoever does.
     """
 
     measure: Measure

@@ -10,21 +10,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.active_set.start import LOST
+from formulations.active_set.solver import LOST
 from formulations.errors import SolverFailed
 from formulations.forms.form import Form, Solution, Status
 from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.problems.margin_dual import margin_dual
+from formulations.problems.master_programs import margin_dual
 from formulations.solvers import named, solves
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
-from formulations.solving.asking import takes
-from formulations.solving.solve import solve
+from formulations.solving.solve import solve, takes
 from rankopt.errors import MasterFailed
 from rankopt.optimize.planes import PlaneSet
 from rankopt.risk.risk import Planes, Risk
-
-__all__ = ["ROUNDING", "MasterAnswer", "Objective", "norms"]
 
 Floats = NDArray[np.float64]
 

@@ -14,10 +14,8 @@ from rankopt.optimize.concave_convex import Judge, Training, train
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.run import TrainingState
 from rankopt.optimize.state import State
-
-__all__ = ["follow"]
+from rankopt.optimize.training_state import TrainingState
 
 Floats = NDArray[np.float64]
 

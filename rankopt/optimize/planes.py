@@ -7,9 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-
-__all__ = ["PlaneSet"]
+from formulations.display import CompactReprMixin
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

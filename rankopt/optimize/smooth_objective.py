@@ -10,16 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import EngineError
-from rankopt.optimize.column_units import column_units, in_units
-from rankopt.optimize.spread import spreads
-from rankopt.risk.gradient_at import GradientOf, ShardGradient
-from rankopt.risk.risk import Engine
+from rankopt.optimize.least_squares import column_units, in_units, spreads
+from rankopt.risk.risk import Engine, GradientOf, ShardGradient
 from rankopt.risk.shard import Shard
 
 if TYPE_CHECKING:
-    from rankopt.data.arrangement import Arrangement
-
-__all__ = ["SmoothObjective", "deviation", "deviations"]
+    from rankopt.data.canonical_order import Arrangement
 
 Floats = NDArray[np.float64]
 

@@ -12,17 +12,14 @@ from numpy.typing import NDArray
 from formulations.errors import Infeasible, SolverFailed, Unbounded
 from formulations.forms.form import Form, Solution, Status
 from formulations.forms.linear_program import LinearProgram
-from formulations.problems.sparse_margin_dual import sparse_margin_dual
+from formulations.problems.master_programs import sparse_margin_dual
 from formulations.solvers import solves
 from formulations.solvers.solver import Solver
-from formulations.solving.asking import takes
-from formulations.solving.solve import solve
+from formulations.solving.solve import solve, takes
 from rankopt.errors import MasterFailed, OptionError
 from rankopt.optimize.objective import LONGEST, ROUNDING, SHORTEST, MasterAnswer, Objective
 from rankopt.optimize.planes import PlaneSet
 from rankopt.risk.risk import Risk
-
-__all__ = ["SparseObjective", "largest"]
 
 Floats = NDArray[np.float64]
 

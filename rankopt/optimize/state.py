@@ -8,11 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from rankopt.optimize.planes import PlaneSet
 from rankopt.risk.risk import Planes
-
-__all__ = ["State"]
 
 Floats = NDArray[np.float64]
 

@@ -3,10 +3,18 @@
 The only zip that is read is the kind that is written: members stored without compression (so none can grow while it is
 read, and equal content gives equal bytes), a fixed time stamp, and a member `SHA256SUMS` with the digest of each other
 member in the format of `sha256sum`.
+
+Arrays of numbers as npy files of version 1.0, read without trust.
+
+The JSON of a file of ours, read without trust: bounded before it is parsed, and every name once.
 """
+
+from __future__ import annotations
 
 import hashlib
 import io
+import json
+import math
 import os
 import re
 import secrets
@@ -15,6 +23,10 @@ import zipfile
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rankopt.errors import ModelError
 
@@ -153,3 +165,70 @@ def _check_sums(path: str | PathLike[str], members: Mapping[str, bytes]) -> None
     for name, digest in sums.items():
         if hashlib.sha256(members[name]).hexdigest() != digest:
             raise _damaged(path, f"the sha256 of {name!r} differs")
+
+
+KINDS = "biuf"
+"""Kinds of numbers: booleans, integers of both sorts, floats."""
+
+HEADER = 4096
+"""Bytes that the header of an array may have."""
+
+
+def npy_of(array: NDArray[Any]) -> bytes:
+    """The npy file of an array of numbers: little endian, rows one after the other, the same bytes everywhere."""
+    buffer = io.BytesIO()
+    plain = np.array(array, dtype=array.dtype.newbyteorder("<"), order="C")
+    np.lib.format.write_array(buffer, plain, version=(1, 0), allow_pickle=False)
+    return buffer.getvalue()
+
+
+def array_of(content: bytes) -> NDArray[Any]:
+    """The array of such a file, immutable. ModelError unless it holds exactly as many numbers as its header says."""
+    try:
+        file = io.BytesIO(content)
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError("not version 1.0")
+        shape, fortran, dtype = np.lib.format.read_array_header_1_0(file, max_header_size=HEADER)
+        if dtype.kind not in KINDS:
+            raise ValueError(f"its type is {dtype}")
+        if fortran or any(length < 0 for length in shape):
+            raise ValueError(f"its shape is {shape}, fortran_order {fortran}")
+        start = file.tell()
+        if math.prod(shape) * dtype.itemsize != len(content) - start:
+            raise ValueError(f"shape {shape} does not fill {len(content) - start} bytes")
+        array = np.frombuffer(content, dtype=dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    except Exception as error:  # whatever a hostile header does to its parser
+        raise ModelError(f"an array is not a plain npy file ({error}).") from error
+    array.setflags(write=False)
+    return array
+
+
+LIMIT_MANIFEST = 1 << 24
+"""Bytes that the JSON of a model or a checkpoint may have; all numbers of weight are in arrays beside it."""
+
+
+def manifest_of(content: bytes, name: str, form: str, limit: int = LIMIT_MANIFEST) -> dict[str, Any]:
+    """The JSON object in a file that says of itself to be of this format.
+
+    Raises ModelError for another one, and for what is no JSON, too long, or nested beyond what Python reads.
+    """
+    if len(content) > limit:
+        raise ModelError(f"{name} has {len(content)} bytes, and no {form} more than {limit}.")
+    try:
+        manifest = json.loads(content.decode("utf-8"), object_pairs_hook=_distinct, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{name} is missing or not its JSON ({error}).") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != form:
+        raise ModelError(f"it is not a {form}.")
+    return manifest
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = dict(pairs)
+    if len(names) != len(pairs):
+        raise ValueError("a name occurs twice")
+    return names
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON")

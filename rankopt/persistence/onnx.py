@@ -22,8 +22,6 @@ from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
 
-__all__ = ["Linear", "Nodes", "save_onnx", "to_onnx"]
-
 Floats = NDArray[np.float64]
 
 OPSET, TREES = 18, 5

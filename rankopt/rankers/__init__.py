@@ -5,13 +5,13 @@ The table is text: an estimator, and scikit-learn with it, loads when its name i
 
 from typing import TYPE_CHECKING, Any
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
-    from rankopt.ascent.directions import Random as Random
+    from rankopt.ascent.ascent import Random as Random
     from rankopt.boosting.ranker import BoostedRanker as BoostedRanker
     from rankopt.direct_trees.ranker import DirectBoostedRanker as DirectBoostedRanker
-    from rankopt.explanations.terms import Explanation as Explanation
+    from rankopt.explanations.contributions import Explanation as Explanation
     from rankopt.mcrank.ranker import McRanker as McRanker
     from rankopt.persistence.checkpoint import Checkpoint as Checkpoint
     from rankopt.persistence.models import load_model as load_model
@@ -53,7 +53,7 @@ STARTS = {
 }
 """What w0 may be by name, `name: "module:function"`: a function of the ranker and of its training queries."""
 
-SLOT_STARTS = {"zeros": STARTS["zeros"], "regression": "rankopt.rankers.slot_starts:regression"}
+SLOT_STARTS = {"zeros": STARTS["zeros"], "regression": "rankopt.rankers.matching:regression"}
 """The same of `MatchingRanker`."""
 
 SMOOTH_STARTS = {
@@ -68,9 +68,9 @@ STRENGTHS = ("scale", "auto")
 
 _PARTS = {
     "Checkpoint": "rankopt.persistence.checkpoint:Checkpoint",
-    "Explanation": "rankopt.explanations.terms:Explanation",
+    "Explanation": "rankopt.explanations.contributions:Explanation",
     "LinearRanker": "rankopt.rankers.linear:LinearRanker",
-    "Random": "rankopt.ascent.directions:Random",
+    "Random": "rankopt.ascent.ascent:Random",
     "Ranker": "rankopt.rankers.base:Ranker",
     "load_model": "rankopt.persistence.models:load_model",
     "save_model": "rankopt.persistence.models:save_model",

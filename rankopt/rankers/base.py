@@ -3,41 +3,287 @@ decreasing score.
 
 A ranker of its own is a subclass with `__init__` (its options, as scikit-learn wants them), `_fit` and `_scores`; where
 scores are linear `rankopt.rankers.linear` has the latter.
-"""
-# mypy: allow-subclassing-any
-# (scikit-learn carries no types: its base class is `Any` to a type checker)
 
-from collections.abc import Mapping
+What a ranker says of itself: how tight the bounds of its regret are, and what limits cost.
+
+What a ranker shows: rankings by score, or the best admissible ones where there are constraints.
+"""
+
+# mypy: allow-subclassing-any
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import replace
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.all_or_nothing import AtomicFitMixin
+from formulations.sets.parametric import Side
+from formulations.solving.parametric import PriceCurves
 from rankopt.constraints.admissible import Admissible
-from rankopt.data.given import Attributes, Ids, Sizes, Values
+from rankopt.constraints.parametric import swept
 from rankopt.data.queries import Queries
-from rankopt.errors import ModelError, OptionError, RankoptError
+from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
+from rankopt.errors import DataError, ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
-from rankopt.measures.notation import parse
-from rankopt.persistence.values import NOTATION
-from rankopt.rankers.choices import AnyRows, EvalIds, EvalSet, EvalSizes, Weights
-from rankopt.rankers.explained_mixin import ExplanationMixin
+from rankopt.explanations.prices import Prices, prices_of
+from rankopt.explanations.tightness import Tightness, bounds_at, most_lost, of_parts
+from rankopt.fitting import AtomicFitMixin
+from rankopt.losses import BOUNDS, bound_named
+from rankopt.losses.margin import Bound
+from rankopt.losses.regret import RegretBound
+from rankopt.measures.notation import MeasureMix, parse
+from rankopt.persistence.models import NOTATION
+from rankopt.rankers.deployment import Deployment
 from rankopt.rankers.inputs import (
     check_queries_named,
+    documents_of,
     in_one,
+    query_weights,
     read_evaluation,
     read_queries,
     read_rows,
     warn_of_one_query,
-)  # fmt: skip
-from rankopt.rankers.weights import query_weights, weights_of_rows
+    weights_of_rows,
+)
+from rankopt.rankers.options import AnyDecay, AnyMap, AnyMeasure, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
+from rankopt.rankers.regrets import RegretReport, as_arranged, judged_in_a_set, judged_rankings
 from rankopt.rankers.within_query import check_normalize
+from rankopt.scorers.linear import linear_scores
 
 Floats = NDArray[np.float64]
+
+
+class RankMixin:
+    """`rank` of a ranker that scores documents, and how it comes to its rankings."""
+
+    n_queries_: int
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+
+    @overload
+    def rank(
+        self,
+        X: PlainRows,
+        qid: None = None,
+        k: int | None = None,
+        *,
+        group: None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> NDArray[Any]: ...
+
+    @overload
+    def rank(
+        self,
+        X: AnyRows,
+        qid: Ids | None = None,
+        k: int | None = None,
+        *,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]: ...
+
+    def rank(
+        self,
+        X: AnyRows,
+        qid: Ids | None = None,
+        k: int | None = None,
+        *,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> NDArray[Any] | dict[Hashable, NDArray[Any]]:
+        """The documents of each query, best first: row indices of X, or document ids where X is `Queries` with ids.
+
+        One query gives an array, several a dict from query id to array. `k` cuts each to its first k. Documents of
+        equal score stay in the order of the input. Under constraints (the ranker's own, if none are given) it is the
+        admissible ranking with the largest Σ_i c_i s_π(i), c the decay of training where that is positive and strictly
+        decreasing, else 1 / log2(i + 1); where rules only limit nested or disjoint sets of documents, as in Π(B, k),
+        one greedy pass by score finds it [ORM, section 7.1].
+        """
+        check_is_fitted(self)
+        if k is not None and k < 1:
+            raise DataError(f"rank cannot list k = {k} documents; pass k >= 1, or None for all.")
+        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        documents = documents_of(queries)
+        shown = self._deployment(queries, constraints).orders(self._scores(queries.features))
+        ranked = {
+            query: documents[start:stop][order[:k]]
+            for query, start, stop, order in zip(
+                queries.query_ids, queries.offsets[:-1], queries.offsets[1:], shown, strict=True
+            )
+        }
+        return ranked if len(ranked) > 1 else next(iter(ranked.values()))
+
+    def _scores(self, features: Any) -> Floats:
+        """The scores (N,) of documents with these features (N, d), as `read_features` gives them."""
+        raise NotImplementedError(f"{type(self).__name__} cannot score because it has no `_scores`; write one.")
+
+    def _admissible(self, given: Any = None) -> Admissible | None:
+        """The constraints that hold: those given, else the ranker's own. Raises OptionError for another type."""
+        chosen = getattr(self, "constraints", None) if given is None else given
+        if not isinstance(chosen, Admissible | None):
+            raise OptionError(
+                f"constraints cannot be a {type(chosen).__name__}; state them as Admissible(k).at_most(...)"
+            )
+        return chosen
+
+    def _deployment(self, queries: Queries, constraints: Any = None) -> Deployment:
+        """How the documents of these queries are ranked, whatever their scores."""
+        return Deployment.of(queries, self._admissible(constraints))
+
+
+DECAY, MAP = "power(0.5)", "positional"
+"""Of rankers that train no bound: those of `LargeMarginRanker`."""
+
+
+class ExplanationMixin(RankMixin):
+    """`tightness` and `prices` of a ranker that scores documents."""
+
+    measure: Any
+
+    _unlimited: ClassVar[str] = "there are none; pass constraints=Admissible(k).at_most(...)"
+    """Why limits have no prices where nothing is constrained."""
+
+    def tightness(
+        self,
+        X: AnyRows,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+        measure: AnyMeasure | None = None,
+        decay: AnyDecay | None = None,
+        map: AnyMap | None = None,
+    ) -> Tightness:
+        """Regret and its bounds query by query, for the queries that have something to order: a table.
+
+        The bounds are the convex, the tie-aware and the nonconvex one, and the one that was trained if that is another.
+        measure, decay, map: those of the ranker by default, and "power(0.5)" and "positional" for rankers that have
+        none. Under constraints (the ranker's own, if none are given) regret is measured from the best admissible
+        ranking. Of a mix of measures `parts` has a table for each part too.
+
+        Raises OptionError for a measure whose regret the map cannot bound. Data are passed as to `score`.
+        """
+        check_is_fitted(self)
+        check_queries_named(self, X, qid, group)
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=attributes, reset=False)
+        asked = parse(getattr(self, "measure", "nDCG") if measure is None else measure)
+        if not isinstance(asked, MeasureMix) or self._admissible(constraints) is not None:
+            return self._tight(self._judged(queries, constraints, measure, decay, map))
+        own, parts = self._regret(asked, decay, map), list[tuple[float, str, Tightness]]()
+        for (weight, regret), part in zip(own.parts, asked.parts, strict=True):
+            judged = judged_rankings(as_arranged(queries), self._scores(queries.features), regret)
+            parts.append((weight, str(replace(part, weight=1.0)), self._tight(judged)))
+        return of_parts(str(asked), parts, queries.query_ids, asked.slack == "shared")
+
+    def _tight(self, judged: RegretReport) -> Tightness:
+        """Regret and bounds of what was judged."""
+        trained = self._trained_bound()
+        bounds: dict[str, Bound] = {name: bound_named(name) for name in BOUNDS}
+        name = "nonconvex"
+        if trained is not None:
+            alike = [known for known, bound in bounds.items() if bound == trained]
+            name = alike[0] if alike else f"trained ({type(trained).__name__})"
+            bounds.setdefault(name, trained)
+        values, growth = bounds_at(judged.argmax, judged.scores, bounds)
+        chosen = judged.queries
+        return Tightness(
+            measure=judged.measure,
+            decay=judged.decay,
+            map=judged.map,
+            trained=name,
+            own=trained is not None,
+            lam=hasattr(self, "lam"),
+            query=chosen.query_ids,
+            documents=np.diff(chosen.offsets),
+            regret=judged.regret,
+            expected=judged.expected,
+            bounds=values,
+            most=most_lost(judged.argmax),
+            growth=growth[[*bounds].index(name)],
+            linear=hasattr(self, "coef_"),
+        )
+
+    def prices(
+        self,
+        X: AnyRows,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+    ) -> Prices:
+        """What each limit of the constraints (the ranker's own, if none are given) costs in each query: prices of the
+        program that `rank` solves. Data are passed as to `rank`. Raises OptionError where nothing is constrained."""
+        check_is_fitted(self)
+        admissible = self._admissible(constraints)
+        if admissible is None:
+            raise OptionError(f"limits have no prices because {self._unlimited}")
+        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        sets = admissible.of_queries(queries)
+        deployment = self._deployment(queries, admissible)
+        scores = self._scores(queries.features)
+        return prices_of(queries.query_ids, sets, queries.offsets, scores, deployment.weights, deployment.solver)
+
+    def price_of(
+        self,
+        constraint: str,
+        limits: Iterable[float],
+        X: AnyRows,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        attributes: Attributes | None = None,
+        constraints: Admissible | None = None,
+        side: Side | None = None,
+    ) -> PriceCurves:
+        """What the limit of one rule of the constraints (the ranker's own, if none are given) costs over these queries,
+        at each of `limits`: `Admissible.price_of` with the scores of the ranker and the weights that `rank` takes."""
+        check_is_fitted(self)
+        admissible = self._admissible(constraints)
+        if admissible is None:
+            raise OptionError(f"limits have no prices because {self._unlimited}")
+        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
+        kept = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
+        scores = np.asarray(self._scores(queries.features), dtype=np.float64)
+        return swept(admissible, constraint, limits, queries, scores, kept.weights, side, kept.solver)
+
+    def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> RegretReport:
+        """The queries with something to order, their argmax, and the regret of what is shown."""
+        admissible = self._admissible(constraints)
+        regret = self._regret(measure, decay, map)
+        arranged = as_arranged(queries)
+        scores = self._scores(queries.features)
+        if admissible is None:
+            return judged_rankings(arranged, scores, regret)
+        w0 = getattr(self, "w0_", None)
+        start = np.zeros(scores.size) if w0 is None else linear_scores(queries.features, w0)
+        shown = self._deployment(queries, admissible)
+        return judged_in_a_set(arranged, scores, regret.measure, regret.decay, admissible, shown, start)
+
+    def _regret(self, measure: Any, decay: Any, map: Any) -> RegretBound:
+        """What is asked for, or this ranker's own."""
+        measure = self.measure if measure is None else measure
+        decay = getattr(self, "decay", DECAY) if decay is None else decay
+        return RegretBound.named(measure, getattr(self, "map", MAP) if map is None else map, "nonconvex", decay)
+
+    def _trained_bound(self) -> Bound | None:
+        """The bound of the regret that was trained, if one was."""
+        bound = getattr(self, "bound", None)
+        return None if bound is None else bound_named(bound)
+
+
+# mypy: allow-subclassing-any
+# (scikit-learn carries no types: its base class is `Any` to a type checker)
 
 
 class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):

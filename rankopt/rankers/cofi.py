@@ -1,6 +1,9 @@
-"""Collaborative ranking: users and items as factors, learned from ratings, with what is proved of them [paper 5]."""
-# mypy: allow-subclassing-any
+"""Collaborative ranking: users and items as factors, learned from ratings, with what is proved of them [paper 5].
 
+How a fitted `CofiRanker` is saved, and whether what was read back can be used.
+"""
+
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -11,28 +14,72 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.all_or_nothing import AtomicFitMixin
+from rankopt.collaborative.alternation import AlternationHistory, AlternationStep
 from rankopt.collaborative.certificate import FactorCertificate
-from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.history import AlternationHistory, AlternationStep
-from rankopt.collaborative.measured import rated_only
-from rankopt.collaborative.prediction import scores_of_pairs
+from rankopt.collaborative.factors import Factors, scores_of_pairs
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.reading import held_out, places_of_pairs, read_ratings_and_weights
-from rankopt.collaborative.strength import RegularizationChoice
-from rankopt.data.given import Pairs, Values
+from rankopt.collaborative.regularization import RegularizationChoice, rated_only
 from rankopt.data.ratings.table import Ratings
-from rankopt.errors import DataError
-from rankopt.evaluation.rated_lists import check_judges
+from rankopt.data.typing import Pairs, Values
+from rankopt.errors import DataError, ModelError
+from rankopt.evaluation.ratings import check_judges
+from rankopt.fitting import AtomicFitMixin
 from rankopt.measures.measure import Measure
-from rankopt.rankers.choices import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
-from rankopt.rankers.cofi_options import check_cofi
-from rankopt.rankers.cofi_saving import CofiPersistenceMixin
+from rankopt.rankers.cofi_options import check_cofi, check_learned
 from rankopt.rankers.cofi_training import CofiFitMixin
 from rankopt.rankers.cofi_verification import VerificationMixin
+from rankopt.rankers.options import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
 from rankopt.rankers.recommending import RecommendationMixin
 
-__all__ = ["CofiRanker"]
+# mypy: allow-subclassing-any
+
+
+class CofiPersistenceMixin:
+    """What saved models and pickles ask of a ranker, and a table that knows its ids."""
+
+    users_: NDArray[Any]
+    items_: NDArray[Any]
+    _ids: Ratings
+    _check_remembered: Any
+
+    def _known(self) -> Ratings:
+        """A table without ratings that knows the ids."""
+        held = vars(self).get("_ids")
+        if held is None or held.users is not self.users_:
+            n = np.zeros(len(self.users_) + 1, dtype=np.int64)
+            held = Ratings(self.users_, self.items_, n, np.zeros(0, np.int32), np.zeros(0))
+            self._ids = held
+        return self._ids
+
+    def save(self, path: Any) -> None:
+        """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
+        from rankopt.persistence.models import save_model
+
+        save_model(self, path)
+
+    def _check_loaded(self) -> None:
+        """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
+        check_learned(self)
+        self._check_remembered()
+
+    def _check_storable(self) -> None:
+        for name in ("users_", "items_"):
+            ids = getattr(self, name)
+            if ids.dtype == object and not all(isinstance(one, str) for one in ids.tolist()):
+                what = "neither whole numbers of 64 bits nor strings"
+                raise ModelError(f"{name} cannot be saved because ids are {what}; map them")
+
+    def __getstate__(self) -> Any:
+        above: Any = super()
+        state = dict(above.__getstate__())
+        for name in ("_ids", "_model_known"):
+            state.pop(name, None)
+        return state
+
+
+# mypy: allow-subclassing-any
+
 
 Floats = NDArray[np.float64]
 

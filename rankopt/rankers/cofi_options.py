@@ -9,17 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
+from rankopt.collaborative.alternation import AlternationHistory
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.certificate import FactorCertificate
-from rankopt.collaborative.history import AlternationHistory
-from rankopt.collaborative.prior import PRIORS
+from rankopt.collaborative.regularization import PRIORS
 from rankopt.engines import ended, engine_named
 from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.measures.notation import parse
 from rankopt.rankers.options import check_options, number
-
-__all__ = ["LEAST", "RANGE", "check_cofi", "check_learned", "workers_of"]
 
 STARTS = ("residual", "random")
 

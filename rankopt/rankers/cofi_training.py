@@ -1,46 +1,238 @@
-"""From ratings to the fitted attributes of a `CofiRanker`: its problem, its strength, its run."""
-# mypy: allow-subclassing-any
+"""From ratings to the fitted attributes of a `CofiRanker`: its problem, its strength, its run.
 
+What a `CofiRanker` settles before it trains: tolerance, penalties, the prior of items, the strength.
+
+Users that are solved once more for the items found, at a penalty of their own: the relaxed lasso's second step.
+
+What shrinks a model until its noise is gone shrinks what is good in it too. Once items are found, users have few
+numbers each, and may be pulled to 0 less than they were while items were looked for.
+"""
+
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.collaborative.alternation import AlternationResult, Alternation, alternated
+from rankopt.collaborative.alternation import (
+    Alternation,
+    AlternationHistory,
+    AlternationResult,
+    AlternationStep,
+    alternated,
+    best_users,
+    users_alone,
+)
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.history import AlternationHistory, AlternationStep
-from rankopt.collaborative.kept import as_data, chosen_of, run_of
-from rankopt.collaborative.learned import factors_to_caller, to_caller
-from rankopt.collaborative.measured import rated_only
-from rankopt.collaborative.prediction import scores_of_pairs
-from rankopt.collaborative.prior import of_unrated
+from rankopt.collaborative.certificate import certificate_of
+from rankopt.collaborative.checkpointing import as_data, chosen_of, run_of
+from rankopt.collaborative.encoded_ratings import EncodedRatings
+from rankopt.collaborative.factors import scores_of_pairs
+from rankopt.collaborative.fitted_model import factors_to_caller, to_caller
 from rankopt.collaborative.problem import ModelState
-from rankopt.collaborative.proved import certificate_of
-from rankopt.collaborative.rated import EncodedRatings
+from rankopt.collaborative.regularization import (
+    LONG,
+    RATINGS,
+    RELAXED,
+    SHRUNK,
+    USUAL,
+    Penalties,
+    RegularizationChoice,
+    chosen_strength,
+    long_lists,
+    of_unrated,
+    rated_only,
+)
 from rankopt.collaborative.start import random_start, start_of
-from rankopt.collaborative.strength import RegularizationChoice
 from rankopt.collaborative.widening import FIRST, widened
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, Interrupted, OptimumAtStart, OptionError
-from rankopt.evaluation.rated_lists import check_judges
+from rankopt.evaluation.ratings import check_judges
 from rankopt.optimize.certificate import Stop
-from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.persistence.identity import identity_of_ratings
-from rankopt.rankers.cofi_choice import CofiHyperparameterMixin
+from rankopt.persistence.checkpoint import Checkpoint, identity_of_ratings
 from rankopt.rankers.cofi_options import workers_of
-from rankopt.rankers.cofi_users import UserRefit, UserRefitMixin
 from rankopt.rankers.progress import shown
 
-__all__ = ["CofiFitMixin"]
-
 Floats = NDArray[np.float64]
+
+TOL = 1e-4
+"""tol=None. Factors explain a small part of J, a hundredth, say, and where they are small both blocks are nearly best:
+at 1e-3 some runs ended where they began."""
+
+TRIAL_TOL, TRIAL_ROUNDS = 2e-3, 10
+"""How far a model of strength="auto" is trained: its measure settles before its gaps do."""
+
+
+class CofiHyperparameterMixin:
+    """What follows from the options of a `CofiRanker`, and from what its `chosen_` says."""
+
+    loss: Any
+    bound: Any
+    decay: Any
+    measure: Any
+    strength: Any
+    lam: Any
+    offsets: Any
+    offset_strength: Any
+    prior: Any
+    popularity: Any
+    by_counts: Any
+    tol: Any
+    max_iter: Any
+    time_limit: Any
+
+    @property
+    def _tol(self) -> float:
+        """The gap of both blocks that is asked for."""
+        return TOL if self.tol is None else float(self.tol)
+
+    def _penalties(self, loss: UserLoss, prior: str | None = None) -> Penalties:
+        """With this prior, or that of the fitted ranker."""
+        if prior is None:
+            prior = self._prior_of(loss, getattr(self, "chosen_", None))
+        own = None if self.offset_strength is None else float(self.offset_strength)
+        of_items = own or (SHRUNK if prior == "means" else RATINGS)
+        return Penalties(
+            popularity=float(self.popularity),
+            offsets=of_items if self.offsets else None,
+            user_offsets=self._own_offsets() if loss.sees_levels else None,
+            by_counts=bool(self.by_counts),
+            means=prior == "means",
+        )
+
+    def _own_offsets(self) -> float:
+        """μ of the offsets of users."""
+        return RATINGS if self.offset_strength is None else float(self.offset_strength)
+
+    def _prior_of(self, loss: UserLoss, chosen: RegularizationChoice | None) -> str:
+        return self._priors(loss)[0] if chosen is None else chosen.prior
+
+    def _pulled_to_means(self) -> bool:
+        """Whether the fitted ranker pulls items to their own means."""
+        loss = UserLoss.named(self.loss, self.bound, self.decay)
+        return bool(self.offsets) and self._penalties(loss).means
+
+    def _priors(self, loss: UserLoss) -> tuple[str, ...]:
+        """What is compared, and without a comparison the first: losses that see levels find an item's own mean
+        themselves, and a bound that is not convex would keep to an order that is far off."""
+        if self.prior != "auto":
+            return (self.prior,)
+        if loss.sees_levels or not self.offsets:
+            return ("mean",)
+        return ("mean", "means") if loss.convex else ("means",)
+
+    def _lam(self, chosen: RegularizationChoice | None) -> float:
+        """λ, or as a part of λ_max."""
+        if self.lam is not None:
+            return float(self.lam)
+        return float(self.strength) if chosen is None else chosen.strength
+
+    def _chosen(self, rated: EncodedRatings, loss: UserLoss, engine: Any, width: int) -> RegularizationChoice | None:
+        """The strength, and the prior of items with it, if that is to be chosen, in half the time at most."""
+        if self.lam is not None or not isinstance(self.strength, str):
+            return None
+        check_judges(self.measure, rated.bounds, rated.values[:])
+
+        def measure(some: EncodedRatings, shares: Floats) -> Floats:
+            return long_lists(self.measure, some.bounds, some.values[:], shares)
+
+        def build(prior: str, some: EncodedRatings) -> Any:
+            penalties = self._penalties(loss, prior)
+            return penalties.blocks(loss, loss.seen(some), engine)[0]  # a part of a user may tell nothing
+
+        settings = Alternation(max(float(self.tol or 0.0), TRIAL_TOL), min(int(self.max_iter), TRIAL_ROUNDS))
+        ends = math.inf if self.time_limit is None else perf_counter() + 0.5 * self.time_limit
+        builds = {prior: partial(build, prior) for prior in self._priors(loss)}
+        usual = USUAL["levels" if loss.sees_levels else "orders"]
+        found = chosen_strength(rated, builds, width, measure, settings, ends, usual)
+        if found.cut:
+            tried = ", ".join(f"{one:g}" for one in found.tried)
+            warnings.warn(
+                f"half of time_limit was over when strength='auto' had tried {tried}; raise it, or give a strength",
+                ConvergenceWarning, stacklevel=5,
+            )  # fmt: skip
+        return found
+
+
+EQUAL = 1e-12
+"""λ that differ by no more than rounding are one."""
+
+
+@dataclass(frozen=True, eq=False)
+class UserRefit:
+    """ρ_U, the standing with users of that strength and its dual state, by how much of what users cost they may be
+    above the best, and their measure on eval_set, NaN without one."""
+
+    strength: float
+    standing: ModelState
+    gap: float
+    judged: float
+
+
+class UserRefitMixin:
+    """What `user_strength` asks for, and λ_U of the users that there are."""
+
+    user_strength: Any
+    lam_: float
+    lam_max_: float
+    strength_: float
+    user_strength_: float
+    _tol: Any
+
+    def _asked_of_users(
+        self, loss: UserLoss, chosen: RegularizationChoice | None, counts: NDArray[np.int64]
+    ) -> float | None:
+        """ρ_U, None where users stay those of the training. counts: of the ratings of those who tell an order."""
+        if not isinstance(self.user_strength, str):
+            return None if self.user_strength is None else float(self.user_strength)
+        if chosen is None or loss.sees_levels or not loss.convex:
+            return None
+        long, strong = np.median(counts) >= LONG, chosen.strength >= USUAL["orders"]
+        return RELAXED * chosen.strength if long and strong else None
+
+    @property
+    def _lam_of_users(self) -> float:
+        """λ_U of `user_factors_`."""
+        same = self.user_strength_ == self.strength_
+        return self.lam_ if same else self.user_strength_ * (self.lam_max_ or 1.0)
+
+    def _relaxed(
+        self,
+        blocks: Any,
+        done: AlternationResult,
+        asked: float | None,
+        lam_max: float,
+        judge: Callable[..., float] | None,
+    ) -> UserRefit | None:
+        """The best users at λ_U = ρ_U λ_max for the items of a run. None where no ρ_U is asked for; where there are no
+        factors, or λ_U is that of the run; where nothing is gained; and where eval_set says that they are worse."""
+        best, lam = done.best.factors, blocks.problem.lam_users
+        if asked is None or not (lam_max and best.items.any()) or math.isclose(asked * lam_max, lam, rel_tol=EQUAL):
+            return None
+        others = blocks.at_strength(asked * lam_max, lam)
+        start = others.at(best)
+        found = best_users(others, start, self._tol)
+        if not found.value < start.value:
+            return None
+        judged = math.nan if judge is None else judge(found)
+        cost, bound = users_alone(others.problem, found)
+        gap = (cost - bound) / cost if cost > 0.0 else math.inf
+        return None if judged < done.judged else UserRefit(asked, others.whole(found), gap, judged)
+
+
+# mypy: allow-subclassing-any
+
+
 Ints = NDArray[np.int64]
 
 WIDE = 200

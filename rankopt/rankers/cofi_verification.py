@@ -11,17 +11,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.bounds.loss_verification import slow_loss
-from rankopt.collaborative.bounds.users_verification import UsersClaim, unlike_users
-from rankopt.collaborative.bounds.verification import VerifiedClaim, VerifiedFactors, verify_factors
+from rankopt.collaborative.bounds.verification import (
+    UsersClaim,
+    VerifiedClaim,
+    VerifiedFactors,
+    unlike_users,
+    verify_factors,
+)
 from rankopt.collaborative.certificate import FactorCertificate
-from rankopt.collaborative.prior import SHRUNK
 from rankopt.collaborative.reading import read_ratings_and_weights
-from rankopt.data.given import Values
+from rankopt.collaborative.regularization import SHRUNK
+from rankopt.data.typing import Values
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.optimize.certificate import Stop
-from rankopt.rankers.choices import AnyRatings, Weights
-
-__all__ = ["VerificationMixin"]
+from rankopt.rankers.options import AnyRatings, Weights
 
 ALLOWED = 1e-9
 """By how much what items are pulled to may differ, as a part of it."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.errors import Infeasible
-from formulations.problems.ranking_set import ranking_set
+from formulations.problems.assignments import ranking_set
 from formulations.sets.ranking_set import RankingSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve

@@ -1,51 +1,258 @@
-"""A linear ranker that climbs the measure itself, line by exact line [paper 3, DirectRank]."""
-# mypy: allow-subclassing-any
+"""A linear ranker that climbs the measure itself, line by exact line [paper 3, DirectRank].
 
+What becomes of the ends of paths: one model, and what is proved of it.
+
+Whether the options of a ranker that climbs a measure can work.
+
+The measure along lines through the weights of a linear ranker: drawn, and what is proved of them checked.
+"""
+
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
 
-from formulations.given import SupportsArray
-from rankopt.ascent.certificate import DirectionCertificate
-from rankopt.ascent.directions import Directions
-from rankopt.ascent.kept import as_data, false_claim, paths_of
-from rankopt.ascent.moves import Moves
-from rankopt.ascent.path import AscentProblem, Path
-from rankopt.ascent.paths import AscentRun, Limits, Round, climbed
-from rankopt.data.canonical import canonical
+from formulations.parallel import at_most, threads
+from formulations.typing import SupportsArray
+from rankopt.ascent import COMBINATIONS, ORDERS
+from rankopt.ascent.ascent import (
+    AscentProblem,
+    AscentRun,
+    Directions,
+    Limits,
+    Moves,
+    Path,
+    Round,
+    check_directions,
+    climbed,
+)
+from rankopt.ascent.certificate import DirectionCertificate, proved
+from rankopt.ascent.checkpointing import as_data, false_claim, paths_of
+from rankopt.data.canonical_order import canonical
+from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import ended, engine_named
+from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.measures.notation import parse
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.line_search import LineSearch, Point
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.choices import AnyCheckpoint, AnyEngine, AnyMeasure, DirectStartName, Normalize, Seed
-from rankopt.rankers.direct_end import combined, workers_of
-from rankopt.rankers.direct_options import check_direct, seed_of
-from rankopt.rankers.direct_starts import begun_at, start_weights
-from rankopt.rankers.in_range import in_range
-from rankopt.rankers.judged_mixin import EvaluationMixin
-from rankopt.rankers.line_mixin import LineSearchMixin
-from rankopt.rankers.linear import LinearRanker
+from rankopt.rankers.direct_starts import begun_at, check_start, start_weights
+from rankopt.rankers.inputs import query_weights, read_queries
+from rankopt.rankers.linear import EvaluationMixin, FeatureSelectionMixin, LinearRanker
+from rankopt.rankers.optimized import CheckpointMixin
+from rankopt.rankers.options import (
+    AnyCheckpoint,
+    AnyEngine,
+    AnyMeasure,
+    AnyRows,
+    DirectStartName,
+    Normalize,
+    Seed,
+    Weights,
+    check_options,
+    in_range,
+    number,
+)
 from rankopt.rankers.progress import shown
-from rankopt.rankers.resumed import CheckpointMixin
-from rankopt.rankers.selection import FeatureSelectionMixin
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from rankopt.ascent.certificate import Verified
     from rankopt.constraints.admissible import Admissible
     from rankopt.data.queries import Queries
 
-__all__ = ["DirectRanker"]
-
 Floats = NDArray[np.float64]
+
+AT_ONCE = (Stop.TIME, Stop.INTERRUPTED)
+"""Ends after which no round of lines is searched for the sake of the certificate: it holds what was tried anyway."""
+
+
+def workers_of(engine: Any, paths: int) -> int:
+    """How many paths are followed side by side: threads are, other engines share out the shards of a path."""
+    if not isinstance(engine, Threads):
+        return 1
+    with at_most(engine.workers):
+        return min(threads(), paths)
+
+
+def combined(
+    climb: AscentProblem, done: AscentRun, combine: str
+) -> tuple[Floats, DirectionCertificate, Floats, Floats]:
+    """w, its certificate, and the ends of the paths (K, d) with the measure there (K,)."""
+    search, paths = climb.search, done.paths
+    ends = [path.w if path.chosen is None else path.chosen for path in paths]
+    values = np.array([search.value(w) for w in ends])
+    if combine == "best" or len(paths) == 1:
+        rated = values if paths[0].chosen is None else [path.rating for path in paths]
+        best = int(np.argmax(rated))
+        w, path = ends[best], paths[best]
+        known = path if np.array_equal(w, path.w) else None
+    else:
+        widths = [search.deviation(end) or 1.0 for end in ends]
+        w, known = np.mean([end / width for end, width in zip(ends, widths, strict=True)], axis=0), None
+    value = search.value(w)
+    listed, excess, stop = _proved(climb, w, value, known, done.stop)
+    features = np.array([v for v in listed if isinstance(v, int)], dtype=np.int64)
+    vectors = np.array([v for v in listed if not isinstance(v, int)], dtype=np.float64).reshape(-1, w.size)
+    at_start = bool(np.array_equal(w, climb.w0))
+    return w, DirectionCertificate(value, max(excess, 0.0), features, vectors, stop, at_start), np.array(ends), values
+
+
+def _proved(
+    climb: AscentProblem, w: Floats, value: float, known: Path | None, stop: Stop
+) -> tuple[list[int | Floats], float, Stop]:
+    """The directions that were tried from w, how far above the measure there the best of their lines reached, and why
+    the ascent ended. Of a path that was left elsewhere all coordinates are searched for that."""
+    if known is not None and not known.moved and (known.over or stop in AT_ONCE):
+        listed = climb.listed(known)
+        return (listed if known.over else listed[: known.place]), known.excess, stop
+    if stop in AT_ONCE:
+        return [], 0.0, stop
+    listed = [*range(w.size)] if known is None else climb.listed(known)
+    try:
+        return listed, proved(climb.search, w, value, listed), stop
+    except KeyboardInterrupt:
+        return [], 0.0, Stop.INTERRUPTED
+
+
+SEEDS = 2**31
+"""A seed is below this."""
+
+
+def check_direct(**options: Any) -> None:
+    """Raise OptionError for a value that cannot work."""
+    lam = number(options["lam"])
+    if not 0 <= lam < math.inf:
+        raise OptionError(f"lam = {options['lam']!r} is no strength of a pull; give a finite number, 0 or more")
+    check_options(**{**options, "lam": 1.0, "C": None})
+    parse(options["measure"])
+    for name, known in (("order", ORDERS), ("combine", COMBINATIONS), ("point", get_args(Point))):
+        if options[name] not in known:
+            raise OptionError(f"{name} = {options[name]!r} is unknown; known are {', '.join(known)}")
+    window = number(options["window"])
+    if not 0 < window < math.inf:
+        raise OptionError(
+            f"window = {options['window']!r} cannot be; give the part of the scores' deviation, such as 0.2"
+        )
+    restarts = number(options["restarts"])
+    if not (restarts >= 1 and restarts.is_integer() and restarts < SEEDS):
+        raise OptionError(f"restarts = {options['restarts']!r} is no number of paths; give a whole number, 1 or more")
+    check_directions(options["directions"])
+    check_start(options["start"])
+    seed_of(options["random_state"], drawn=False)
+
+
+def seed_of(random_state: Any, drawn: bool = True) -> int:
+    """The seed: 0 for None; a generator draws it, if it is to be `drawn`."""
+    draw = getattr(random_state, "integers", getattr(random_state, "randint", None))  # of a generator, new or old
+    if draw is not None:
+        return int(draw(SEEDS - 1)) if drawn else 0
+    seed = 0.0 if random_state is None else number(random_state)
+    if not (0 <= seed < 2**63 and seed.is_integer()):
+        raise OptionError(f"random_state = {random_state!r} is no seed; give a whole number of 0 or more, or None")
+    return int(seed)
+
+
+# mypy: allow-subclassing-any
+
+
+class LineSearchMixin:
+    """`plot_line` and `verify` of a ranker with `coef_`, a `certificate_` of directions, and a measure."""
+
+    coef_: Floats
+    certificate_: DirectionCertificate
+    measure: Any
+    point: Point
+    window: float
+    n_queries_: int
+    n_features_in_: int
+    feature_names_in_: NDArray[np.object_]
+    _learned_from: tuple[Queries, Floats]
+
+    def plot_line(
+        self,
+        direction: int | str | Any,
+        X: AnyRows | None = None,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        point: Point | None = None,
+        axes: Axes | None = None,
+    ) -> Axes:
+        """t -> M(coef_ + t v) as the step function that it is, with where the ranker stands (t = 0) and the interval
+        that a line search would choose [paper 3, Figure 1].
+
+        direction: the number or the name of a feature, or v itself (d,). X, y, qid, group, query_weight: as in `fit`;
+        none are the training queries, which the ranker remembers where it was fitted and a saved one does not. point:
+        as in `DirectRanker`; its own unless given. Returns the axes of matplotlib.
+        """
+        check_is_fitted(self, "coef_")
+        queries, weights = self._asked(X, y, qid, group, query_weight)
+        search = LineSearch.of(self.measure, queries, weights)
+        names = list(getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)]))
+        if isinstance(direction, str):
+            if direction not in names:
+                raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
+            direction = names.index(direction)
+        about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
+        from rankopt.line.drawing import draw_line
+
+        own: Point = self.point if point is None else point
+        at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0
+        line = search.along(self.coef_, direction, own, self.window)
+        return draw_line(search.steps(self.coef_, direction), line, at, str(self.measure), about, axes)
+
+    def verify(
+        self,
+        X: AnyRows | None = None,
+        y: Values | None = None,
+        *,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        only: int | None = None,
+        seed: int = 0,
+    ) -> Verified:
+        """Whether `certificate_` is true of `coef_` on the training queries, by enumeration that shares nothing with
+        the sweeps: all crossings of all pairs, the measure between each two (`rankopt.ascent.verify_directions`).
+
+        Data as in `plot_line`. only: so many directions of the list, drawn with this seed: it takes O(n³) for a query
+        of n documents and a direction. The answer is true where the certificate holds.
+        """
+        check_is_fitted(self, "coef_")
+        from rankopt.ascent.certificate import verify_directions
+
+        queries, weights = self._asked(X, y, qid, group, query_weight)
+        return verify_directions(self.certificate_, self.coef_, queries, self.measure, weights, only, seed)
+
+    def _asked(self, X: Any, y: Any, qid: Any, group: Any, query_weight: Any) -> tuple[Queries, Floats]:
+        """The queries that are given, else those of `fit`, with their weights."""
+        if X is None:
+            if not hasattr(self, "_learned_from"):
+                raise OptionError(
+                    "the training queries are not remembered in a model that was loaded; give X, y and qid"
+                )
+            return self._learned_from
+        queries = read_queries(self, X, y, qid=qid, group=group, attributes=None, reset=False)
+        return queries, query_weights(queries, query_weight)
+
+
+# mypy: allow-subclassing-any
 
 
 class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSelectionMixin, LinearRanker):
@@ -79,7 +286,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
             The start is found first.
         random_state: of restarts and draws; a number gives the same weights each time, None does too.
         engine, n_jobs: as in `LargeMarginRanker`; the bits are the same.
-        callbacks: functions (round, paths) called after each round, a `rankopt.ascent.paths.Round` and the paths; one
+        callbacks: functions (round, paths) called after each round, a `rankopt.ascent.ascent.Round` and the paths; one
             that returns True ends training.
         checkpoint: as in `LargeMarginRanker`.
         verbose: 1 shows progress on a terminal.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from formulations.tables import load
+from formulations.registry import load
 from rankopt.errors import OptionError
 from rankopt.losses.smooth import smoothable
 from rankopt.optimize.line_search import LineSearch
@@ -21,10 +21,8 @@ from rankopt.rankers.options import as_numbers
 from rankopt.rankers.starts import start_named, workers
 
 if TYPE_CHECKING:
-    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
-
-__all__ = ["NAMED", "begun_at", "check_start", "start_weights"]
 
 Floats = NDArray[np.float64]
 

@@ -10,12 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.errors import BelowStart, OptimumAtStart
 from rankopt.losses.argmax_positional import PositionalArgmax
-from rankopt.losses.bounds.nonconvex import Nonconvex
+from rankopt.losses.bounds.bounds import Nonconvex
 from rankopt.losses.regret import RegretBound
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.concave_convex import Training
-
-__all__ = ["cures_at_start", "tell", "tell_below"]
 
 Floats = NDArray[np.float64]
 

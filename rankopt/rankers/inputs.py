@@ -1,7 +1,12 @@
-"""What a caller may pass to a ranker, read into one `Queries`."""
+"""What a caller may pass to a ranker, read into one `Queries`.
+
+Attributes of the rows of X, as a caller passes them: one value a row, by name.
+
+How much each query counts: from what a caller passes to one number a query.
+"""
 
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,10 +14,52 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from rankopt.data.queries import Queries
-from rankopt.data.values import as_csr, is_sparse, lent
+from rankopt.data.validation import as_csr, is_sparse, lent
 from rankopt.errors import DataError, ForgottenQueries
-from rankopt.rankers.row_attributes import row_attributes
 from rankopt.rankers.within_query import normalised
+
+SEVERAL = (tuple, list, set, frozenset)
+
+
+def row_attributes(given: Any, n: int) -> dict[str, NDArray[Any]]:
+    """Name → (n,) array, from a data frame, a structured array, or a mapping of columns; none of them gives {}.
+
+    A value may be a tuple of labels (the genres of a film). Frames and structured arrays are cut by rows in
+    cross-validation, a mapping is not. Raises DataError for other lengths and for anything else.
+    """
+    if given is None:
+        return {}
+    if hasattr(given, "columns"):
+        columns = {str(name): given[name] for name in given.columns}
+    elif isinstance(given, np.ndarray) and given.dtype.names:
+        columns = {name: given[name] for name in given.dtype.names}
+    elif isinstance(given, Mapping):
+        columns = {str(name): values for name, values in given.items()}
+    else:
+        raise DataError(
+            f"attributes cannot be a {type(given).__name__} because its columns have no names; pass a data frame, a "
+            "structured array, or a mapping from name to one value a row."
+        )
+    return {name: _column(values, name, n) for name, values in columns.items()}
+
+
+def _column(values: Any, name: str, n: int) -> NDArray[Any]:
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, list | tuple) and any(isinstance(value, SEVERAL) for value in values):
+        array = np.empty(len(values), dtype=object)
+        array[:] = [tuple(value) if isinstance(value, list) else value for value in values]
+    else:
+        array = np.asarray(values)
+    if array.ndim != 1:
+        raise DataError(f"attribute {name!r} has shape {array.shape} but a document has one value; pass one a row.")
+    if array.size != n:
+        raise DataError(
+            f"attribute {name!r} has {array.size} values but there are {n} rows; pass one value a row. "
+            "Cross-validation cuts a data frame or a structured array of attributes by rows, but no mapping."
+        )
+    return array
+
 
 QID_COLUMN = "qid"
 """The column of a data frame that names the query of each row; it is never a feature."""
@@ -250,3 +297,83 @@ def _compare(ranker: Fitted, queries: Queries) -> None:
     for j, (old, new) in enumerate(zip(fitted, queries.feature_names, strict=True)):
         if old != new:
             raise DataError(f"Feature {j} is {new!r} but was {old!r} in fit; pass the features in the order of fit.")
+
+
+Floats = NDArray[np.float64]
+
+RANGE = (1e-100, 1e100)
+"""The least and the largest weight of a query that counts: weighted squares of features stay in double precision."""
+
+
+def query_weights(queries: Queries, weight: Any) -> Floats:
+    """The weights (m,) of the queries in order of first appearance, not normalised: 1 each when `weight` is None.
+
+    weight: a mapping from query id to weight (it may know more queries, so that it survives cross-validation), a
+    pandas Series (its index are the query ids), or an array (m,) in order of first appearance.
+    Raises DataError when a query has no weight, or a weight is negative, infinite or NaN, or all are 0.
+    """
+    if weight is None:
+        return np.ones(len(queries))
+    if hasattr(weight, "to_dict"):
+        weight = weight.to_dict()
+    if isinstance(weight, Mapping):
+        missing = [query for query in queries.query_ids if query not in weight]
+        if missing:
+            raise DataError(f"query_weight has no weight for query {missing[0]!r}; give every query one.")
+        weight = [weight[query] for query in queries.query_ids]
+    try:
+        given = np.asarray(weight)
+        if given.dtype.kind == "c":
+            raise TypeError("they are complex")
+        values = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"query_weight cannot be read as numbers: {error}; pass one weight a query.") from None
+    if values.shape != (len(queries),):
+        raise DataError(
+            f"query_weight has shape {values.shape} but there are {len(queries)} queries; pass one weight a query in "
+            "order of first appearance, or a mapping from query id to weight (which also survives cross-validation)."
+        )
+    return _checked(queries, values, "query_weight")
+
+
+def weights_of_rows(queries: Queries, sample_weight: Any) -> Floats:
+    """The weights (m,) of the queries from one weight a row (N,) in the caller's order.
+
+    A ranking is weighed as a whole: rows of one query must have one weight. Raises DataError where they differ.
+    """
+    if sample_weight is None:
+        return np.ones(len(queries))
+    rows = np.array(sample_weight, dtype=np.float64)
+    if rows.shape != (queries.n_documents,):
+        raise DataError(
+            f"sample_weight has shape {rows.shape} but there are {queries.n_documents} rows; pass one weight a row."
+        )
+    # The places of the grouped rows among the caller's rows; row_order may skip some, as in a selection of queries.
+    grouped = rows[np.argsort(np.argsort(queries.row_order))]
+    values = grouped[queries.offsets[:-1]]
+    differs = grouped != np.repeat(values, np.diff(queries.offsets))
+    if differs.any():
+        row = int(np.flatnonzero(differs)[0])
+        query = queries.query_ids[int(np.searchsorted(queries.offsets, row, side="right")) - 1]
+        raise DataError(
+            f"sample_weight differs inside query {query!r} (row {int(queries.row_order[row])}) but a ranking is "
+            "weighed as a whole; give all rows of a query one weight."
+        )
+    return _checked(queries, values, "sample_weight")
+
+
+def _checked(queries: Queries, values: Floats, name: str) -> Floats:
+    wrong = ~(np.isfinite(values) & (values >= 0))
+    if wrong.any():
+        q = int(np.flatnonzero(wrong)[0])
+        raise DataError(f"{name} of query {queries.query_ids[q]!r} is {values[q]}; weights must be finite and >= 0.")
+    beyond = (values > 0) & ((values < RANGE[0]) | (values > RANGE[1]))
+    if beyond.any():
+        q = int(np.flatnonzero(beyond)[0])
+        raise DataError(
+            f"{name} of query {queries.query_ids[q]!r} is {values[q]:g}, and products with such weights leave "
+            f"double precision; give 0 or numbers from {RANGE[0]:g} to {RANGE[1]:g}."
+        )
+    if not values.any():
+        raise DataError(f"{name} is 0 for every query, so nothing counts; give at least one query a positive weight.")
+    return values

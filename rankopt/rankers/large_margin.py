@@ -18,15 +18,17 @@ from rankopt.constraints.admissible import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import bound_named, map_named
 from rankopt.losses.argmax import Map
-from rankopt.losses.argmax_admissible import AdmissibleArgmax
+from rankopt.losses.argmax_constrained import AdmissibleArgmax
 from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import Bound, MarginLoss
 from rankopt.losses.regret import RegretBound
-from rankopt.measures.measure_mix import MeasureMix
-from rankopt.measures.notation import parse
+from rankopt.measures.notation import MeasureMix, parse
 from rankopt.measures.positional import Positional
-from rankopt.rankers.choices import (
+from rankopt.rankers.deployment import Deployment, log_weights
+from rankopt.rankers.ending import cures_at_start
+from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.options import (
     AnyBound,
     AnyCheckpoint,
     AnyDecay,
@@ -43,19 +45,13 @@ from rankopt.rankers.choices import (
     Start,
     Strength,
 )
-from rankopt.rankers.deployment import Deployment, log_weights
-from rankopt.rankers.ending import cures_at_start
-from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.risk.shard import Shard
-from rankopt.risk.sharding import shards
+from rankopt.risk.shard import Shard, shards
 from rankopt.scorers.linear import row_scores
 
 if TYPE_CHECKING:
-    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
     from rankopt.losses.loss import Loss
-
-__all__ = ["LargeMarginRanker"]
 
 Floats = NDArray[np.float64]
 

@@ -1,25 +1,36 @@
 """What all linear rankers share: weights, what they say of two documents, and what a saved model may hold of them.
 
 score(x) = coefᵀ x
-"""
-# mypy: allow-subclassing-any
 
-from typing import Any, ClassVar
+How good weights of a linear ranker are on queries, while they are learned.
+
+Which features a linear ranker uses: those whose weight is not 0.
+"""
+
+# mypy: allow-subclassing-any
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.errors import DataError, ModelError
-from rankopt.explanations.terms import Explanation
+from rankopt.explanations.contributions import Explanation
 from rankopt.persistence.onnx import Linear
 from rankopt.rankers.base import Ranker
-from rankopt.rankers.choices import AnyRows, Document
 from rankopt.rankers.inputs import read_features, read_row
+from rankopt.rankers.options import AnyRows, Document
 from rankopt.rankers.within_query import normalised_among
 from rankopt.scorers.linear import linear_scores
 
-__all__ = ["LinearRanker"]
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+
+# mypy: allow-subclassing-any
+
 
 Floats = NDArray[np.float64]
 
@@ -79,3 +90,56 @@ class LinearRanker(Ranker):
 
     def _coef_shape(self) -> tuple[int, ...]:
         return (self.n_features_in_,)
+
+
+# mypy: allow-subclassing-any
+
+
+class EvaluationMixin:
+    """The measure of a ranker as a function of its weights; rankings are those that it shows."""
+
+    measure: Any
+    _deployment: Any
+
+    def _judge(self, evaluation: Queries) -> Callable[[Floats], float]:
+        """The measure on the evaluation queries, as `score` computes it."""
+        values = self._values(evaluation)
+        return lambda w: float(np.nanmean(values(w)))
+
+    def _values(self, queries: Queries, measures: Sequence[Any] | None = None) -> Callable[[Floats], Floats]:
+        """The measure (m,) of each query, or the mean of several, NaN where it is not defined, as a function of w."""
+        from rankopt.evaluation.evaluation import evaluate
+
+        deployment, wanted = self._deployment(queries), [self.measure] if measures is None else list(measures)
+
+        def values(w: Floats) -> Floats:
+            scores = deployment.places(linear_scores(queries.features, w))
+            return np.asarray(evaluate(queries, scores, wanted).values.mean(axis=0))
+
+        return values
+
+
+# mypy: allow-subclassing-any
+
+
+class FeatureSelectionMixin:
+    """`get_support` and `selected_`, under scikit-learn's names; `SelectFromModel(ranker, prefit=True)` works too."""
+
+    coef_: NDArray[np.float64]
+    n_features_in_: int
+
+    def get_support(self, indices: bool = False) -> NDArray[Any]:
+        """(d,) True for a feature whose weight is not 0 (of a ranker with several weights a feature, any of them); or
+        the `indices` of these features."""
+        check_is_fitted(self, "coef_")
+        support = np.any(np.reshape(self.coef_, (-1, self.n_features_in_)) != 0.0, axis=0)
+        return np.flatnonzero(support) if indices else support
+
+    @property
+    def selected_(self) -> NDArray[np.object_]:
+        """The names of these features ("x0", "x1", ... where the data named none), the largest weight first."""
+        indices = self.get_support(indices=True)
+        size = np.abs(np.reshape(self.coef_, (-1, self.n_features_in_))).max(axis=0)[indices]
+        names = getattr(self, "feature_names_in_", None)
+        names = np.array([f"x{j}" for j in range(self.n_features_in_)], dtype=object) if names is None else names
+        return np.asarray(names[indices[np.argsort(-size, kind="stable")]], dtype=object)

@@ -13,7 +13,8 @@ from rankopt.errors import OptionError
 from rankopt.losses import loss_named
 from rankopt.losses.loss import says
 from rankopt.measures.notation import parse
-from rankopt.rankers.choices import (
+from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.options import (
     AnyCheckpoint,
     AnyEngine,
     AnyMeasure,
@@ -27,16 +28,13 @@ from rankopt.rankers.choices import (
     Start,
     Strength,
 )
-from rankopt.rankers.optimized import OptimizedRanker
-from rankopt.risk.sharding import shards_of_grades
+from rankopt.risk.shard import shards_of_grades
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
-    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.losses.loss import Loss
     from rankopt.risk.shard import Shard
-
-__all__ = ["LossRanker"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,8 +1,14 @@
-"""Slots with weights of their own: which document belongs where [ORM, section 7.3]."""
-# mypy: allow-subclassing-any
+"""Slots with weights of their own: which document belongs where [ORM, section 7.3].
 
+Grades that name slots: what each document is worth in each of them.
+
+Where training of slots starts from, by name: W₀ (k, d) as a function of the training queries.
+"""
+
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Hashable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, overload
@@ -11,15 +17,23 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.data.given import Attributes, Ids, PlainRows, Sizes, Values
+from formulations.forms.assignment import Assignment
+from formulations.solvers import accepting, named
+from formulations.solvers.solver import Solver, suits
+from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
+from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.explanations.terms import Explanation
+from rankopt.explanations.contributions import Explanation
 from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
+from rankopt.optimize.least_squares import least_squares
 from rankopt.rankers import SLOT_STARTS
-from rankopt.rankers.choices import (
+from rankopt.rankers.ending import cures_at_start
+from rankopt.rankers.inputs import documents_of, read_queries, read_rows
+from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.options import (
     AnyBound,
     AnyCheckpoint,
     AnyEngine,
@@ -31,26 +45,75 @@ from rankopt.rankers.choices import (
     Normalize,
     SlotStart,
     Strength,
+    as_numbers,
 )
-from rankopt.rankers.ending import cures_at_start
-from rankopt.rankers.inputs import documents_of, read_queries, read_rows
-from rankopt.rankers.optimized import OptimizedRanker
+from rankopt.rankers.regression import row_weights
 from rankopt.rankers.regrets import RegretReport, as_arranged
-from rankopt.rankers.slots import benefit, matching_solver, reached, slot_weights
-from rankopt.risk.shard import Shard
-from rankopt.risk.sharding import shards
+from rankopt.risk.shard import Shard, shards
 from rankopt.scorers.slots import Slots, slot_scores
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
-    from rankopt.data.arrangement import Arrangement
     from rankopt.losses.loss import Loss
     from rankopt.optimize.concave_convex import Training
     from rankopt.optimize.objective import Objective
 
-__all__ = ["MatchingRanker"]
-
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def slot_weights(slots: Any, slot_weight: Any, queries: Queries | Arrangement) -> Floats:
+    """(k,) what a right document earns in each slot. k is `slots`, else the length of slot_weight, else the largest
+    grade. Raises OptionError where they contradict each other."""
+    if slots is not None and (isinstance(slots, bool) or not isinstance(slots, numbers.Integral) or slots < 1):
+        raise OptionError(f"slots = {slots!r} is no number of slots; give a whole number, 1 or more, or None")
+    if slot_weight is None:
+        largest = float(np.max(queries.relevance)) if slots is None and queries.relevance is not None else 1.0
+        return np.ones(int(slots) if slots is not None else max(int(largest), 1))
+    weights = as_numbers("slot_weight", slot_weight)
+    if weights.ndim != 1 or not weights.size or not (np.isfinite(weights) & (weights > 0)).all():
+        raise OptionError("slot_weight must hold a positive finite number for each slot; leave out slots worth nothing")
+    if slots is not None and weights.size != slots:
+        raise OptionError(f"slot_weight has {weights.size} entries but slots = {slots}; give one a slot")
+    return weights
+
+
+def benefit(queries: Queries | Arrangement, weights: Floats) -> Floats:
+    """(N, k) the slot's weight where the document belongs there, else 0; DataError for a grade that is no slot."""
+    grades = queries.relevance
+    if grades is None:
+        raise DataError("slots cannot be learnt because the queries carry no relevance; give y, each document's slot")
+    wrong = (grades != np.floor(grades)) | (grades > weights.size)
+    if wrong.any():
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(
+            f"Query {queries.query_ids[queries.query_of(row)]!r} has the grade {grades[row]:g}, which names no slot: "
+            f"they count from 1 to {weights.size}, and 0 belongs nowhere; mend y, or give slots="
+        )
+    return np.asarray((grades[:, None] == np.arange(1, weights.size + 1)) * weights)
+
+
+def reached(queries: Queries, worth: Floats, placed: list[Ints]) -> Floats:
+    """(m,) which part of the best benefit these matchings reach; NaN where no document belongs anywhere."""
+    found = np.empty(len(queries))
+    for q, (low, high) in enumerate(pairwise(queries.offsets.tolist())):
+        filled = np.flatnonzero(placed[q] != EMPTY)
+        best = worth[low:high].max(axis=0).sum()
+        found[q] = worth[low + placed[q][filled], filled].sum() / best if best > 0 else np.nan
+    return found
+
+
+def matching_solver(argmax: Any) -> Solver | str:
+    """The solver of the matchings; OptionError for one that cannot match."""
+    if isinstance(argmax, str) and argmax == "auto":
+        return "auto"
+    solver = named(argmax) if isinstance(argmax, str) else argmax
+    if not isinstance(solver, Solver) or not suits(solver, Assignment):
+        raise OptionError(f"argmax = {argmax!r} cannot match; use 'auto' or one of {', '.join(accepting(Assignment))}")
+    return solver
+
+
+# mypy: allow-subclassing-any
 
 
 class MatchingRanker(OptimizedRanker):
@@ -270,3 +333,10 @@ class MatchingRanker(OptimizedRanker):
         if not (np.isfinite(weights) & (weights > 0)).all():
             raise ModelError("slot_weight_ has a value that is not positive and finite.")
         super()._check_loaded()
+
+
+def regression(ranker: Any, queries: Arrangement) -> Floats:
+    """Least squares on belonging in the slot."""
+    belongs = benefit(queries, slot_weights(ranker.slots, ranker.slot_weight, queries)) > 0
+    weights, targets = row_weights(queries), belongs.T.astype(np.float64)
+    return np.stack([least_squares(queries.features, own, weights, 0.0, queries.rows) for own in targets])

@@ -1,46 +1,47 @@
-"""What rankers share that minimise a regularised risk: objective, loop, certificate."""
-# mypy: allow-subclassing-any
+"""What rankers share that minimise a regularised risk: objective, loop, certificate.
 
+Runs that a checkpoint keeps: what a run is of, and where an earlier one of the same problem stands.
+
+What `penalty=` may be: the class of the objective, of a form of master program, for the methods that can.
+"""
+
+# mypy: allow-subclassing-any
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.small import is_small
+from formulations.compiled import is_small
+from formulations.registry import load
 from formulations.solvers import accepting, named
 from formulations.solvers.solver import Solver, suits
-from rankopt.data.arrangement import Arrangement
-from rankopt.data.canonical import canonical
+from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.engines import ended, engine_named
 from rankopt.errors import DataError, Interrupted, ModelError, OptionError
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
-from rankopt.optimize import method_named
-from rankopt.optimize.certificate import Certificate, Stop
+from rankopt.optimize import PENALTIES, method_named
+from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.concave_convex import Training, train
-from rankopt.optimize.history import History
 from rankopt.optimize.method import Clock
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.sparse_objective import largest
+from rankopt.optimize.training_state import TrainingState
+from rankopt.persistence.checkpoint import Checkpoint, identity
 from rankopt.rankers import STARTS
-from rankopt.rankers.cross_validation import chosen_factor
 from rankopt.rankers.ending import tell, tell_below
-from rankopt.rankers.in_range import in_range
-from rankopt.rankers.judged_mixin import EvaluationMixin
-from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.options import as_numbers, check_options
-from rankopt.rankers.path_mixin import RegularizationPathMixin
-from rankopt.rankers.penalty import penalised
+from rankopt.rankers.linear import EvaluationMixin, FeatureSelectionMixin, LinearRanker
+from rankopt.rankers.options import as_numbers, check_options, in_range
+from rankopt.rankers.path import RegularizationPathMixin, chosen_factor
 from rankopt.rankers.progress import shown
-from rankopt.rankers.resumed import CheckpointMixin
 from rankopt.rankers.scale import natural_lam, unit_of
-from rankopt.rankers.selection import FeatureSelectionMixin
 from rankopt.rankers.starts import start_named
 from rankopt.risk.risk import Risk
 from rankopt.risk.shard import Shard
@@ -48,9 +49,66 @@ from rankopt.risk.shard import Shard
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
-__all__ = ["OptimizedRanker"]
+# mypy: allow-subclassing-any
+
 
 Floats = NDArray[np.float64]
+
+SLOPES = "slopes of equal documents"
+"""A part of what a checkpoint is of: references under a set, and of slots, changed when these slopes were shared."""
+
+
+class CheckpointMixin:
+    """What a ranker that minimises J does with `checkpoint`."""
+
+    _of_the_run: ClassVar[tuple[str, ...]]
+    checkpoint: Any
+    get_params: Any
+    _admissible: Any
+
+    def _checkpoint(self) -> Checkpoint | None:
+        """What keeps the run, if anything does."""
+        return self.checkpoint if isinstance(self.checkpoint, Checkpoint | None) else Checkpoint(self.checkpoint)
+
+    def _begun(
+        self, kept: Checkpoint | None, queries: Queries, weights: Floats, start: Floats, judged: bool
+    ) -> tuple[TrainingState | None, Sequence[Step]]:
+        """Where an earlier run of the same problem stands, and its steps."""
+        if kept is None:
+            return None, ()
+        of_run, defaults = self._of_run(queries, weights, start, judged), self._defaults()
+        if self._planes_stayed():
+            defaults.add(SLOPES)
+        return kept.opened({**of_run, SLOPES: "shared"}, defaults)
+
+    def _of_run(self, queries: Queries, weights: Floats, start: Floats, judged: bool) -> dict[str, str]:
+        """What a run is of: digests of what leads to its result."""
+        admissible = self._admissible()
+        names = () if admissible is None else admissible.attributes
+        matters = {name: value for name, value in self.get_params(deep=False).items() if name not in self._of_the_run}
+        return identity(type(self).__name__, matters, queries, names, weights, start, judged)
+
+    def _planes_stayed(self) -> bool:
+        """Whether planes of before equal documents shared their slopes still lie below the loss."""
+        return True
+
+    def _defaults(self) -> set[str]:
+        """The parameters that have their default."""
+        given = signature(type(self)).parameters.values()
+        return {one.name for one in given if repr(getattr(self, one.name)) == repr(one.default)}
+
+
+def penalised(penalty: Any, method: object) -> type[Objective]:
+    """The objective of this penalty; OptionError for a penalty that is none, and for a method that cannot minimise
+    it."""
+    if not isinstance(penalty, str) or penalty not in PENALTIES:
+        raise OptionError(f"penalty {penalty!r} is unknown; known are {', '.join(map(repr, PENALTIES))}")
+    kind: type[Objective] = load(PENALTIES[penalty])
+    kind.check(method)
+    return kind
+
+
+# mypy: allow-subclassing-any
 
 
 LEFT_IN = 0.03

@@ -1,17 +1,41 @@
-"""Whether the options that all trained rankers share can work."""
+"""Whether the options that all trained rankers share can work.
+
+What a ranker's options may be, as types: a type checker knows every name that a table holds, and a slip is an error
+before anything runs. The tables stay where they are; a test holds both together.
+
+Features whose products leave double precision: the error names the feature and the cure.
+"""
+
+from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.errors import OptionError
+from formulations.errors import InvalidProblem
+from formulations.typing import Sparse, SupportsArray
+from rankopt.data.queries import Queries
+from rankopt.data.ratings.table import Ratings
+from rankopt.data.typing import Frame, Ids, Pairs, Rows, Sizes, Values
+from rankopt.errors import DataError, OptionError
+from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.rankers import STRENGTHS
 
-__all__ = ["as_numbers", "check_options", "number"]
+if TYPE_CHECKING:
+    from formulations.solvers.solver import Solver
+    from rankopt.losses.argmax import Map
+    from rankopt.losses.decay import Decay
+    from rankopt.losses.margin import Bound
+    from rankopt.measures.measure import Measure
+    from rankopt.optimize.method import Method
+    from rankopt.persistence.checkpoint import Checkpoint
+    from rankopt.risk.risk import Engine
 
 Floats = NDArray[np.float64]
 
@@ -73,3 +97,66 @@ def as_numbers(name: str, values: Any) -> Floats:
         return np.array(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
         raise OptionError(f"{name} = {values!r:.80} is no array of numbers ({error}); give one") from error
+
+
+BoundName = Literal["convex", "tie-aware", "nonconvex"]
+MapName = Literal["positional", "pairwise", "first-relevant"]
+MethodName = Literal["block_frank_wolfe", "bundle", "cutting_planes", "steepest_subgradient", "stochastic_subgradient"]
+EngineName = Literal["dask", "processes", "serial", "threads"]
+PenaltyName = Literal["l1", "l2"]
+NormalizeName = Literal["sum", "zscore", "minmax", "rank"]
+StartName = Literal["zeros", "regression", "ridge", "ranksvm"]
+SlotStartName = Literal["zeros", "regression"]
+DirectStartName = Literal["smooth", "ridge", "zeros"]
+SmoothStartName = Literal["ridge", "ranksvm", "regression"]
+ReferenceName = Literal["average", "first", "ideal", "hardest"]
+LossName = Literal["pairwise", "ordinal", "preferences", "rescaled", "smooth", "squared"]
+StrengthName = Literal["scale", "auto"]
+
+AnyMeasure: TypeAlias = "str | Measure"
+AnyBound: TypeAlias = "BoundName | Bound"
+AnyMap: TypeAlias = "MapName | Map"
+AnyMethod: TypeAlias = "MethodName | Method"
+AnyEngine: TypeAlias = "EngineName | Engine"
+AnySolver: TypeAlias = "str | Solver"
+Normalize: TypeAlias = NormalizeName | None
+Start: TypeAlias = StartName | SupportsArray | Sequence[float] | None
+SlotStart: TypeAlias = SlotStartName | SupportsArray | Sequence[Sequence[float]] | None
+SmoothStart: TypeAlias = SmoothStartName | SupportsArray | Sequence[float]
+Strength: TypeAlias = float | StrengthName | None
+Callbacks: TypeAlias = Sequence[Callable[..., bool | None]]
+Seed: TypeAlias = int | np.integer[Any] | np.random.RandomState | np.random.Generator | None
+AnyDecay: TypeAlias = "str | Decay | SupportsArray | Sequence[float]"
+"""A family with parameters as text ("power(0.5)@10"), or position weights."""
+AnyCheckpoint: TypeAlias = "str | PathLike[str] | Checkpoint | None"
+
+AnyRows: TypeAlias = Queries | Rows
+AnyRatings: TypeAlias = Ratings | Pairs
+Document: TypeAlias = SupportsArray | Sparse | Frame | Sequence[float]
+"""The features (d,) of one."""
+Weights: TypeAlias = Values | Mapping[Any, float]
+"""One a query: in their order, or by id."""
+EvalSet: TypeAlias = Queries | tuple[Rows, Values] | Sequence[Queries | tuple[Rows, Values]]
+EvalIds: TypeAlias = Ids | Sequence[Ids]
+EvalSizes: TypeAlias = Sizes | Sequence[Sizes]
+
+
+FAR = 1e100
+"""Features beyond this are what a problem with numbers that are too large comes from."""
+
+
+@contextmanager
+def in_range(queries: Queries) -> Iterator[None]:
+    """Turn the error of a problem whose numbers are too large into one of the feature that makes them so."""
+    try:
+        yield
+    except (InvalidProblem, OverflowError) as error:
+        largest = largest_magnitudes(queries.features)
+        worst = int(largest.argmax())
+        if not largest[worst] > FAR:
+            raise
+        name = f"feature {worst}" if queries.feature_names is None else f"feature {queries.feature_names[worst]!r}"
+        raise DataError(
+            f"training cannot go on because {name} reaches {largest[worst]:.3g} in magnitude, and products with it "
+            f"leave double precision ({error}); divide it by {largest[worst]:.0e}, and others of that size too"
+        ) from error

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rankopt.rankers.choices import (
+from rankopt.rankers.loss import LossRanker
+from rankopt.rankers.options import (
     AnyCheckpoint,
     AnyEngine,
     AnyMeasure,
@@ -18,12 +19,9 @@ from rankopt.rankers.choices import (
     Start,
     Strength,
 )
-from rankopt.rankers.loss import LossRanker
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
-
-__all__ = ["PairwiseRanker"]
 
 
 class PairwiseRanker(LossRanker):

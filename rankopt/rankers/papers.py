@@ -22,8 +22,6 @@ from typing import Any
 from rankopt.errors import OptionError
 from rankopt.rankers.large_margin import LargeMarginRanker
 
-__all__ = ["PAPERS", "svm"]
-
 PAPERS: dict[str, dict[str, str]] = {
     "auc": {"measure": "AUC", "map": "pairwise"},
     "map": {"measure": "AP", "map": "pairwise"},

@@ -9,14 +9,12 @@ from contextlib import contextmanager
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from rankopt.ascent.paths import Round
-from rankopt.collaborative.history import AlternationStep
-from rankopt.optimize.annealing_history import AnnealingStep
+from rankopt.ascent.ascent import Round
+from rankopt.collaborative.alternation import AlternationStep
+from rankopt.optimize.annealing import AnnealingStep
 
 if TYPE_CHECKING:
-    from rankopt.optimize.history import Step
-
-__all__ = ["shown"]
+    from rankopt.optimize.certificate import Step
 
 EVERY = 0.125
 """Seconds between two changes of what is shown."""

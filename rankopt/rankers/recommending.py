@@ -12,22 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.lists.candidates import Seen
 from rankopt.collaborative.lists.folding import folded
 from rankopt.collaborative.lists.known import KnownModel
-from rankopt.collaborative.lists.recommendation import Recommendations
-from rankopt.collaborative.prior import Penalties
+from rankopt.collaborative.lists.recommendation import Recommendations, Seen
 from rankopt.collaborative.reading import read_ratings_and_weights
+from rankopt.collaborative.regularization import Penalties
 from rankopt.constraints.admissible import Admissible
-from rankopt.data.given import Ids, Values
-from rankopt.data.ratings.spelling import check_spelling
+from rankopt.data.ratings.ids import check_spelling
 from rankopt.data.ratings.table import Ratings
+from rankopt.data.typing import Ids, Values
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.rankers.choices import AnyRatings, Weights
 from rankopt.rankers.cofi_options import LEAST, RANGE, workers_of
-from rankopt.rankers.options import number
-
-__all__ = ["RecommendationMixin"]
+from rankopt.rankers.options import AnyRatings, Weights, number
 
 
 class RecommendationMixin:

@@ -6,22 +6,17 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.arrangement import Arrangement
-from rankopt.data.canonical import canonical
+from rankopt.data.canonical_order import Arrangement, canonical
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
-from rankopt.optimize.column_units import column_units, in_units
-from rankopt.optimize.least_squares import least_squares
-from rankopt.optimize.wide_ridges import Choice, ridges_of
-from rankopt.rankers.choices import AnyMeasure, Normalize
+from rankopt.optimize.least_squares import column_units, in_units, least_squares
+from rankopt.optimize.ridge import Choice, ridges_of
 from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.options import number
+from rankopt.rankers.options import AnyMeasure, Normalize, number
 from rankopt.scorers.linear import linear_scores
-
-__all__ = ["RegressionRanker", "least_squares"]
 
 Floats = NDArray[np.float64]
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
+from formulations.display import CompactReprMixin
 from formulations.solvers import named
 from rankopt.constraints.admissible import Admissible
-from rankopt.data.arrangement import Arrangement
+from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 from rankopt.losses.argmax import Argmax
-from rankopt.losses.argmax_admissible import AdmissibleArgmax
+from rankopt.losses.argmax_constrained import AdmissibleArgmax
 from rankopt.losses.argmax_positional import with_distinct_grades
 from rankopt.losses.criterion import Criterion
 from rankopt.losses.decay import Decay, parse_decay
@@ -27,8 +27,6 @@ from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.rankers.deployment import Deployment
-
-__all__ = ["RegretReport", "as_arranged", "judged_in_a_set", "judged_rankings"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -26,14 +26,12 @@ import numpy as np
 
 from formulations.errors import InvalidProblem
 from rankopt.errors import DataError
-from rankopt.optimize import spread as within
-from rankopt.optimize.column_units import largest_magnitudes
+from rankopt.optimize import least_squares as within
+from rankopt.optimize.least_squares import largest_magnitudes
 
 if TYPE_CHECKING:
-    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.risk.shard import Shard
-
-__all__ = ["STRENGTH", "natural_lam", "spread", "unit_of"]
 
 STRENGTH = 3.0
 """λ in units of U / m."""

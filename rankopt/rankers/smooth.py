@@ -12,20 +12,28 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
-from formulations.small import is_small
-from rankopt.data.canonical import canonical
+from formulations.compiled import is_small
+from rankopt.data.canonical_order import canonical
 from rankopt.engines import ended, engine_named
 from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
 from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.smooth import SmoothedRegret, positional
-from rankopt.optimize.annealing import DESCENTS, Annealed, Annealing, anneal
-from rankopt.optimize.annealing_certificate import AnnealingCertificate
-from rankopt.optimize.annealing_history import AnnealingHistory
-from rankopt.optimize.annealing_stages import Reached
+from rankopt.optimize.annealing import (
+    DESCENTS,
+    Annealed,
+    Annealing,
+    AnnealingCertificate,
+    AnnealingHistory,
+    Reached,
+    anneal,
+)
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.smooth_objective import SmoothObjective, deviation, deviations
 from rankopt.rankers import SMOOTH_STARTS
-from rankopt.rankers.choices import (
+from rankopt.rankers.ending import tell_below
+from rankopt.rankers.linear import EvaluationMixin, LinearRanker
+from rankopt.rankers.optimized import CheckpointMixin
+from rankopt.rankers.options import (
     AnyCheckpoint,
     AnyEngine,
     AnyMeasure,
@@ -33,24 +41,20 @@ from rankopt.rankers.choices import (
     Normalize,
     SmoothStart,
     StrengthName,
+    as_numbers,
+    check_options,
+    in_range,
+    number,
 )
-from rankopt.rankers.ending import tell_below
-from rankopt.rankers.in_range import in_range
-from rankopt.rankers.judged_mixin import EvaluationMixin
-from rankopt.rankers.linear import LinearRanker
-from rankopt.rankers.options import as_numbers, check_options, number
 from rankopt.rankers.progress import shown
-from rankopt.rankers.resumed import CheckpointMixin
 from rankopt.rankers.scale import spread
 from rankopt.rankers.starts import start_named
-from rankopt.risk.sharding import shards
+from rankopt.risk.shard import shards
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
-    from rankopt.data.arrangement import Arrangement
+    from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
-
-__all__ = ["SmoothRanker"]
 
 Floats = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.small import is_small
-from formulations.tables import load
+from formulations.compiled import is_small
+from formulations.registry import load
 from rankopt.engines import ended, engine_named
 from rankopt.errors import OptionError
 from rankopt.losses.pairwise import PairwiseHinge
@@ -28,13 +28,11 @@ from rankopt.optimize.objective import Objective
 from rankopt.rankers.regression import cross_validated_ridge, row_weights
 from rankopt.rankers.scale import natural_lam
 from rankopt.risk.risk import Risk
-from rankopt.risk.sharding import shards_of_grades
+from rankopt.risk.shard import shards_of_grades
 from rankopt.scorers.linear import row_scores
 
 if TYPE_CHECKING:
-    from rankopt.data.arrangement import Arrangement
-
-__all__ = ["start_named"]
+    from rankopt.data.canonical_order import Arrangement
 
 Floats = NDArray[np.float64]
 

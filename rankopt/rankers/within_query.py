@@ -15,8 +15,6 @@ from rankopt.errors import DataError, OptionError
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
 
-__all__ = ["check_normalize", "normalised", "normalised_among"]
-
 Floats = NDArray[np.float64]
 
 

@@ -18,7 +18,7 @@ def write(rows: Sequence[Row], path: str | PathLike[str], made_by: str = "") -> 
 
     made_by: the command, printed at the foot of the page.
     """
-    from rankopt.report.of_swap import page_of_swap
+    from rankopt.report.swap_page import page_of_swap
 
     return save(page_of_swap(rows, made_by), path)
 

@@ -8,9 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.experiments.summaries import relative_gaps
-from rankopt.report.figures import Drawing, by_tens, line_style
-
-__all__ = ["convergence"]
+from rankopt.report.html import Drawing, by_tens, line_style
 
 Floats = NDArray[np.float64]
 Columns = Mapping[str, Sequence[float | None]]

@@ -5,10 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from importlib.resources import files
 
-from rankopt.report.markup import Html, element
-from rankopt.report.palette import rules
-
-__all__ = ["page", "section"]
+from rankopt.report.html import Html, element, rules
 
 NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 """What the browser itself holds the page to."""

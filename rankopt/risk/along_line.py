@@ -1,4 +1,7 @@
-"""A measure along lines through w, asked of each shard."""
+"""A measure along lines through w, asked of each shard.
+
+How likely the ideal order of every query is along a line, in the model of Plackett and Luce.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
-from rankopt.line.events import StepEvents
+from rankopt.line.step_function import StepEvents
 from rankopt.line.sweep import LineSweep
-from rankopt.measures.segments import query_of_row
+from rankopt.measures.segments import position_in_query, query_of_row, running
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import Linear
-
-__all__ = ["AlongLine", "FeatureVariances", "MeasureAt", "Place", "ShardAlong", "SpreadAt", "place", "swept"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -159,3 +160,26 @@ def _tells_apart(shard: Shard, lines: Floats) -> NDArray[np.bool_]:
     """(D,) whether any query has two documents of different values in a line of (D, N)."""
     same_query = np.diff(query_of_row(shard.offsets)) == 0
     return np.asarray(((lines[:, 1:] != lines[:, :-1]) & same_query).any(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class IdealOrderAt:
+    """Σ_q v_q Σ_{i <= k} [z_i - log Σ_{l >= i} exp(z_l)], z the scores X w in the ideal order: by falling grade, and
+    inside a grade by falling score at `start`.
+
+    k is the cutoff of the measure, of a measure without one the whole list. Of shards that hold a `Sweep`; on the line
+    w = start + t v it is concave in t. Unlike the measure it depends on the scale of w. Source: paper 3, section 2.3.
+    """
+
+    w: Floats
+    start: Floats
+
+    def __call__(self, shard: Shard) -> float:
+        sweep = swept(shard)
+        query, place = query_of_row(shard.offsets), position_in_query(shard.offsets)
+        order = np.lexsort((-shard.scores(self.start), -sweep.relevance, query))
+        z = shard.scores(self.w)[order]
+        backwards = shard.offsets[-1] - shard.offsets[::-1]
+        later = running(np.logaddexp, z[::-1], backwards)[::-1]
+        counted = place < (sweep.measure.cutoff or z.size)
+        return float(np.sum(np.where(counted, shard.weights[query] * (z - later), 0.0)))

@@ -1,22 +1,77 @@
-"""The risk: the weighted mean of a loss over queries, as a function of w. It never sees an order."""
+"""The risk: the weighted mean of a loss over queries, as a function of w. It never sees an order.
+
+Values and planes of the risk at one w, asked of each shard.
+
+Value and gradient of a smooth risk at one w, asked of each shard.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.errors import EngineError
-from rankopt.risk.planes_at import PlanesAt
-from rankopt.risk.shard import Answer, ShardFunction, Shard
-
-__all__ = ["Engine", "Planes", "Risk"]
+from rankopt.errors import EngineError, OptionError
+from rankopt.losses.loss import GradientLoss, says
+from rankopt.risk.shard import Answer, Shard, ShardFunction
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ShardAt:
+    """A shard at one w. value, bound, heights: one a query that was asked for. slopes, references: one row a plane, the
+    weighted sum over all these queries if merged, else one a query and not weighted. seconds: spent in the argmax.
+    paid: of each height the part that belongs to the reference.
+    """
+
+    value: Floats
+    bound: Floats
+    heights: Floats
+    slopes: Floats
+    references: Floats
+    seconds: float
+    paid: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class PlanesAt:
+    """Values and planes of all queries of a shard at w.
+
+    merged: the planes summed with the weights of the queries, or one a query.
+    prove: bounds from dual prices of every ranking.
+    touch: the point at which the convex majorant of a nonconvex loss touches it; None asks the loss itself. A shard
+        that has not seen this point yet works the majorant out, so it does not matter who answers.
+    queries: only the queries first <= q < last, counted over all shards.
+    """
+
+    w: Floats
+    merged: bool = True
+    prove: bool = False
+    touch: Floats | None = None
+    queries: tuple[int, int] | None = None
+
+    def __call__(self, shard: Shard) -> ShardAt:
+        first, last = shard.own(self.queries)
+        if first >= last:
+            none, planes = np.zeros(0), np.zeros((1 if self.merged else 0, shard.scorer.dimensions))
+            return ShardAt(none, none, none, planes, planes, 0.0, none)
+        known = shard.touched(self.touch)
+        whole = last - first == len(shard)
+        loss = known.loss if whole else known.loss.only(first, last)
+        there = loss.at(shard.scores(self.w, first, last), self.prove)
+        if known.loss.convex and (whole or not self.merged):
+            (slopes,) = shard.summed((there.placed,), first, last, self.merged)
+            references = shard.references(known, self.merged)
+            references = references if self.merged else references[first:last]
+        else:
+            slopes, references = shard.summed((there.placed, there.reference), first, last, self.merged)
+        paid = np.zeros_like(there.height) if there.paid is None else there.paid
+        return ShardAt(there.value, there.bound, there.height, slopes, references, there.seconds, paid)
 
 
 class Engine(Protocol):
@@ -93,3 +148,33 @@ class Risk:
     def majorant(self, w: Floats) -> Risk:
         """The convex risk nowhere below this one that touches it at w; itself if convex."""
         return self if self.convex else replace(self, touch=w)
+
+
+@dataclass(frozen=True, eq=False)
+class ShardGradient:
+    """Of a shard: Σ_q v_q loss_q, and its gradient (dimensions,), empty where it was not asked for."""
+
+    value: float
+    gradient: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class GradientOf:
+    """Σ_q v_q loss_q(X_q w; sigma) of shards whose loss says a gradient. sigma: the width of one that is annealed, None
+    for its own. value_only: without the gradient, and the pass over the features that it costs."""
+
+    w: Floats
+    sigma: float | None = None
+    value_only: bool = False
+
+    def __call__(self, shard: Shard) -> ShardGradient:
+        loss: Any = shard.loss
+        if says(loss) != "gradient":
+            raise OptionError(f"{type(loss).__name__} says no gradient; train it by planes, as LossRanker does")
+        smooth: GradientLoss = loss
+        there = smooth.gradient(shard.scores(self.w), self.sigma)
+        value = float(shard.weights @ there.value)
+        if self.value_only:
+            return ShardGradient(value, np.zeros(0))
+        (gradient,) = shard.summed((there.slope,), 0, len(shard), merged=True)
+        return ShardGradient(value, gradient[0])

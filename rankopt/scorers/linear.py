@@ -2,22 +2,29 @@
 
 Features may be dense (a memory-mapped file is one) or CSR, float32 or float64; sums are in float64. Documents name
 their rows, so the features stay where they are. All threads work; how many there are changes no bit.
+
+X w and Xᵀ r over chosen rows of a dense table: float32 or float64 features, sums in float64.
+
+X w and Xᵀ r over chosen rows of a CSR table: float32 or float64 features, sums in float64.
+
+Indices are read as unsigned numbers: a negative one would count from the end, and to ask takes longer than to add.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise, product
 from typing import Any
 
+import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.threads import share
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+from formulations.parallel import share
 from rankopt.errors import DataError
-from rankopt.scorers.widths import check_bounds, check_entries_fit, check_rows, check_slopes, check_weights
-
-__all__ = ["Linear", "linear_scores", "pair_sums", "parts_of", "row_scores", "row_sums"]
+from rankopt.scorers.validation import check_bounds, check_entries_fit, check_rows, check_slopes, check_weights
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -103,14 +110,14 @@ def row_scores(features: Any, rows: Ints, w: Floats, turns: Ints | None = None) 
     w = np.ascontiguousarray(w, dtype=np.float64)
     count = -(-rows.size // PART)
     if hasattr(features, "tocsr"):
-        from rankopt.scorers.sparse_products import sparse_scores
+        pass  # MERGED
 
         entries = _entries(features)
         share(
             count, lambda p: sparse_scores(*entries, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores)
         )
     else:
-        from rankopt.scorers.dense_products import dense_scores
+        pass  # MERGED
 
         table = np.ascontiguousarray(features)
         share(count, lambda p: dense_scores(table, rows, turns, w, p * PART, min(rows.size, (p + 1) * PART), scores))
@@ -127,12 +134,12 @@ def row_sums(features: Any, rows: Ints, r: Floats, bounds: Ints) -> Floats:
     some = _parts_at_once(rows, parts)
     count = -(-parts // some)
     if hasattr(features, "tocsr"):
-        from rankopt.scorers.sparse_products import sparse_sums
+        pass  # MERGED
 
         entries = _entries(features)
         share(count, lambda p: sparse_sums(*entries, rows, r, bounds, p * some, min(parts, (p + 1) * some), sums))
     else:
-        from rankopt.scorers.dense_products import dense_sums, dense_sums_in_numpy
+        pass  # MERGED
 
         table = np.ascontiguousarray(features)
         if not dense_sums.pays(3 * rows.size * table.shape[1]):
@@ -145,7 +152,7 @@ def pair_sums(features: Any, rows: Ints, r: Floats, other: Floats, bounds: Ints)
     """`row_sums` of r and of `other`; dense features are read once for both."""
     if hasattr(features, "tocsr"):
         return row_sums(features, rows, r, bounds), row_sums(features, rows, other, bounds)
-    from rankopt.scorers.dense_products import dense_pair_sums, dense_sums_in_numpy
+    pass  # MERGED
 
     check_slopes(r, rows.size)
     check_slopes(other, rows.size)
@@ -180,3 +187,173 @@ def linear_scores(features: Any, coef: Floats) -> Floats:
     product does not promise that: it sums the last rows of a block differently, and what ought to be ties is none.
     """
     return row_scores(features, np.arange(features.shape[0]), coef)
+
+
+TABLES = [nb.types.Array(number, 2, "C", readonly=True) for number in (nb.float64, nb.float32)]
+SUMS = nb.types.Array(nb.float64, 2, "C")
+
+
+@compiled(
+    [nb.void(table, READ_INTS, READ_INTS, READ_FLOATS, nb.int64, nb.int64, FLOATS) for table in TABLES],
+    reassociate=True,
+)
+def dense_scores(table: Floats, rows: Ints, turns: Ints, w: Floats, first: int, last: int, scores: Floats) -> None:
+    """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last.
+
+    Every row is summed in the same order, so equal rows have equal scores wherever they stand.
+    """
+    for t in range(first, last):
+        i = turns[t]
+        row = table[rows[i]]
+        total = 0.0
+        for j in range(w.size):
+            total += row[j] * w[j]
+        scores[i] = total
+
+
+@compiled([nb.void(table, READ_INTS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, SUMS) for table in TABLES])
+def dense_sums(table: Floats, rows: Ints, r: Floats, bounds: Ints, first: int, last: int, sums: Floats) -> None:
+    """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last.
+
+    Rows of weight 0 are not read: of a decay that ends at position 10 ten rows a query are. Four of the others are read
+    side by side and added one after the other.
+    """
+    features = table.shape[1]
+    for p in range(first, last):
+        total = sums[p]
+        total[:] = 0.0
+        i, end = bounds[p], bounds[p + 1]
+        while i < end:
+            held = 0
+            a = b = c = d = i
+            while i < end and held < 4:
+                if r[i] != 0.0:
+                    a, b, c, d = b, c, d, i
+                    held += 1
+                i += 1
+            if held == 4:
+                row, second, third, fourth = table[rows[a]], table[rows[b]], table[rows[c]], table[rows[d]]
+                for j in range(features):
+                    begun = (total[j] + r[a] * row[j]) + r[b] * second[j]
+                    total[j] = (begun + r[c] * third[j]) + r[d] * fourth[j]
+                continue
+            for back in range(held):
+                one = d
+                if held - back == 3:
+                    one = b
+                elif held - back == 2:
+                    one = c
+                row = table[rows[one]]
+                for j in range(features):
+                    total[j] += r[one] * row[j]
+
+
+def dense_sums_in_numpy(table: Floats, rows: Ints, r: Floats, bounds: Ints) -> Floats:
+    """`dense_sums` of all parts, the same bits: what accumulates is added up one after the other."""
+    sums = np.zeros((bounds.size - 1, table.shape[1]))
+    for part, (low, high) in enumerate(pairwise(bounds.tolist())):
+        kept = low + np.flatnonzero(r[low:high])
+        if kept.size:
+            sums[part] += np.add.accumulate(r[kept, None] * table[rows[kept]], axis=0)[-1]
+    return sums
+
+
+@compiled(
+    [nb.void(table, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, SUMS, SUMS) for table in TABLES]
+)
+def dense_pair_sums(
+    table: Floats,
+    rows: Ints,
+    r: Floats,
+    other: Floats,
+    bounds: Ints,
+    first: int,
+    last: int,
+    sums: Floats,
+    other_sums: Floats,
+) -> None:
+    """`dense_sums` of r and of `other`, both while a row is at hand."""
+    features = table.shape[1]
+    for p in range(first, last):
+        total, other_total = sums[p], other_sums[p]
+        total[:] = 0.0
+        other_total[:] = 0.0
+        i, end = bounds[p], bounds[p + 1]
+        while i < end:
+            held = 0
+            a = b = c = d = i
+            while i < end and held < 4:
+                if r[i] != 0.0 or other[i] != 0.0:
+                    a, b, c, d = b, c, d, i
+                    held += 1
+                i += 1
+            if held == 4:
+                row, second, third, fourth = table[rows[a]], table[rows[b]], table[rows[c]], table[rows[d]]
+                for j in range(features):
+                    begun = (total[j] + r[a] * row[j]) + r[b] * second[j]
+                    total[j] = (begun + r[c] * third[j]) + r[d] * fourth[j]
+                    begun = (other_total[j] + other[a] * row[j]) + other[b] * second[j]
+                    other_total[j] = (begun + other[c] * third[j]) + other[d] * fourth[j]
+                continue
+            for back in range(held):
+                one = d
+                if held - back == 3:
+                    one = b
+                elif held - back == 2:
+                    one = c
+                row = table[rows[one]]
+                for j in range(features):
+                    total[j] += r[one] * row[j]
+                    other_total[j] += other[one] * row[j]
+
+
+PARTS = [
+    (nb.types.Array(number, 1, "C", readonly=True), nb.types.Array(index, 1, "C", readonly=True))
+    for number, index in product((nb.float64, nb.float32), (nb.int32, nb.int64))
+]
+"""Types of the entries, and of their columns and the bounds of the rows."""
+
+
+@compiled([nb.void(data, at, at, READ_INTS, READ_INTS, READ_FLOATS, nb.int64, nb.int64, FLOATS) for data, at in PARTS])
+def sparse_scores(
+    data: Floats,
+    columns: Ints,
+    starts: Ints,
+    rows: Ints,
+    turns: Ints,
+    w: Floats,
+    first: int,
+    last: int,
+    scores: Floats,
+) -> None:
+    """scores[i] = ⟨row rows[i] of the table, w⟩ for the documents i = turns[t], first <= t < last."""
+    for t in range(first, last):
+        i = turns[t]
+        row = rows[i]
+        total = 0.0
+        for entry in range(nb.uint64(starts[row]), nb.uint64(starts[row + 1])):
+            total += data[entry] * w[nb.uint64(columns[entry])]
+        scores[i] = total
+
+
+@compiled([nb.void(data, at, at, READ_INTS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, SUMS) for data, at in PARTS])
+def sparse_sums(
+    data: Floats,
+    columns: Ints,
+    starts: Ints,
+    rows: Ints,
+    r: Floats,
+    bounds: Ints,
+    first: int,
+    last: int,
+    sums: Floats,
+) -> None:
+    """sums[p] = Σ r[i] × row rows[i] over bounds[p] <= i < bounds[p + 1], for the parts first <= p < last."""
+    for p in range(first, last):
+        total = sums[p]
+        total[:] = 0.0
+        for i in range(bounds[p], bounds[p + 1]):
+            if r[i] != 0.0:
+                row = rows[i]
+                for entry in range(nb.uint64(starts[row]), nb.uint64(starts[row + 1])):
+                    total[nb.uint64(columns[entry])] += r[i] * data[entry]

@@ -7,8 +7,6 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Scorer"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.scorers.linear import Linear, linear_scores
-from rankopt.scorers.widths import check_slots, check_weights
-
-__all__ = ["Slots", "slot_scores"]
+from rankopt.scorers.validation import check_slots, check_weights
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from formulations.tables import member
+from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.torch.margin_loss import MarginLoss as MarginLoss

@@ -11,17 +11,17 @@ import numba as nb
 import numpy as np
 import pytest
 
-from formulations import kernel_cache
+from formulations import compiled as kernel_cache
 from formulations.compiled import FLOATS, READ_FLOATS, compiled
 
 FEW = """
 import json, sys
 import numpy as np
-from formulations.selection import nth_largest
-from formulations.stable_sort import sort_falling
-from formulations.argmax.cones import find_cones
-from formulations.forms.rank_two_prices import settle_prices
-from rankopt.losses.ties import table_size
+from formulations.sorting import nth_largest
+from formulations.sorting import sort_falling
+from formulations.argmax.layout import find_cones
+from formulations.forms.rank_two_duals import settle_prices
+from rankopt.losses.segment_ops import table_size
 
 def select(): return nth_largest(np.array([3.0, 1.0, 2.0, 5.0]), 1)
 def sort():
@@ -215,7 +215,7 @@ def test_code_that_another_user_kept_is_read_where_it_cannot_be_written(nowhere,
 
 
 def test_where_nothing_can_be_kept_kernels_are_compiled_all_the_same(monkeypatch, caplog):
-    monkeypatch.setattr("formulations.kernel_cache._places", lambda named: (None, ()))
+    monkeypatch.setattr("formulations.compiled._places", lambda named: (None, ()))
     kernel_cache._tell.cache_clear()
 
     @compiled(nb.float64(READ_FLOATS, FLOATS))

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from formulations import sorted_queries
-from formulations.sorted_queries import falling_rows, sort_range
+from formulations import sorting as sorted_queries
+from formulations.sorting import falling_rows, sort_range
 
 
 @pytest.mark.parametrize("kinds", [2, sorted_queries.LEVELS, sorted_queries.LEVELS + 1, 1000])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations.stable_sort import sort_falling, sort_few, sort_pairs
+from formulations.sorting import sort_falling, sort_few, sort_pairs
 
 SIZES = [*range(0, 40), 63, 64, 65, 127, 128, 129, 500, 1023, 1025]
 

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from formulations.threads import at_most, share, threads
+from formulations.parallel import at_most, share, threads
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])

@@ -15,7 +15,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.errors import FormulationError
-from rankopt.data import Queries, open_stored, stored, verify_stored
+from rankopt.data import Queries, open_stored, verify_stored
+from rankopt.data import stored_folder as stored
 from rankopt.data.stored_files import SUMS, sums_of
 from rankopt.errors import DataError, RankoptError
 from rankopt.rankers import LargeMarginRanker

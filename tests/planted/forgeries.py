@@ -29,8 +29,7 @@ from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.integrality import Proof, Witness, confirm, verify_integrality
 from formulations.integrality.evidence import Colouring, Families, Part, Parts, RowOrder, Signings, Tree, Vertex
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.soft_ranking import SoftRanking
+from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Answer
 from formulations.testing.instances import FORMS, instances

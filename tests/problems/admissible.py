@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from rankopt.constraints import Admissible
-from rankopt.losses.argmax_admissible import AdmissibleArgmax
+from rankopt.losses.argmax_constrained import AdmissibleArgmax
 from rankopt.losses.decay import parse_decay
 from rankopt.measures import parse
 

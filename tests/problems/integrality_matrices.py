@@ -6,7 +6,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from formulations.forms.linear_program import LinearProgram
-from formulations.notation.names import Block
+from formulations.notation.program import Block
 
 R10 = np.array(
     [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 1, 0], [1, 0, 0, 1, 1], [1, 1, 0, 0, 1]],

@@ -4,7 +4,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 
-from rankopt.data.arrangement import Arrangement
+from rankopt.data.canonical_order import Arrangement
 from rankopt.losses.decay import parse_decay
 from rankopt.measures.tied_ranking import Ranking
 

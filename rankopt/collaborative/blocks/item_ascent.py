@@ -13,14 +13,11 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.active_set.cholesky import inner
+from formulations.active_set.working_set import inner
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
-from rankopt.collaborative.blocks.mixture import mix
-from rankopt.collaborative.blocks.plane_kernels import SLOPES, read_slopes
-from rankopt.collaborative.blocks.user_planes import UserPlanes
-from rankopt.collaborative.normal_equations import READ_TABLE, TABLE
-
-__all__ = ["ascend_users", "form_gram"]
+from rankopt.collaborative.blocks.user_block import mix
+from rankopt.collaborative.blocks.user_planes import SLOPES, UserPlanes, read_slopes
+from rankopt.collaborative.linear_algebra import READ_TABLE, TABLE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

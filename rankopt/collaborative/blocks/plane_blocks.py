@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.blocks.balance import balanced
 from rankopt.collaborative.blocks.item_ascent import ascend_users, form_gram
+from rankopt.collaborative.blocks.least_squares import balanced
 from rankopt.collaborative.blocks.rated_shards import (
     CodedPlanesAt,
     PlanesAt,
@@ -22,12 +22,9 @@ from rankopt.collaborative.blocks.rated_shards import (
 )  # fmt: skip
 from rankopt.collaborative.blocks.user_planes import MOST, UserPlanes
 from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
 from rankopt.collaborative.problem import FactorProblem, ModelState, items_bound
-from rankopt.collaborative.pull import pulled_by_column
-from rankopt.collaborative.row_sums import row_sums
 from rankopt.engines.threads import Threads
-
-__all__ = ["PlaneBlocks"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -14,18 +14,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.blocks.coded_slopes import QuantizedSlopes
-from rankopt.collaborative.blocks.user_masters import solved_users
+from rankopt.collaborative.blocks.user_block import solved_users
+from rankopt.collaborative.blocks.user_planes import QuantizedSlopes
+from rankopt.collaborative.encoded_ratings import EncodedRatings, EncodedValues
 from rankopt.collaborative.factors import Factors, pair_scores
-from rankopt.collaborative.levels import EncodedValues
-from rankopt.collaborative.normal_equations import solve_ridges
-from rankopt.collaborative.rated import EncodedRatings
+from rankopt.collaborative.linear_algebra import solve_ridges
 from rankopt.losses.loss import LossAt
-from rankopt.risk.sharding import cut
-
-__all__ = [
-    "CodedPlanesAt", "PlanesAt", "RatedShard", "RidgesFor", "UsersFor", "item_shards", "scores_of", "user_shards",
-]  # fmt: skip
+from rankopt.risk.shard import cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.small import is_small
+from formulations.compiled import is_small
 from formulations.solvers.exact import Exact
+from rankopt.collaborative.blocks.least_squares import Regression
 from rankopt.collaborative.blocks.plane_blocks import PlaneBlocks
-from rankopt.collaborative.blocks.regression import Regression
+from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.problem import FactorProblem
-from rankopt.collaborative.rated import EncodedRatings
-from rankopt.data.arrangement import Arrangement
+from rankopt.data.canonical_order import Arrangement
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.rated_lists import from_which_on, measured
+from rankopt.evaluation.ratings import from_which_on, measured
 from rankopt.losses import LOSSES, bound_named, loss_named
 from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.decay import parse_decay
@@ -27,10 +27,8 @@ from rankopt.losses.loss import says
 from rankopt.losses.regret import RegretBound
 from rankopt.losses.squared import SquaredError
 from rankopt.measures.measure import Measure
-from rankopt.measures.measure_mix import MeasureMix
-from rankopt.risk.sharding import cut
-
-__all__ = ["UserLoss"]
+from rankopt.measures.notation import MeasureMix
+from rankopt.risk.shard import cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

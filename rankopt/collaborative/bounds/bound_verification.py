@@ -23,8 +23,6 @@ from scipy.sparse import csr_array
 
 from rankopt.collaborative.bounds.global_bound import GlobalBound
 
-__all__ = ["VerifiedBound", "proven_bound", "verify_global_bound"]
-
 Floats = NDArray[np.float64]
 Places = NDArray[Any]
 

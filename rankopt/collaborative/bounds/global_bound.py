@@ -31,11 +31,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from rankopt.collaborative.bounds.largest_singular_value import SingularValue, largest_singular_value
-from rankopt.collaborative.row_sums import UNIT
+from rankopt.collaborative.bounds.singular_value import SingularValue, largest_singular_value
+from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.errors import OptionError
-
-__all__ = ["GlobalBound", "SquaredState", "global_bound", "of_squares"]
 
 Floats = NDArray[np.float64]
 

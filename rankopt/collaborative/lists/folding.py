@@ -7,17 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.threads import threads
-from rankopt.collaborative.best_users import best_users, users_alone
+from formulations.parallel import threads
+from rankopt.collaborative.alternation import best_users, users_alone
 from rankopt.collaborative.blocks.user_loss import UserLoss
+from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import EncodedRatings
+from rankopt.collaborative.regularization import Penalties
 from rankopt.data.ratings.table import Ratings
 from rankopt.engines.threads import Threads
 from rankopt.errors import DataError
-
-__all__ = ["FoldInResult", "folded"]
 
 Floats = NDArray[np.float64]
 

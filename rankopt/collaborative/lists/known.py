@@ -1,26 +1,50 @@
-"""A fitted model of factors with the ids that it knows, whoever's users they are."""
+"""A fitted model of factors with the ids that it knows, whoever's users they are.
+
+Items that the factors place near each other.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.notebook_view import view
-from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.lists.candidates import Seen
+from formulations.display import view
+from rankopt.collaborative.factors import Factors, scores_of_pairs
 from rankopt.collaborative.lists.folding import FoldInResult
-from rankopt.collaborative.lists.recommendation import Recommendations, recommended
-from rankopt.collaborative.lists.similarity import similar_items
-from rankopt.collaborative.prediction import scores_of_pairs
+from rankopt.collaborative.lists.recommendation import Recommendations, Seen, check_length, recommended
 from rankopt.collaborative.reading import places_of_pairs
 from rankopt.constraints.admissible import Admissible
-from rankopt.data.given import Pairs
+from rankopt.data.ratings.ids import check_spelling
 from rankopt.data.ratings.table import Ratings
+from rankopt.data.typing import Pairs
+from rankopt.errors import DataError
 
-__all__ = ["KnownModel"]
+
+def similar_items(known: Ratings, factors: NDArray[np.float64], item: Any, k: int) -> list[tuple[Any, float]]:
+    """The k other items of largest cosine ⟨M_i, M_j⟩ / (‖M_i‖ ‖M_j‖), equal ones in the order of their ids; fewer where
+    fewer have factors, and none where the item has not. Raises DataError for an item that the model does not know,
+    OptionError for no number of items."""
+    k = check_length(k)
+    if not isinstance(item, Hashable):
+        raise DataError(f"item {item!r} is not hashable and so no id; pass one id of an item")
+    found = known.item_index([item])
+    check_spelling(known.items, [item], found, "item")
+    place = int(found[0])
+    if place < 0:
+        raise DataError(f"item {item!r} is like none because the model does not know it; fit with ratings of it")
+    norms = np.linalg.norm(factors, axis=1)
+    scale = norms * norms[place]
+    placed = scale > 0.0
+    cosine = np.divide(factors @ factors[place], scale, out=np.zeros(scale.size), where=placed)
+    cosine = np.clip(cosine, -1.0, 1.0)
+    order = np.argsort(-cosine, kind="stable")
+    nearest = order[placed[order] & (order != place)][:k]
+    return list(zip(known.items[nearest].tolist(), cosine[nearest].tolist(), strict=True))
+
 
 Floats = NDArray[np.float64]
 

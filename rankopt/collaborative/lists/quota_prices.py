@@ -12,8 +12,6 @@ from rankopt.collaborative.lists.recommendation import Recommendations
 from rankopt.constraints.admissible import Admissible
 from rankopt.errors import DataError
 
-__all__ = ["QuotaPrice", "quota_prices"]
-
 
 class SupportsRecommend(Protocol):
     def recommend(self, users: Any = None, k: int = 10, *, admissible: Admissible | None = None) -> Recommendations: ...

@@ -1,16 +1,41 @@
 """Files of ratings: those of MovieLens and their like, read strictly, in one pass.
 
-    196\t242\t3\t881250949            u.data
+    196 242     3       881250949            u.data
     1::1193::5::978300760          ratings.dat
     userId,movieId,rating,timestamp        ratings.csv, and any other with such a header
 
 Plain or gzip, UTF-8, with or without a byte order mark. Ids are whole numbers where all of a column are written as
 Python writes them and have 18 digits at the most, else strings. Time is linear; memory is 16 bytes a rating and the
-ids, and a block of text. Parquet and Feather files are read by their columns: `rankopt.data.ratings.columns`.
+ids, and a block of text. Parquet and Feather files are read by their columns: `rankopt.data.ratings.reading`.
+
+Where a line of a file of ratings has user, item and rating: found out from its first line.
+
+    separator   '::', tab, ',', ';', '|' or blank: the first that cuts the first line into three fields or more
+    header      a first line whose rating is no number names the columns
+    else        user, item and rating are the first three fields; what follows (a time) is left aside
+
+Fields may have blanks around them, and quotes where they stand apart by ',' or ';'.
+
+Ratings out of the columns of a parquet or Feather file.
+
+    user, item, rating, ...          one row a rating, in any order; other columns are left aside
+
+Ids are what the columns hold: whole numbers, or text. Extra `tables`.
+
+Files of items as MovieLens has them: the title and the genres of each film.
+
+    1|Toy Story (1995)|01-Jan-1995||http://...|0|0|0|1|1|1|0|...    u.item: 19 flags, named in u.genre beside it
+    1::Toy Story (1995)::Animation|Children's|Comedy                 movies.dat
+    movieId,title,genres                                             movies.csv
+
+Plain or gzip; UTF-8, or Latin-1 where they are not (both older sets).
 """
 
 import csv
+import re
 from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from os import PathLike, fspath
 from pathlib import Path
@@ -19,16 +44,227 @@ from typing import Any
 
 import numpy as np
 
-from rankopt.data.ratings.columns import is_of_columns, ratings_of_columns
-from rankopt.data.ratings.item_files import FOLDERS, read_items
-from rankopt.data.ratings.layout import Layout, layout_of
+from rankopt.data.ratings.ids import ordered, recode
+from rankopt.data.ratings.sources import ITEM, RATING, USER, chosen_columns, plain_name
 from rankopt.data.ratings.table import Ratings
-from rankopt.data.ratings.universe import ordered, recode
-from rankopt.data.svmlight.grammar import NUMBER
+from rankopt.data.svmlight.parser import NUMBER, query_name
+from rankopt.data.tables import column_of, table_at
 from rankopt.data.text import BLOCK, check_text, clipped, is_text, text_blocks
 from rankopt.errors import DataError
 
-__all__ = ["read_ratings"]
+SEPARATORS = (b"::", b"\t", b",", b";", b"|", b" ")
+QUOTED = (b",", b";")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Separator, number of fields of a line, and the places of user, item and rating among them."""
+
+    separator: bytes
+    fields: int
+    user: int
+    item: int
+    rating: int
+    header: bool
+
+    def cut(self, line: bytes) -> list[bytes]:
+        """The fields of a line. Raises csv.Error for quotes that do not end."""
+        return cut(line, self.separator)
+
+    def numbers(self) -> re.Pattern[bytes]:
+        """A line all of whose fields are numbers, the ids whole and short enough to be exact as doubles, with its end.
+        `sub` leaves nothing of a text of such lines: Python 3.11.2 takes other texts for `(line)*+`."""
+        whole, number = rb"(?:0|[1-9][0-9]{0,14}+)", rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+        fields = [whole if place in (self.user, self.item) else number for place in range(self.fields)]
+        return re.compile(re.escape(self.separator).join(fields) + rb"\r?(?:\n|\Z)")
+
+
+def cut(line: bytes, separator: bytes) -> list[bytes]:
+    if separator in QUOTED and b'"' in line:
+        return [
+            field.encode() for field in next(csv.reader([line.decode()], strict=True, delimiter=separator.decode()))
+        ]
+    return [field.strip(b" ") for field in (line.split() if separator == b" " else line.split(separator))]
+
+
+def layout_of(line: bytes, where: str, columns: Sequence[str | None]) -> Layout:
+    """The layout that the first line shows. columns: names of the columns of user, item and rating in a header, None
+    for the usual ones; where: file and line, for the DataError of a line that shows none."""
+    fields, separator = [], b""
+    for separator in SEPARATORS:
+        try:
+            fields = cut(line, separator)
+        except csv.Error:
+            continue
+        if len(fields) >= 3:
+            break
+    else:
+        raise DataError(
+            f"{where}: {clipped(line)!r} is no rating; a line has user, item and rating, apart by '::', a tab, ',', "
+            "';', '|' or a blank."
+        )
+    if NUMBER.fullmatch(fields[2]) and not any(columns):
+        return Layout(separator, len(fields), 0, 1, 2, False)
+    names = [field.decode(errors="replace").strip() for field in fields]
+    places = [
+        _place(names, given, usual, what, where)
+        for given, usual, what in zip(columns, (USER, ITEM, RATING), ("user", "item", "rating"), strict=True)
+    ]
+    if len(set(places)) < 3:
+        raise DataError(f"{where}: user, item and rating cannot stand in one column; say three of the header's.")
+    return Layout(separator, len(fields), places[0], places[1], places[2], True)
+
+
+def _place(names: list[str], given: str | None, usual: tuple[str, ...], what: str, where: str) -> int:
+    found = [i for i, name in enumerate(names) if (name == given if given is not None else plain_name(name) in usual)]
+    if len(found) == 1:
+        return found[0]
+    listed = clipped(", ".join(map(repr, names)).encode())
+    wanted = f"{what}={given!r}" if given is not None else f"the {what}"
+    count = "several columns" if found else "no column"
+    raise DataError(
+        f"{where}: the rating {clipped(names[2].encode())!r} is no number, and as a header the line has {count} for "
+        f"{wanted} ({listed}); mend the line, or say user=, item= and rating=."
+    )
+
+
+KINDS = (".parquet", ".feather")
+
+
+def is_of_columns(file: str) -> bool:
+    """Whether a file is one of those, by its ending."""
+    return file.lower().endswith(KINDS)
+
+
+def ratings_of_columns(
+    file: str, columns: tuple[str | None, str | None, str | None], attributes: dict[str, dict[Any, Any]] | None
+) -> Ratings:
+    """The ratings of the file.
+
+    columns: of user, item and rating, None for the usual names. attributes: of items, rated or not.
+
+    Raises DataError, which names the file, for what `Ratings.from_frame` refuses, and for a column that lacks a value.
+    """
+    table = table_at(file)
+    try:
+        names = chosen_columns(list(table.column_names), *columns)
+        user, item, rating = (column_of(table, name, file) for name in names)
+        if not attributes:
+            return Ratings.of(user, item, rating)
+        whole = item.dtype.kind in "iu"
+        known = {
+            name: {one if whole else str(one): value for one, value in of.items()} for name, of in attributes.items()
+        }
+        items = list(dict.fromkeys([*item.tolist(), *(one for of in known.values() for one in of)]))
+        return Ratings.of(user, item, rating, items=items).with_attributes(known)
+    except DataError as error:
+        told = str(error)
+        raise DataError(told if file in told else f"{file}: {told}") from error
+
+
+FOLDERS = (("u.data", "u.item"), ("ratings.dat", "movies.dat"), ("ratings.csv", "movies.csv"))
+"""Ratings and items of MovieLens' folders, by name."""
+
+NONE = ("(no genres listed)", "")
+TITLE, GENRES = ("title", "name"), ("genres", "genre", "categories")
+
+
+def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
+    """`title` and `genre`: item id -> its title, and -> the tuple of its genres (None if it has none). Raises DataError
+    naming file and line for a line of another number of fields, and for an item that comes twice."""
+    file = fspath(path)
+    lines = _lines(file)
+    number, first = next(lines, (1, ""))
+    if not first:
+        raise DataError(f"{file} is empty: it has no item.")
+    if "::" in first:
+        found = _fields(file, "::", 3, number, first, lines)
+        return _read(file, ((n, f[0], f[1], f[2].split("|")) for n, f in found))
+    if "|" in first and first.count("|") > first.count(","):
+        genres = _genres(Path(file))
+        found = _fields(file, "|", 5 + len(genres), number, first, lines)
+        return _read(file, ((n, f[0], f[1], _flagged(file, n, f[5:], genres)) for n, f in found))
+    try:
+        header = [plain_name(name) for name in next(csv.reader([first]))]
+    except csv.Error as error:
+        raise DataError(f"{file}, line {number}: this is no CSV: {error}; mend the line.") from None
+    places = [[i for i, name in enumerate(header) if name in usual] for usual in (ITEM, TITLE, GENRES)]
+    if any(len(place) != 1 for place in places):
+        raise DataError(
+            f"{file}, line {number}: a file of items has a header with the columns movieId, title and genres; this is "
+            f"{clipped(first.encode())!r}."
+        )
+    item, title, genre = (place[0] for place in places)
+    found = _fields(file, ",", len(header), number + 1, None, lines)
+    return _read(file, ((n, f[item], f[title], f[genre].split("|")) for n, f in found))
+
+
+def _read(file: str, lines: Iterator[tuple[int, str, str, list[str]]]) -> dict[str, dict[Any, Any]]:
+    titles: dict[Any, str] = {}
+    genres: dict[Any, tuple[str, ...] | None] = {}
+    seen: dict[Any, int] = {}
+    for number, word, title, labels in lines:
+        if not word:
+            raise DataError(f"{file}, line {number}: the item is empty; mend the line or leave it out.")
+        one = query_name(word.encode())
+        if seen.setdefault(one, number) != number:
+            raise DataError(
+                f"{file}, line {number}: item {clipped(word.encode())!r} stands in line {seen[one]} already; keep one "
+                "of the two."
+            )
+        titles[one] = title
+        genres[one] = tuple(dict.fromkeys(label for label in labels if label not in NONE)) or None
+    return {"title": titles, "genre": genres}
+
+
+def _lines(file: str) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, with their numbers."""
+    for first, text in text_blocks(file):
+        for number, line in enumerate(text.split(b"\n"), start=first):
+            line = line.removesuffix(b"\r")
+            if line.strip():
+                try:
+                    words = line.decode()
+                except UnicodeDecodeError:
+                    words = line.decode("latin-1")
+                if not words.isprintable() and any(ord(letter) < 32 and letter != "\t" for letter in words):
+                    raise DataError(f"{file}, line {number}: it holds control characters; save the file as plain text.")
+                yield number, words
+
+
+def _fields(
+    file: str, separator: str, count: int, number: int, first: str | None, lines: Iterator[tuple[int, str]]
+) -> Iterator[tuple[int, list[str]]]:
+    def rest() -> Iterator[tuple[int, str]]:
+        if first is not None:
+            yield number, first
+        yield from lines
+
+    for n, line in rest():
+        try:
+            fields = next(csv.reader([line], strict=True)) if separator == "," else line.split(separator)
+        except csv.Error as error:
+            raise DataError(f"{file}, line {n}: this is no CSV: {error}; mend the line.") from None
+        if len(fields) != count:
+            raise DataError(f"{file}, line {n}: {len(fields)} fields, but an item has {count}; mend the line.")
+        yield n, [field.strip() for field in fields]
+
+
+def _flagged(file: str, number: int, flags: list[str], genres: list[str]) -> list[str]:
+    wrong = next((flag for flag in flags if flag not in ("0", "1")), None)
+    if wrong is not None:
+        raise DataError(f"{file}, line {number}: the flag of a genre is {clipped(wrong.encode())!r}, not 0 or 1.")
+    return [genre for genre, flag in zip(genres, flags, strict=True) if flag == "1"]
+
+
+def _genres(file: Path) -> list[str]:
+    """The names of the genres, in the order of the flags, from `u.genre` beside `u.item`."""
+    for end in ("", ".gz"):
+        beside = file.with_name(f"u.genre{end}")
+        if beside.is_file():
+            return [line.split("|")[0].strip() for _, line in _lines(fspath(beside))]
+    raise DataError(f"{file} has flags for genres, whose names u.genre has; put that file beside it.")
+
 
 WHOLE = compile(rb"0|-?[1-9][0-9]{0,17}")
 MANY = 1 << 31

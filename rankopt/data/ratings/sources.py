@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from rankopt.data.entries import check_entries
-from rankopt.data.ratings.universe import distinct_ids, placed, plain_ids
+from rankopt.data.ratings.ids import distinct_ids, placed, plain_ids
+from rankopt.data.validation import check_entries
 from rankopt.errors import DataError
 
 USER = ("user", "userid", "uid", "useridx", "member", "customer", "customerid", "reader", "readerid")

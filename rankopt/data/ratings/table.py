@@ -1,5 +1,15 @@
-"""Ratings: which user gave which item how much."""
+"""Ratings: which user gave which item how much.
 
+What a table of ratings holds, in ten lines at the most.
+
+The content of a table of ratings in 32 hexadecimal digits.
+
+Ratings put in order of user and item, in linear time: two stable counting sorts, those of a sparse transposition.
+
+What is known of items: one value each, a tuple of labels where several hold at once (the genres of a film).
+"""
+
+import hashlib
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cached_property
@@ -9,21 +19,217 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from formulations.given import Sparse
-from formulations.notebook_view import view
-from rankopt.data.given import Frame, Ids, Values
-from rankopt.data.ratings.attributes import attributes_of_items, labels_of_items
-from rankopt.data.ratings.fingerprint import fingerprint_of
-from rankopt.data.ratings.ordering import by_code, first_twice, in_order, not_rising
+from formulations.display import CompactReprMixin, view
+from formulations.typing import Sparse
+from rankopt.data.ratings.ids import check_spelling, coded, distinct_ids, placed, places, plain_ids, spelled
 from rankopt.data.ratings.sources import triplets_of_csr, triplets_of_frame
-from rankopt.data.ratings.summary import seen, summary
-from rankopt.data.ratings.universe import coded, distinct_ids, placed, places
-from rankopt.data.values import column, frozen, sealed
+from rankopt.data.typing import Frame, Ids, Values
+from rankopt.data.validation import as_array, column, frozen, sealed
 from rankopt.errors import DataError
 
-Floats = NDArray[np.float64]
+SHOWN = 10
+"""Distinct ratings that are counted one by one; more are given by their range."""
+
+NAMED = 6
+"""Attributes that are named."""
+
+
+def summary(
+    bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
+) -> str:
+    """For example `Ratings(2 users (1 to 2 ratings each), 2 items (1 to 2), 3 ratings 2: 1, 4: 1, 5: 1)`."""
+    facts = seen(bounds, counts, values, attributes)
+    users, _, each = facts["users"].partition(" ")
+    items, _, rated = facts["items"].partition(" ")
+    number, _, ratings = facts["ratings"].partition(" ")
+    parts = [f"{users} users {each}", f"{items} items {rated}", f"{number} ratings {ratings}".rstrip()]
+    parts += [f"attributes {facts['attributes']}"] if attributes else []
+    return f"Ratings({', '.join(parts)})"
+
+
+def seen(
+    bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
+) -> dict[str, str]:
+    """The same, fact by fact."""
+    facts = {
+        "users": f"{bounds.size - 1} ({_range(np.diff(bounds))} ratings each)",
+        "items": f"{counts.size} ({_range(counts)})",
+        "ratings": f"{values.size} {_values(values)}".rstrip(),
+    }
+    names = [*attributes]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return facts | ({"attributes": f"{', '.join(names[:NAMED])}{more}"} if names else {})
+
+
+def _range(sizes: NDArray[np.int64]) -> str:
+    if not sizes.size:
+        return "0"
+    return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+
+
+def _values(values: NDArray[np.float64]) -> str:
+    if not values.size:
+        return ""
+    some = np.unique(values[:1000])
+    if some.size <= SHOWN:
+        counted = [int(np.count_nonzero(values == one)) for one in some]
+        if sum(counted) == values.size:
+            return ", ".join(f"{one:g}: {count}" for one, count in zip(some, counted, strict=True))
+        some, numbers = np.unique(values, return_counts=True)
+        if some.size <= SHOWN:
+            return ", ".join(f"{one:g}: {count}" for one, count in zip(some, numbers, strict=True))
+    return f"from {values.min():g} to {values.max():g}"
+
+
+def fingerprint_of(
+    users: NDArray[Any], items: NDArray[Any], attributes: Mapping[str, NDArray[Any]], *arrays: NDArray[Any]
+) -> str:
+    """SHA-256 of ids, attributes (in the order of their names) and arrays, each with its length before it, cut to 128
+    bits. Ids that are no numbers count by their `repr`."""
+    named = [part for name in sorted(attributes) for part in (name.encode(), _bytes(attributes[name]))]
+    hashed = hashlib.sha256()
+    parts: list[Any] = [_bytes(users), _bytes(items), *map(np.ascontiguousarray, arrays), *named]
+    for part in parts:
+        size = part.nbytes if isinstance(part, np.ndarray) else len(part)
+        hashed.update(size.to_bytes(8, "little"))
+        hashed.update(part)
+    return hashed.hexdigest()[:32]
+
+
+def _bytes(values: NDArray[Any]) -> bytes:
+    """Numbers by their bits, others by their words."""
+    if values.dtype.kind in "iufb":
+        return b"numbers" + values.tobytes()
+    return b"words" + repr(values.tolist()).encode(errors="surrogatepass")
+
+
 Ints = NDArray[np.int64]
+
+
+def by_code(codes: NDArray[np.int32], size: int) -> tuple[Ints, NDArray[Any]]:
+    """Bounds (size + 1,) int64 and the positions (n,) of equal codes, code after code, each in the order given."""
+    from scipy.sparse import csr_array
+
+    n = codes.size
+    kind = np.int32 if n < np.iinfo(np.int32).max else np.int64
+    rows = csr_array((np.ones(n, dtype=np.int8), codes, np.arange(n + 1, dtype=kind)), shape=(n, size))
+    columns = rows.tocsc()
+    return columns.indptr.astype(np.int64), columns.indices
+
+
+def in_order(users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int) -> tuple[Ints, Any]:
+    """Bounds (n_users + 1,) of the users, and the order (n,) of the ratings: by user, then by item, then as given."""
+    order = None
+    if ((users[1:] < users[:-1]) | ((users[1:] == users[:-1]) & (items[1:] < items[:-1]))).any():
+        first = by_code(items, n_items)[1]
+        bounds, second = by_code(users[first], n_users)
+        order = first[second]
+    else:
+        bounds = np.zeros(n_users + 1, dtype=np.int64)
+        np.cumsum(np.bincount(users, minlength=n_users), out=bounds[1:])
+    return bounds, order
+
+
+def not_rising(bounds: Ints, columns: NDArray[np.int32], ties_only: bool = False) -> NDArray[np.bool_]:
+    """(n - 1,) where the item of a rating is not below that of the next one of its user (ties_only: is the same)."""
+    wrong = columns[1:] == columns[:-1] if ties_only else columns[1:] <= columns[:-1]
+    inner = bounds[1:-1]
+    wrong[inner[(inner > 0) & (inner < columns.size)] - 1] = False
+    return np.asarray(wrong)
+
+
+def first_twice(bounds: Ints, columns: NDArray[np.int32], order: Any) -> tuple[int, int, int] | None:
+    """Of the ratings of one user for one item: where they stand, and the rows of the two, of which the second comes
+    first in the data; None where each pair is rated once. order: the rows of the ratings, None as they stand."""
+    places = np.flatnonzero(not_rising(bounds, columns, ties_only=True))
+    if not places.size:
+        return None
+    second = places + 1 if order is None else order[places + 1]
+    place = int(places[second.argmin()])
+    return place, *((place, place + 1) if order is None else (int(order[place]), int(order[place + 1])))
+
+
+SEVERAL = (tuple, list, set, frozenset, np.ndarray)
+"""Types of entries that hold several labels."""
+
+
+def attributes_of_items(
+    attributes: Mapping[str, Any] | None, items: NDArray[Any], given: Any
+) -> dict[str, NDArray[Any]]:
+    """name -> (n_items,) values in the order of `items`. given: the items as the caller listed them, for attributes
+    that are no mapping from item to value. Raises DataError where those do not fit."""
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise DataError(
+            f"attributes cannot be a {type(attributes).__name__} because each has a name; pass name -> {{item: value}}"
+            ", such as {'genre': dict(zip(frame['item'], frame['genre']))}"
+        )
+    found = {}
+    for name, values in (attributes or {}).items():
+        if isinstance(values, Mapping):
+            ids = list(values)
+            where = placed(items, ids)
+            check_spelling(items, ids, where, f"item of attribute {name!r},")
+            aligned = np.full(items.size, None, dtype=object)
+            for place, one in zip(where.tolist(), values.values(), strict=True):
+                if place >= 0:
+                    aligned[place] = one
+            found[name] = sealed(_typed(aligned))
+        elif given is None:
+            raise DataError(
+                f"attribute {name!r} has no items to belong to; pass a mapping from item to value, or items= beside it."
+            )
+        else:
+            where = placed(items, plain_ids(given, "item"))
+            listed = labels_of_items(values, where.size, name)
+            aligned = np.empty(items.size, dtype=listed.dtype)
+            aligned[where] = listed
+            found[name] = sealed(aligned)
+    return found
+
+
+def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
+    """One entry an item, (n,), that nobody can write to: lists and arrays become tuples of labels as they stand, sets
+    in the order of their types' names and their words. Raises DataError for another shape, and for what is no label."""
+    values = as_array(values)
+    if isinstance(values, list | tuple) and any(isinstance(one, SEVERAL) for one in values):
+        values = np.fromiter(values, dtype=object, count=len(values))
+    array = column(values, n, name)
+    if array.dtype != object:
+        return frozen(array)
+    entries = array.tolist()
+    settled = [_settled(one) for one in entries]
+    for place, one in enumerate(settled):
+        try:
+            hash(one)
+        except TypeError as error:
+            raise DataError(
+                f"attribute {name!r}, entry {place}: {entries[place]!r} is no label ({error}); give a label, or a "
+                "tuple of labels."
+            ) from None
+    if all(one is own for one, own in zip(settled, entries, strict=True)):
+        return frozen(array)
+    return sealed(np.fromiter(settled, dtype=object, count=n))
+
+
+def _settled(one: Any) -> Any:
+    if isinstance(one, set | frozenset):
+        return tuple(sorted(one, key=lambda label: (type(label).__name__, spelled(label))))
+    if isinstance(one, np.ndarray):
+        return tuple(one.tolist())
+    return tuple(one) if isinstance(one, list) else one
+
+
+def _typed(values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as numbers; words, tuples and what is missing stay objects."""
+    kinds = {type(one) for one in values.tolist()}
+    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return values.astype(np.int64)
+    if kinds and all(issubclass(kind, float | np.floating) for kind in kinds):
+        return values.astype(np.float64)
+    return values.astype(bool) if kinds == {bool} else values
+
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -8,8 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
-from formulations.brevity import wrapped
-from formulations.notebook_view import view
+from formulations.display import view, wrapped
 from rankopt.data.queries import Queries
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import OptionError

@@ -4,22 +4,246 @@
     2 qid:q17 1:0.5 2:1e-3 # docid = GX008-86-4444840
 
 Plain or gzip (of one or several members), UTF-8, lines ending in LF or CR LF. `grammar` states the format.
+
+A LETOR / SVMlight file under way: its lines, block after block, by one grammar, whoever asks.
+
+Memory is that of a block and of the names of queries; time is linear. What a line does wrong is found in the order of
+the file, so that a file read whole and in blocks has the same first fault.
+
+Names of features, in comment lines before the data of a LETOR / SVMlight file.
+
+Two ways are read, the first is written:
+
+    # 1: BM25 of the title          a line a feature; also `#1 name`, `# feature 1 = name`
+    # feature names: bm25 pagerank  all in one line, without blanks inside a name
+
+Numbered comments that do not name every feature of the data are taken for what they are: comments.
+
+The table of features of parsed lines: CSR or an array, but no array that a small file only counts up to.
+
+LETOR / SVMlight files larger than memory: read in blocks of whole queries.
 """
 
-from os import PathLike
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import chain, takewhile
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
-from rankopt.data.given import Unjudged
 from rankopt.data.queries import Queries
-from rankopt.data.svmlight.grammar import query_name
-from rankopt.data.svmlight.parsed import Parsed, joined
-from rankopt.data.svmlight.reading import SvmlightParser
-from rankopt.data.svmlight.table import check_sparse, features_of
-from rankopt.errors import DataError
+from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
+from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
+from rankopt.data.text import BLOCK as READ
+from rankopt.data.typing import Unjudged
+from rankopt.data.validation import Features, sealed
+from rankopt.errors import DataError, OptionError
 
-__all__ = ["queries_of", "read_svmlight"]
+DATA = re.compile(rb"\n[ \t]*+[^# \t\r\n]")
+NAMES = re.compile(
+    rb"\n[ \t]*+#[ \t]*+(?:"
+    rb"(features?[ _]names?[ \t]*+[:=])|"
+    rb"(?:feature[ \t]++)?([0-9]{1,10})(?:[ \t]*+[:=](?=[ \t]*+[^ \t\r\n])|[ \t]++(?=[^\r\n]))"
+    rb")([^\n]*+)",
+    re.IGNORECASE,
+)
+"""Both begin with the end of the line before, which is found faster than the beginning of a line."""
+
+
+class Header:
+    """What the comments before the data say; `take` is given the text block by block until it is `done`."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.done = False
+        self.listed: list[str] | None = None
+        self.numbered: dict[int, tuple[str, int]] = {}
+
+    def take(self, text: bytes, first_line: int) -> None:
+        """Read on, to the first line of data."""
+        if not text.strip():
+            return
+        text = b"\n" + text
+        data = DATA.search(text)
+        end = data.start() if data else len(text)
+        number, counted = first_line - 1, 0
+        for found in NAMES.finditer(text, 0, end):
+            number += text.count(b"\n", counted, found.start() + 1)
+            counted = found.start() + 1
+            listed, digits, rest = found.groups()
+            words = rest.decode(errors="replace").strip()
+            if listed and words:
+                self.listed = _distinct(((name, number) for name in words.split()), f"{self.file}, line ")
+                break
+            if digits and words:
+                self.numbered[int(digits)] = words, number
+        self.done = data is not None or self.listed is not None
+
+    def names(self, greatest: int, n_features: int | None) -> list[str] | None:
+        """The names of features 1, ..., d, or None where the header does not name all.
+
+        These are all up to `n_features` where that is given, else to the greatest of the data. Raises DataError where a
+        name comes twice, and where there are more, or in one line fewer, than n_features.
+        """
+        names = self.listed
+        if names is None:
+            count = len(self.numbered)
+            if count < max(greatest, 1) or min(self.numbered) != 1 or max(self.numbered) != count:
+                return None
+            names = _distinct((self.numbered[index] for index in range(1, count + 1)), f"{self.file}, line ")
+        if n_features is not None and len(names) != n_features:
+            raise DataError(
+                f"{self.file}: the header names {len(names)} features but n_features is {n_features}; leave n_features "
+                "out."
+            )
+        return names
+
+
+def header_lines(names: tuple[str, ...]) -> Iterator[str]:
+    """The lines that `Header` reads back. Raises DataError for a name that a line cannot hold."""
+    for index, name in enumerate(_distinct(((name, "") for name in names), "The header"), start=1):
+        if name != name.strip() or not name or not name.isprintable():
+            raise DataError(
+                f"Feature name {name!r} cannot be written; use printable characters, no blanks at its ends."
+            )
+        yield f"# {index}: {name}\n"
+
+
+def _distinct(names: Any, place: str) -> list[str]:
+    known: dict[str, None] = {}
+    for name, number in names:
+        if name in known:
+            raise DataError(f"{place}{number} names two features {clipped(name.encode())!r}; give each its own name.")
+        known[name] = None
+    return list(known)
+
+
+COMPILED_FROM = 1 << 23
+"""Bytes of text, unpacked, from which a file is read by compiled code.
+
+Measured: 8 MB take half a second line by line; to compile takes three seconds once, to load what is compiled a tenth.
+"""
+
+AHEAD = COMPILED_FROM
+"""Bytes of text that are unpacked before the first line is believed: small files that are damaged are called so."""
+
+
+def is_worth_compiling(size: int) -> bool:
+    """Whether a file of `size` bytes of text is read by compiled code. Both ways read the same bits and faults."""
+    return size >= COMPILED_FROM
+
+
+class SvmlightParser:
+    """The parsed lines of a file, about `size` bytes of text at a time; `header` is filled while they are read.
+
+    missing, unjudged, dtype, n_features: as for `read_svmlight`.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        missing: float | None,
+        unjudged: Unjudged,
+        dtype: Any,
+        n_features: int | None,
+        size: int = BLOCK,
+    ) -> None:
+        self.file, self.size, self.n_features = fspath(path), size, n_features
+        self.header = Header(self.file)
+        width = LARGEST_INDEX if n_features is None else n_features
+        if not (isinstance(width, int | np.integer) and 1 <= width <= LARGEST_INDEX):
+            raise OptionError(f"n_features cannot be {n_features!r}; it is a whole number from 1 to {LARGEST_INDEX}.")
+        self.rules = Rules(self.file, missing, unjudged is not None, _limit(dtype), width, "n_features")
+        if missing is not None and not (np.isreal(missing) and abs(missing) < self.rules.limit):
+            raise OptionError(f"missing = {missing} is not finite, and rankings need finite features; pass a number.")
+
+    def __iter__(self) -> Iterator[Parsed]:
+        blocks, first, size = text_blocks(self.file, self.size), [], 0
+        while size < AHEAD and (block := next(blocks, None)):
+            first.append(block)
+            size += len(block[1])
+        compiled = is_worth_compiling(size)
+        rules, seen, empty = self.rules, dict[bytes, int](), True
+        for number, text in chain(first, blocks):
+            if not self.header.done:
+                rules = self._headed(rules, text, number)
+            parsed = None
+            if compiled:
+                from rankopt.data.svmlight.fast import parse_bytes
+
+                parsed = parse_bytes(text, number, rules, seen)
+            parsed = parsed or parse_lines(text, number, rules, seen)
+            if parsed.grades.size:
+                empty = False
+                yield parsed
+        if empty:
+            raise DataError(f"{self.file} is empty: it has no line of data.")
+
+    def _headed(self, rules: Rules, text: bytes, number: int) -> Rules:
+        """The rules, with what the header says of the number of features."""
+        self.header.take(text if is_text(text) else _sound(text), number)
+        if not self.header.done:
+            return rules
+        names = self.header.names(self.n_features or LARGEST_INDEX, self.n_features)
+        return replace(rules, width=len(names), said="the header") if names and not self.n_features else rules
+
+
+def _sound(text: bytes) -> bytes:
+    """The lines before the first that is not text."""
+    lines = list(takewhile(is_text, text.split(b"\n")))
+    return b"\n".join(lines)
+
+
+def _limit(dtype: Any) -> float:
+    """What the magnitude of a number stays below that does not become infinite in this type."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = np.dtype(object)
+    if kind not in (np.float32, np.float64):
+        raise OptionError(f"dtype cannot be {dtype!r}; it is float64 or float32.")
+    return np.inf if kind == np.float64 else (2 - 2.0**-24) * 2.0**127
+
+
+SPARSE_BELOW = 0.1
+"""With sparse="auto": features are CSR where a smaller part of them is written in the file."""
+
+SMALL, LARGER = 1 << 28, 1000
+"""An array of fewer bytes is always made; a greater one only up to so many times the text that it comes from."""
+
+
+def check_sparse(sparse: bool | str) -> None:
+    """Raise OptionError for what says neither CSR nor array."""
+    if sparse not in (True, False, "auto"):
+        raise OptionError(f"sparse cannot be {sparse!r}; it is True, False or 'auto'.")
+
+
+def features_of(parsed: Parsed, d: int, dtype: np.dtype[Any], sparse: bool | str, where: str | None) -> Features:
+    """The table (N, d) of all entries, read-only.
+
+    where: what asks for so many features, for the error about an array out of proportion; None if the caller does.
+    """
+    n = parsed.grades.size
+    values = parsed.values.astype(dtype, copy=False)
+    for array in (values, parsed.columns, parsed.bounds):
+        sealed(array)
+    if sparse is True or (sparse == "auto" and values.size < SPARSE_BELOW * n * d):
+        from scipy.sparse import csr_array
+
+        return csr_array((values, parsed.columns, parsed.bounds), shape=(n, d))
+    if values.size == n * d:  # rising indices, so each line has them all
+        return values.reshape(n, d)
+    size = n * d * dtype.itemsize
+    if where is not None and size > max(SMALL, LARGER * parsed.size):
+        raise DataError(
+            f"{where} makes an array of {n} documents × {d} features, {size / 2**30:.1f} GiB from {parsed.size} bytes "
+            f"of text; read with sparse=True, or say n_features={d} if it is meant."
+        )
+    table = np.zeros((n, d), dtype=dtype)
+    table[np.repeat(np.arange(n), np.diff(parsed.bounds)), parsed.columns] = values
+    return sealed(table)
 
 
 def read_svmlight(
@@ -77,3 +301,65 @@ def queries_of(
         feature_names=names,
         unjudged=unjudged,
     )
+
+
+BLOCK_BLOCKS = 1 << 26
+"""Bytes of text of a block of queries."""
+
+
+def read_svmlight_blocks(
+    path: str | PathLike[str],
+    *,
+    missing: float | None = None,
+    unjudged: Unjudged = None,
+    dtype: Any = np.float64,
+    sparse: bool = False,
+    n_features: int | None = None,
+    block: int = BLOCK_BLOCKS,
+) -> Iterator[Queries]:
+    """The queries of a file (plain or gzip), some at a time: as `read_svmlight`, of about `block` bytes of text each.
+
+    n_features: by default what the header or else the first block has; a greater index later in the file is an error
+    that says so. A query is in one block however long it is, and one that comes back in a later block is an error.
+    """
+    if not (isinstance(block, int | np.integer) and block >= 1):
+        raise OptionError(f"block cannot be {block!r}; it is a number of bytes from 1.")
+    if sparse not in (True, False):
+        raise OptionError(f"sparse cannot be {sparse!r} because all blocks are of one kind; it is True or False.")
+    reading = SvmlightParser(path, missing, unjudged, dtype, n_features, min(block, READ))
+    return _blocks(reading, unjudged, dtype, sparse, block)
+
+
+def _blocks(reading: SvmlightParser, unjudged: Unjudged, dtype: Any, sparse: bool, block: int) -> Iterator[Queries]:
+    d, names, empty = 0, None, True
+    for parsed in _whole_queries(reading, block):
+        greatest, line = parsed.greatest()
+        if d == 0:
+            names = reading.header.names(reading.n_features or greatest, reading.n_features)
+            d = reading.n_features or (len(names) if names else greatest)
+        if greatest > d:
+            raise DataError(
+                f"{reading.file}, line {line}: feature {greatest} but the first block has {d}; say "
+                f"n_features={greatest} or more."
+            )
+        if unjudged != "drop" or parsed.grades.max() >= 0:
+            yield queries_of(parsed, reading, d, names, unjudged, dtype, sparse)
+            empty = False
+    if empty:
+        raise DataError(f"{reading.file}: all grades are negative and unjudged='drop' leaves no document; judge some.")
+
+
+def _whole_queries(reading: SvmlightParser, block: int) -> Iterator[Parsed]:
+    """Parsed lines of whole queries, each line looked at once however many blocks its query is long."""
+    held: list[Parsed] = []
+    size = 0
+    for parsed in reading:
+        if size + parsed.size >= block and parsed.qids and (held or parsed.starts[-1]):
+            before, parsed = parsed.cut()
+            if before.grades.size:
+                held.append(before)
+            yield joined(held)
+            held, size = [], 0
+        held.append(parsed)
+        size += parsed.size
+    yield joined(held)

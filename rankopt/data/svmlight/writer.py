@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
-from rankopt.data.svmlight.header import header_lines
-from rankopt.data.values import is_sparse
+from rankopt.data.svmlight.reader import header_lines
+from rankopt.data.validation import is_sparse
 from rankopt.errors import DataError
 
 WORD = re.compile(r"[^\s\x00-\x1f\x7f]+")

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.brevity import CompactReprMixin
-from rankopt.direct_trees.problem import MeasureObjective
-
-__all__ = ["TrainingDocuments", "Size"]
+from formulations.display import CompactReprMixin
+from rankopt.direct_trees.certificate import MeasureObjective
 
 Floats = NDArray[np.float64]
 

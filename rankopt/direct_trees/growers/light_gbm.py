@@ -8,11 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.boosting.packages import lightgbm
-from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
+from rankopt.boosting.growth import lightgbm
+from rankopt.direct_trees.growers.documents import Size, TrainingDocuments
 from rankopt.direct_trees.tree import Tree
-
-__all__ = ["LightGBM"]
 
 Floats = NDArray[np.float64]
 

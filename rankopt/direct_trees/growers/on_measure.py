@@ -15,12 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
+from rankopt.direct_trees.growers.documents import Size, TrainingDocuments
 from rankopt.direct_trees.tree import Tree, landing
-from rankopt.line.events import StepEvents
-from rankopt.line.points import LinePoint, middle_point
-
-__all__ = ["OnMeasure"]
+from rankopt.line.step_function import LinePoint, StepEvents, middle_point
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
+from rankopt.direct_trees.growers.documents import Size, TrainingDocuments
 from rankopt.direct_trees.tree import Tree
-
-__all__ = ["ScikitLearn"]
 
 Floats = NDArray[np.float64]
 

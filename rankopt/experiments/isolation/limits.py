@@ -9,8 +9,6 @@ from typing import Any
 
 from rankopt.errors import OptionError
 
-__all__ = ["Limits", "check_limits", "hold_memory", "memory_now", "memory_peak", "start_peak"]
-
 
 @dataclass(frozen=True)
 class Limits:

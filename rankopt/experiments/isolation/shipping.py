@@ -14,8 +14,6 @@ from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
 from rankopt.optimize import METHODS, method_named
 
-__all__ = ["Entrant", "check_entrants", "method_spec", "parcel", "resolved", "spec_of"]
-
 Entrant = str | Solver
 """A solver that takes part: its name, "module:attribute", or an object such as `own(...)` makes."""
 

@@ -22,8 +22,6 @@ from rankopt.experiments.isolation.shipping import parcel
 from rankopt.experiments.isolation.worker import Job
 from rankopt.experiments.rows import Outcome, Row
 
-__all__ = ["supervised"]
-
 BOOT = (
     "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop());"
     "runpy.run_module('rankopt.experiments.isolation.worker', run_name='__main__', alter_sys=True)"

@@ -25,8 +25,6 @@ from typing import Any, Protocol, TextIO
 from rankopt.experiments.isolation.limits import hold_memory
 from rankopt.experiments.rows import Row
 
-__all__ = ["Job", "main"]
-
 Tell = Callable[[dict[str, Any]], None]
 
 

@@ -12,12 +12,9 @@ import numpy as np
 from formulations.forms.form import Form
 from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.problems.program_file import read_program
-from formulations.problems.statement_file import read_statement
+from formulations.problems.files import read_program, read_statement
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments.tapes.tape import Tape, RecordedProblem
-
-__all__ = ["ENDINGS", "tapes_of"]
+from rankopt.experiments.tapes.tape import RecordedProblem, Tape
 
 ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")
 """How files of problems end."""

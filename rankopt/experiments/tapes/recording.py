@@ -12,16 +12,12 @@ from formulations.forms.form import Form, Solution
 from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
 from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.soft_ranking import SoftRanking
-from formulations.solvers.batch_solution import BatchSolution
-from formulations.solvers.pattern_solution import PatternSolution
+from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.solvers.batch_solution import BatchSolution, PatternSolution
 from formulations.solvers.solver import Answer
 from formulations.solving.batch import solve_batch
 from formulations.solving.solve import solve
-from rankopt.experiments.tapes.tape import Tape, RecordedProblem
-
-__all__ = ["ArgmaxRecorder", "Log", "MasterRecorder", "argmax_tape", "master_tape"]
+from rankopt.experiments.tapes.tape import RecordedProblem, Tape
 
 
 @dataclass

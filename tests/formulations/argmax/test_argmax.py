@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from problems.few import few
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.query import WAYS
+from formulations.argmax.layout import WAYS
 from formulations.solvers.exact import Exact
 from formulations.testing.instances import brute_force
 
@@ -179,7 +179,7 @@ def test_shuffling_documents_changes_no_value(decay, ties):
 def test_the_bound_of_a_batch_holds_in_rational_numbers():
     from fractions import Fraction
 
-    from formulations.certificates.rational_orders import ranked
+    from formulations.certificates.rational import ranked
 
     random = np.random.default_rng(6)
     for decay, discount in product(DECAYS, DISCOUNTS):

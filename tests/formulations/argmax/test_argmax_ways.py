@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
 from formulations.argmax.batch import RANGE_ROWS
-from formulations.argmax.cones import find_cones
+from formulations.argmax.layout import find_cones
 from formulations.argmax.order_ideals import CHAINS
 from formulations.errors import Refuted
 from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.parallel import at_most
 from formulations.solvers.exact import Exact
 from formulations.testing.instances import brute_force
-from formulations.threads import at_most
 
 POSITIONS = np.arange(1.0, 2001.0)
 DECAYS = {

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.augmenting_paths import augment
-from formulations.argmax.cones import find_cones
-from formulations.argmax.heap import lift, take_nearest
-from formulations.argmax.price_bounds import loose_positions, open_slack, price_between, raise_prices
+from formulations.argmax.assignment import augment, lift, take_nearest
+from formulations.argmax.layout import find_cones
+from formulations.argmax.pruned_search import loose_positions, open_slack, price_between, raise_prices
 from formulations.solvers.exact import Exact
 
 POSITIONS = np.arange(1.0, 1100.0)

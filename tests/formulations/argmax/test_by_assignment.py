@@ -7,7 +7,7 @@ import pytest
 
 from formulations import ranking, solve_batch
 from formulations.argmax import batch as batch_module
-from formulations.small import PAIRS, ROWS, is_small
+from formulations.compiled import PAIRS, ROWS, is_small
 from formulations.solvers.exact import Exact
 
 WEIGHTS = {

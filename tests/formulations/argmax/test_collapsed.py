@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulations import diverse_retrieval, solve
-from formulations.argmax.collapsed import collapsed_argmax
+from formulations.argmax.diverse import collapsed_argmax
 
 
 def batch(rng, sizes, draw):

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.cones import find_cones
-from formulations.argmax.dense import assign
-from formulations.argmax.greedy_order import greedy_order, order_prices
+from formulations.argmax.assignment import assign, greedy_order, order_prices
+from formulations.argmax.layout import find_cones
 
 POSITIONS = np.arange(1.0, 500.0)
 WEIGHTS = {

@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from formulations import ranking, solve, solve_batch
-from formulations.argmax.cones import find_cones, places_of
-from formulations.argmax.first_places import best_first_places
-from formulations.argmax.layout import Layout
+from formulations.argmax.layout import Layout, find_cones, places_of
 from formulations.argmax.order_ideals import NO_BEAM, best_labels
+from formulations.argmax.truncated import best_first_places
 
 POSITIONS = np.arange(1.0, 1001.0)
 FALLING = {

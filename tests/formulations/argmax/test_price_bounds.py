@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from formulations.argmax.beam_search import searched_labels
-from formulations.argmax.cones import find_cones
+from formulations.argmax.layout import find_cones
 from formulations.argmax.order_ideals import NO_BEAM, best_labels
-from formulations.argmax.price_bounds import greedy_labels, open_slack, price_between
+from formulations.argmax.pruned_search import greedy_labels, open_slack, price_between, searched_labels
 
 POSITIONS = np.arange(1.0, 400.0)
 WEIGHTS = {

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from formulations import Refuted, SolverFailed, Status, Unsupported, certify, margin_dual, matching, ranking, solve
 from formulations.bridges import restated
 from formulations.bridges.crossover import flow_on_support, order_on_support
-from formulations.forms.assignment_prices import shortest_path_prices
+from formulations.forms.assignment import shortest_path_prices
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.quadratic_program import QuadraticProgram

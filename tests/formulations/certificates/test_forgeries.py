@@ -12,7 +12,7 @@ from formulations import RankingSet, Refuted, Status, certify, own, ranking, ran
 from formulations.errors import NoAnswer
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.problems.margin_dual import margin_dual
+from formulations.problems.master_programs import margin_dual
 from formulations.solvers.solver import Answer
 
 

@@ -9,13 +9,12 @@ from scipy.sparse import csr_array
 
 from formulations import matching, ranking, ranking_set, solve, solve_batch
 from formulations.bridges import restated
-from formulations.forms.implied_limits import implied_reach
-from formulations.forms.linear_program import LinearProgram
+from formulations.forms.directed_rounding import Pair, above, below, difference, products, weighted
+from formulations.forms.linear_program import LinearProgram, implied_reach
 from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.outward import Pair, above, below, difference, products, weighted
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.problems.margin_dual import margin_dual
+from formulations.problems.master_programs import margin_dual
 from formulations.sets.ranking_set import RankingSet
 
 TRIES = 150
@@ -66,9 +65,9 @@ def between(value, optimum, bound, maximises=True):
 def way(request, monkeypatch):
     """Both ways of judging orders, whatever the size."""
     small = request.param == "exact sums"
-    monkeypatch.setattr("formulations.forms.rank_two_outward.is_small", lambda offsets: small)
+    monkeypatch.setattr("formulations.forms.rank_two_duals.is_small", lambda offsets: small)
     monkeypatch.setattr("formulations.solvers.exact.is_small", lambda offsets: small)
-    monkeypatch.setattr("formulations.forms.rank_two_outward.PAIRS", 1 << 60 if small else -1)
+    monkeypatch.setattr("formulations.forms.rank_two_duals.PAIRS", 1 << 60 if small else -1)
 
 
 @pytest.mark.every(3)

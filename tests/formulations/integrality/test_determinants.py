@@ -5,8 +5,7 @@ from fractions import Fraction
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.integrality.determinant import determinant
-from formulations.integrality.sparse_determinant import entries_of, sparse_determinant
+from formulations.integrality.determinant import determinant, entries_of, sparse_determinant
 
 
 def test_determinants_are_exact():

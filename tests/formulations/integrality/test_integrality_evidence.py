@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 
 from formulations.errors import Refuted
 from formulations.integrality import Witness, confirm, proof_of, verify_integrality
-from formulations.integrality.sparse_determinant import entries_of
+from formulations.integrality.determinant import entries_of
 
 
 def lies(verdict):

@@ -8,7 +8,7 @@ from problems.random_sets import random_sets
 
 from formulations.integrality import Proof, Undecided, Witness, confirm, verify_integrality
 from formulations.integrality.determinant import determinant
-from formulations.integrality.fractional import Polyhedron, random_polyhedron
+from formulations.integrality.violators import Polyhedron, random_polyhedron
 
 SETS, SHARES, OBJECTIVES = 2000, 4, 50
 

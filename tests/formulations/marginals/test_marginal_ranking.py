@@ -12,8 +12,8 @@ from formulations.errors import Infeasible, InvalidProblem
 from formulations.forms.form import Status
 from formulations.marginals.birkhoff import decompose
 from formulations.marginals.exposure import DemographicParity, DisparateImpact, DisparateTreatment, ExposureLimits
+from formulations.problems.assignments import matching
 from formulations.problems.marginal_ranking import marginal_ranking
-from formulations.problems.matching import matching
 from formulations.solving.solve import solve
 
 KINDS = [DemographicParity, DisparateTreatment, DisparateImpact]

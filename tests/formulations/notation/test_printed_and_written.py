@@ -15,7 +15,7 @@ from formulations.bridges import restated
 from formulations.forms.linear_program import LinearProgram
 from formulations.forms.min_cost_flow import MinCostFlow
 from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.notation.names import Block, name_at, split_by_block
+from formulations.notation.program import Block, name_at, split_by_block
 from formulations.testing.instances import FORMS, instances
 
 PROGRAMS = [

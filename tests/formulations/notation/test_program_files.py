@@ -7,7 +7,7 @@ import pytest
 
 from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_set, read_program, solve
 from formulations.errors import FormulationError, InvalidProblem, Unsupported
-from formulations.notation.mps_and_lp import write
+from formulations.notation.writers import write
 
 
 def drawn(seed):

@@ -20,9 +20,8 @@ from formulations import (
     solve,
 )
 from formulations import solve_batch as solved
-from formulations.pattern_argmax.pattern_batch import argmax_of_patterns
-from formulations.pattern_argmax.pattern_layout import PatternLayout
-from formulations.pattern_argmax.pattern_ways import GRID, LATTICE, PATTERN_WAYS, TAIL
+from formulations.argmax.pattern_batch import argmax_of_patterns
+from formulations.argmax.pattern_layout import GRID, LATTICE, PATTERN_WAYS, TAIL, PatternLayout
 from formulations.patterns import AP, Cells, Discounted, StepwiseLoss, pattern_loss
 from formulations.solvers.exact import Exact
 
@@ -265,7 +264,7 @@ def test_a_proof_goes_through_few_states_only(monkeypatch):
         answer = solved(batch, Exact(compiled=True))
         asked: list[int] = []
         monkeypatch.setattr(
-            "formulations.solvers.pattern_solution.certify", lambda *_, asked=asked, **__: asked.append(1)
+            "formulations.solvers.batch_solution.certify", lambda *_, asked=asked, **__: asked.append(1)
         )
         proved = answer.proved(exactly=3)
         assert not asked

@@ -16,7 +16,7 @@ from formulations import (
     solve_batch,
     verify_integrality,
 )
-from formulations.forms.pattern_exact import exact_value
+from formulations.forms.pattern_values import exact_value
 from formulations.patterns import Cells, StepwiseLoss
 
 OWN = {

@@ -17,8 +17,7 @@ from formulations import (
     ranking_set,
     solve,
 )
-from formulations.sets.collapse import BlockCollapse
-from formulations.sets.laminar_flow import LaminarNetwork
+from formulations.sets.structure import BlockCollapse, LaminarNetwork
 
 INSIDE = ("cvxpy:CLARABEL", "cvxpy:SCS", "cvxpy:OSQP")
 """Solvers that end inside the optimal face where there are ties."""

@@ -26,10 +26,10 @@ from formulations.bridges.prefixes import by_groups
 from formulations.forms.form import proven
 from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.integrality.evidence import PrefixGroups
-from formulations.integrality.prefix_groups import prefix_proof
+from formulations.integrality.prefix_limits import prefix_proof
 from formulations.integrality.statement import stated
 from formulations.solving.set_batch import SetBatch, solve_sets
-from formulations.testing.prefix_sets import EXTENSIONS, drawn, failing
+from formulations.testing.instances import EXTENSIONS, drawn, failing
 
 WAY = "exact via prefix groups"
 

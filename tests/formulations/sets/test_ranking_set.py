@@ -22,8 +22,7 @@ from formulations import (
     verify_integrality,
 )
 from formulations.sets.conflict import conflict
-from formulations.sets.share_words import rounded_share
-from formulations.sets.words import WORDS, taken
+from formulations.sets.constraints import WORDS, rounded_share, taken
 
 N, K = 5, 3
 EVERY = list(permutations(range(N), K))

@@ -11,7 +11,7 @@ from formulations.bridges import restated
 from formulations.forms.grouped_simplex import GroupedSimplexQP
 from formulations.forms.quadratic_program import QuadraticProgram
 from formulations.solvers.active_set import ActiveSet
-from formulations.solvers.cvxpy_margin_dual import stated
+from formulations.solvers.cvxpy import stated
 
 DIRECT = [spec for spec in accepting(GroupedSimplexQP) if spec.startswith("qpsolvers:") and spec != "qpsolvers:highs"]
 STATED = ["cvxpy:CLARABEL", "cvxpy:DAQP", "cvxpy:PIQP"]

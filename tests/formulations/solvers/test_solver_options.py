@@ -10,7 +10,7 @@ from formulations.solvers import SOLVERS
 from formulations.solvers.cp_sat import CpSat
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
-from formulations.solvers.options import listed
+from formulations.solvers.solver import listed
 from rankopt.experiments.isolation.shipping import resolved, spec_of
 
 

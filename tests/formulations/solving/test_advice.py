@@ -18,7 +18,7 @@ from formulations import (
     ranking_set,
     verify_integrality,
 )
-from formulations.solving.nearest_whole import nearest_whole
+from formulations.solving.repair_advice import nearest_whole
 
 
 def vertices_are_whole(admissible, rng, tries=8):

@@ -9,7 +9,7 @@ from formulations.solvers import named, specs
 from formulations.solvers.cp_sat import CpSat
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
-from formulations.solving.asking import SolveOptions, takes
+from formulations.solving.solve import SolveOptions, takes
 
 PROBLEM = matching([[1.0, 2.0, 0.5], [3.0, 1.0, 0.0]])
 

@@ -7,9 +7,9 @@ import pytest
 from problems.few import few
 
 from formulations import RankingSet, solve
-from formulations.argmax.nested_groups import FOUND, place_nested
+from formulations.argmax.group_limits import FOUND, place_nested
 from formulations.errors import Infeasible
-from formulations.sets.nested_groups import NestedGroups
+from formulations.sets.structure import NestedGroups
 from formulations.solving.set_batch import SetBatch, solve_sets
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set, solve
-from formulations.sets.limits import limit_of
-from formulations.solving.price_curve import PriceCurve, PriceCurves
+from formulations.sets.parametric import limit_of
+from formulations.solving.parametric import PriceCurve, PriceCurves
 
 N, K = 6, 3
 EVERY = [np.array(order) for order in permutations(range(N), K)]
@@ -185,7 +185,7 @@ def test_pareto_fronts_against_enumeration(seed):
     assert str(found).splitlines()[0].split() == ["old", "at", "most", "new", "at", "least", "value"]
 
 
-SOLVED = "formulations.solving.price_of.solve", "formulations.solving.pareto.solve"
+SOLVED = "formulations.solving.parametric.solve", "formulations.solving.parametric.solve"
 
 
 @pytest.fixture

@@ -18,8 +18,7 @@ from formulations import (
     solve,
 )
 from formulations.bridges.narrowing import quick_proof
-from formulations.sets.collapse import BlockCollapse
-from formulations.sets.laminar_flow import LaminarNetwork
+from formulations.sets.structure import BlockCollapse, LaminarNetwork
 
 FEW, ALL = range(1, 200, 9), range(200)
 """Seeds of the problems: these always, all as a study."""

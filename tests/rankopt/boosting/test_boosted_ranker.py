@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankopt.boosting.forest import Forest
+from rankopt.boosting.ranker import Forest
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError

@@ -7,7 +7,7 @@ import pytest
 from problems.training import made
 
 from rankopt.boosting import boosting_metric, boosting_objective
-from rankopt.boosting.rows import BoostingData
+from rankopt.boosting.objective import BoostingData
 from rankopt.data import Queries
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.losses import ScoreLoss

@@ -12,16 +12,16 @@ import pytest
 from problems.rated import few, tastes
 
 from rankopt.collaborative.alternation import Alternation, alternated
-from rankopt.collaborative.blocks import plane_blocks, user_masters
-from rankopt.collaborative.blocks.held_planes import UserBundles
-from rankopt.collaborative.blocks.mixture import mix
-from rankopt.collaborative.blocks.plane_kernels import FEW
+from rankopt.collaborative.blocks import plane_blocks
+from rankopt.collaborative.blocks import user_block as user_masters
 from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt
+from rankopt.collaborative.blocks.user_block import UserBundles, mix
 from rankopt.collaborative.blocks.user_loss import UserLoss
+from rankopt.collaborative.blocks.user_planes import FEW
+from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.prior import Penalties
 from rankopt.collaborative.problem import ModelState, block_bounds
-from rankopt.collaborative.rated import EncodedRatings
+from rankopt.collaborative.regularization import Penalties
 from rankopt.data import Ratings
 from rankopt.engines.serial import Serial
 

@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_array, random_array
 
-from rankopt.collaborative.bounds.largest_singular_value import largest_singular_value
-from rankopt.collaborative.bounds.norm_bounds import frobenius_bound, weighted_bound
-from rankopt.collaborative.bounds.top_singular_pair import natural_start, top_pair
+from rankopt.collaborative.bounds.singular_value import (
+    frobenius_bound,
+    largest_singular_value,
+    natural_start,
+    top_pair,
+    weighted_bound,
+)
 from rankopt.errors import DataError
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankopt.collaborative.levels import EncodedValues
+from rankopt.collaborative.encoded_ratings import EncodedValues
 
 
 @pytest.mark.parametrize(

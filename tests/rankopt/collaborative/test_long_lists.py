@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from problems.rated import tastes
 
-from rankopt.collaborative import long_lists as lists
+from rankopt.collaborative import regularization as lists
+from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.long_lists import levelled, long_lists, shares_above
-from rankopt.collaborative.measured import rated_only
-from rankopt.collaborative.rated import EncodedRatings
+from rankopt.collaborative.regularization import levelled, long_lists, rated_only, shares_above
 
 
 def drawn(rng, n):

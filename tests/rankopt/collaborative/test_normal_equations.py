@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from formulations.threads import at_most
-from rankopt.collaborative.normal_equations import solve_ridges
+from formulations.parallel import at_most
+from rankopt.collaborative.linear_algebra import solve_ridges
 
 
 @pytest.mark.parametrize("d", [0, 1, 3, 4, 9, 17])

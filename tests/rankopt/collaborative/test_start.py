@@ -5,8 +5,8 @@ import pytest
 from problems.rated import tastes
 
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import EncodedRatings
+from rankopt.collaborative.encoded_ratings import EncodedRatings
+from rankopt.collaborative.regularization import Penalties
 from rankopt.collaborative.start import start_of
 from rankopt.engines.serial import Serial
 

@@ -5,11 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from rankopt.collaborative import book as books
-from rankopt.collaborative.blocks.coded_slopes import QuantizedSlopes
-from rankopt.collaborative.blocks.plane_kernels import FEW
-from rankopt.collaborative.blocks.user_planes import UserPlanes
-from rankopt.collaborative.book import encode_values
+from rankopt.collaborative import encoded_ratings as books
+from rankopt.collaborative.blocks.user_planes import FEW, QuantizedSlopes, UserPlanes
+from rankopt.collaborative.encoded_ratings import encode_values
 
 BOUNDS = np.array([0, 4, 4, 7, 12])
 SCALE = np.array([1.0, 2.0, 0.5, 3.0])

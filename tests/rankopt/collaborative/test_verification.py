@@ -8,8 +8,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.collaborative.bounds import loss_verification
-from rankopt.collaborative.bounds.highest_plane import cheapest_mean
-from rankopt.collaborative.bounds.loss_verification import slow_loss
+from rankopt.collaborative.bounds.loss_verification import cheapest_mean, slow_loss
 from rankopt.data import Ratings
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import loss_named

@@ -11,7 +11,7 @@ import pytest
 
 from formulations import ranking
 from rankopt.cli import COMMANDS, main, rankopt
-from rankopt.commands.target import OutputPath
+from rankopt.commands.input_output import OutputPath
 from rankopt.data import Queries, write_svmlight
 from rankopt.errors import OptionError
 from rankopt.experiments import Tape

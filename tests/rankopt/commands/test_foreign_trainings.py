@@ -13,7 +13,7 @@ from rankopt.cli import main, rankopt
 from rankopt.commands.training_run import MANIFEST, Training
 from rankopt.data import load_sample, write_svmlight
 from rankopt.errors import OptionError
-from rankopt.persistence.claim import claimed
+from rankopt.persistence.checkpoint import claimed
 from rankopt.rankers import load_model
 
 
@@ -186,7 +186,7 @@ def test_a_second_command_in_one_folder_is_told_so(begun, file, monkeypatch, cap
         assert ended.value.code == 5
         assert "in use: another process" in capsys.readouterr().err
     script = (
-        "import sys, time; from rankopt.persistence.claim import claimed\n"
+        "import sys, time; from rankopt.persistence.checkpoint import claimed\n"
         "with claimed(sys.argv[1]): print('it is mine', flush=True); time.sleep(60)"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(folder)], stdout=subprocess.PIPE, text=True) as other:

@@ -7,12 +7,12 @@ import pytest
 from click.testing import CliRunner
 
 from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_set
-from formulations.notation.mps_and_lp import write
+from formulations.notation.writers import write
 from rankopt.cli import rankopt
 from rankopt.experiments import Tape, read_rows
-from rankopt.experiments.changed import changes
+from rankopt.experiments.regression import changes
 from rankopt.experiments.rows import written
-from rankopt.report.of_changes import page_of_changes
+from rankopt.report.changes_page import page_of_changes
 
 
 def run(*arguments):

@@ -10,8 +10,7 @@ from problems.training import made
 import rankopt.rankers
 from rankopt.cli import rankopt as command
 from rankopt.commands.train import train
-from rankopt.commands.training_rankers import RANKERS
-from rankopt.commands.training_run import MANIFEST, Training
+from rankopt.commands.training_run import MANIFEST, RANKERS, Training
 from rankopt.data import Queries, read_svmlight, write_svmlight
 from rankopt.errors import OptionError
 from rankopt.rankers import (

@@ -15,7 +15,8 @@ from planted.damaged_stores import DAMAGE, SIGNED, content, limited, made, run, 
 from planted.damaged_stores import nothing as undamaged
 
 from rankopt.cli import rankopt
-from rankopt.data import Queries, open_stored, store, stored, verify_stored, write_svmlight
+from rankopt.data import Queries, open_stored, store, verify_stored, write_svmlight
+from rankopt.data import stored_folder as stored
 from rankopt.errors import DataError
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
 

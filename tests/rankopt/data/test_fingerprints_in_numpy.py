@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
-from rankopt.data.fingerprints import fingerprints
+from rankopt.data.canonical_order import fingerprints
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

@@ -13,9 +13,9 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from rankopt.data import Queries, concatenate, read_attributes, read_svmlight, read_svmlight_blocks, text
-from rankopt.data.svmlight import reading
+from rankopt.data.svmlight import reader as reading
 from rankopt.data.svmlight.fast import parse_bytes
-from rankopt.data.svmlight.grammar import Rules
+from rankopt.data.svmlight.parser import Rules
 from rankopt.errors import DataError, OptionError
 
 MANY = 20_000

@@ -13,7 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from formulations import margin_dual, solve
 from formulations.solvers import named
 from rankopt.data import KernelFeatures
-from rankopt.data.arrangement import Arrangement
+from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import MarginLoss, PositionalArgmax, bound_named, parse_decay
 from rankopt.measures import parse

@@ -15,11 +15,9 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_svmlight_file
 
 from rankopt.data import Queries, concatenate, read_svmlight, write_svmlight
-from rankopt.data.svmlight import reading
-from rankopt.data.svmlight.decimals import EXACT, HARD, number_at, powers_of_ten
-from rankopt.data.svmlight.fast import parse_bytes
-from rankopt.data.svmlight.grammar import Rules
-from rankopt.data.svmlight.lines import parse_lines
+from rankopt.data.svmlight import reader as reading
+from rankopt.data.svmlight.fast import EXACT, HARD, number_at, parse_bytes, powers_of_ten
+from rankopt.data.svmlight.parser import Rules, parse_lines
 from rankopt.errors import DataError, OptionError
 
 GOOD = """\

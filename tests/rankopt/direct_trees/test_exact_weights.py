@@ -7,13 +7,13 @@ import pytest
 from problems.training import made
 
 from rankopt.data import Queries
-from rankopt.data.canonical import canonical
-from rankopt.direct_trees.growers.documents import TrainingDocuments, Size
+from rankopt.data.canonical_order import canonical
+from rankopt.direct_trees.certificate import MeasureObjective
+from rankopt.direct_trees.growers.documents import Size, TrainingDocuments
 from rankopt.direct_trees.growers.on_measure import OnMeasure
 from rankopt.direct_trees.growers.scikit_learn import ScikitLearn
-from rankopt.direct_trees.problem import MeasureObjective
 from rankopt.line import sweep as sweep_module
-from rankopt.line.enumeration import all_crossings, value_at
+from rankopt.line.reference import all_crossings, value_at
 from rankopt.measures import parse
 from rankopt.rankers import DirectBoostedRanker
 

@@ -26,7 +26,7 @@ from rankopt.engines.processes import Processes
 from rankopt.engines.serial import Serial
 from rankopt.errors import EngineError, OptionError
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.risk import sharding
+from rankopt.risk import shard as sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 OTHERS = [name for name in ENGINES if name != "serial"]

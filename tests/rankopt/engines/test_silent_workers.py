@@ -17,12 +17,13 @@ from problems.same_bits import assert_same
 from problems.training import made
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.engines import ENGINES, dask, ended, engine_named, signs
+from rankopt.engines import ENGINES, dask, ended, engine_named
+from rankopt.engines import messages as signs
 from rankopt.engines.messages import BEAT, HEAD, MessageReceiver, MessageSender
 from rankopt.errors import EngineError
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker
-from rankopt.risk import sharding
+from rankopt.risk import shard as sharding
 
 REMOTE = ["dask", "processes"]
 

@@ -11,7 +11,7 @@ import pytest
 from formulations import RankingSet, ranking, ranking_set
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Against, Limits, Outcome, Row, SolverSwap, Tape, changes, read_rows
-from rankopt.experiments.changed import Kind, _tails, by_solver, mean_factor, repeats_factor
+from rankopt.experiments.regression import Kind, _tails, by_solver, mean_factor, repeats_factor
 
 ROW = Row(kind="argmax", solver="highs", status=Outcome.SOLVED, problem="p", tape="argmax:1", value=1.0, bound=1.0,
           scale=1.0, tolerance=1e-6, seconds=1.0, times=(1.0, 1.01, 0.99, 1.0, 1.02), repeats=5)  # fmt: skip

@@ -6,9 +6,8 @@ import pytest
 from formulations import RankingSet
 from formulations.forms.linear_program import LinearProgram
 from rankopt.experiments import IntegralityStudy, Limits, Outcome
-from rankopt.experiments.integrality import OBJECTIVES, Study
+from rankopt.experiments.integrality import OBJECTIVES, STATEMENTS, Study
 from rankopt.experiments.rows import Row
-from rankopt.experiments.statements import STATEMENTS
 
 PROVED = {"Π(B, k)": "bipartite", "nested quotas": "laminar"}
 NEVER_FRACTIONAL = {*PROVED, "quotas on prefixes"}

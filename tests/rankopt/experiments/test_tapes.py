@@ -10,9 +10,9 @@ from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Outcome, SolverSwap, Tape
 from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, argmax_tape
-from rankopt.experiments.tapes.stored_forms import FORMS as STORED
-from rankopt.experiments.tapes.stored_forms import Packed, unpacked
-from rankopt.experiments.tapes.ties import tied_pairs
+from rankopt.experiments.tapes.replaying import tied_pairs
+from rankopt.experiments.tapes.tape import FORMS as STORED
+from rankopt.experiments.tapes.tape import Packed, unpacked
 from rankopt.rankers import LargeMarginRanker
 
 

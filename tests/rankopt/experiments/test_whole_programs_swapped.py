@@ -6,7 +6,7 @@ import pytest
 
 from formulations import read_program, solve
 from rankopt.experiments import Outcome, SolverSwap
-from rankopt.experiments.tapes.claims import unbeaten
+from rankopt.experiments.tapes.replaying import unbeaten
 from rankopt.experiments.tapes.tape import RecordedProblem
 
 WHOLE = "maximize\n x + y\nst\n c: x + y <= 1.5\ngenerals\n x y\nend\n"

@@ -7,9 +7,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from rankopt.errors import OptionError
-from rankopt.explanations.chance import chance_in_order, noise_at
-from rankopt.explanations.deviations import deviations_within
-from rankopt.explanations.terms import Explanation
+from rankopt.explanations.contributions import Explanation, deviations_within
+from rankopt.explanations.counterfactual import chance_in_order, noise_at
 from rankopt.rankers import MatchingRanker, RegressionRanker
 
 NAMES = tuple("abcdef")

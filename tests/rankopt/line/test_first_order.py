@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from rankopt.line.checked import LINES, drawn_lines
-from rankopt.line.crossing import by_falling_score
-from rankopt.line.first_order import first_order
+from rankopt.line.intersections import by_falling_score, first_order
+from rankopt.line.reference import LINES, drawn_lines
 
 
 def ordered(scores, slopes):

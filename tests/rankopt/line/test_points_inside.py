@@ -3,10 +3,15 @@
 import numpy as np
 import pytest
 
-from rankopt.line.events import StepEvents
-from rankopt.line.inside import clamped_point, inside_point, window_inside, within
-from rankopt.line.points import middle_point
-from rankopt.line.steps import StepFunction
+from rankopt.line.step_function import (
+    StepEvents,
+    StepFunction,
+    clamped_point,
+    inside_point,
+    middle_point,
+    window_inside,
+    within,
+)
 
 
 def drawn(seed, size, decimals=9):

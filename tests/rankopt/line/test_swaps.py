@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from rankopt.line import uncut as uncut_module
-from rankopt.line.checked import LINES, check_lines, drawn_lines
-from rankopt.line.pairs_in_time import DIGIT, HALF, LOW, pairs_in_time
-from rankopt.line.steps import StepFunction
+from rankopt.line import full_sweeps as uncut_module
+from rankopt.line.intersections import DIGIT, HALF, LOW, pairs_in_time
+from rankopt.line.reference import LINES, check_lines, drawn_lines
+from rankopt.line.step_function import StepFunction
 from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
 from rankopt.testing import check_line_search

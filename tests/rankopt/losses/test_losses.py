@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from formulations.problems.ranking import ranking
+from formulations.problems.rankings import ranking
 from formulations.solvers import named
 from rankopt.losses import BOUNDS, bound_named
 from rankopt.losses.argmax_positional import PositionalArgmax

@@ -10,11 +10,9 @@ from scipy.optimize import minimize
 
 from rankopt.errors import OptionError
 from rankopt.losses import loss_named
-from rankopt.losses.ordinal import OrdinalHinge
-from rankopt.losses.ordinal_kernel import count_costs
+from rankopt.losses.ordinal import OrdinalHinge, count_costs
 from rankopt.losses.pairwise import PairwiseHinge
-from rankopt.losses.preferences import PreferenceHinge, Preferences
-from rankopt.losses.preferences_kernel import sum_gains
+from rankopt.losses.preferences import PreferenceHinge, Preferences, sum_gains
 from rankopt.losses.squared import SquaredError
 from rankopt.rankers import LossRanker
 from rankopt.testing import check_loss

@@ -15,11 +15,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
-from formulations.tables import load
+from formulations.registry import load
 from rankopt.errors import ModelError
 from rankopt.mcrank import CLASSIFIERS, FORMS
-from rankopt.mcrank.linear import GradeWeights
-from rankopt.mcrank.trees import BLOCK, PART, GradeTrees, _descend
+from rankopt.mcrank.classifier_data import BLOCK, PART, GradeTrees, GradeWeights, _descend
 from rankopt.rankers import McRanker, load_model
 
 BOOSTED = HistGradientBoostingClassifier(max_iter=15, max_leaf_nodes=6, early_stopping=False, random_state=0)

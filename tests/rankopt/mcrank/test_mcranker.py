@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
-from rankopt.data.canonical import canonical
+from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, OptionError
 from rankopt.measures import evaluate
 from rankopt.rankers import McRanker

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rankopt.measures import MEASURES, parse
-from rankopt.measures.pool import Pool
-from rankopt.measures.tied_ranking import ranked
+from rankopt.measures.tied_ranking import Pool, ranked
 
 EPSILON = 1e-5
 

@@ -5,8 +5,8 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 
-from formulations.tables import load
-from rankopt.optimize.columns import Columns
+from formulations.registry import load
+from rankopt.optimize.certificate import Columns
 from rankopt.persistence.records import RECORDS
 
 TABLES = [kind for kind in map(load, RECORDS.values()) if issubclass(kind, Columns)]

@@ -14,7 +14,7 @@ from rankopt.data.queries import Queries
 from rankopt.errors import MasterFailed
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.stochastic_subgradient import StochasticSubgradient
+from rankopt.optimize.subgradient import StochasticSubgradient
 from rankopt.rankers import LargeMarginRanker
 
 METHODS_WITH_MASTERS = ["bundle", "cutting_planes", "steepest_subgradient", "stochastic_subgradient"]

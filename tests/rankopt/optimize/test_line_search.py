@@ -11,9 +11,9 @@ from rankopt.line import sweep as sweep_module
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
-from rankopt.risk import sharding
+from rankopt.risk import shard as sharding
 from rankopt.risk.along_line import AlongLine
-from rankopt.risk.sharding import shards_of_grades
+from rankopt.risk.shard import shards_of_grades
 
 RNG = np.random.default_rng(0)
 TABLE = np.round(RNG.normal(size=(240, 5)), 1)
@@ -136,7 +136,7 @@ def test_what_cannot_be_asked_is_refused():
 
 
 def search_arrangement():
-    from rankopt.data.canonical import canonical
+    from rankopt.data.canonical_order import canonical
 
     return canonical(queries(), np.ones(24))
 

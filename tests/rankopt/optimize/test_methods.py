@@ -6,17 +6,15 @@ from planted.solvers import OneGroup
 from problems.training import BOUNDS, made, objective_at
 
 from rankopt.data.queries import Queries
-from rankopt.optimize import METHODS, grouping, method_named
-from rankopt.optimize.bundle import Bundle
+from rankopt.optimize import METHODS, method_named
+from rankopt.optimize import bundle as grouping
+from rankopt.optimize.bundle import Bundle, at_groups, groups_of, grown, solved
 from rankopt.optimize.concave_convex import train
 from rankopt.optimize.frank_wolfe import BlockFrankWolfe
-from rankopt.optimize.grouping import at_groups, groups_of
 from rankopt.optimize.method import Clock
-from rankopt.optimize.model import grown, solved
 from rankopt.optimize.planes import PlaneSet
 from rankopt.optimize.state import State
-from rankopt.optimize.steepest_subgradient import SteepestSubgradient
-from rankopt.optimize.stochastic_subgradient import StochasticSubgradient
+from rankopt.optimize.subgradient import SteepestSubgradient, StochasticSubgradient
 from rankopt.rankers import LargeMarginRanker
 
 DRAWING = ["block_frank_wolfe", "stochastic_subgradient"]

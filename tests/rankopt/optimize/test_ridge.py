@@ -5,8 +5,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from rankopt.optimize.least_squares import least_squares
-from rankopt.optimize.ridge import FOLDS, Ridges
-from rankopt.optimize.wide_ridges import WIDEST, FewRows, WideRidges, ridges_of
+from rankopt.optimize.ridge import FOLDS, WIDEST, FewRows, Ridges, WideRidges, ridges_of
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
 
 

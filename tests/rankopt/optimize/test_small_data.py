@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations.active_set.ascent import ascend
+from formulations.active_set.solver import ascend
 from formulations.compiled import Kernel
 from rankopt.rankers import PairwiseRanker
 

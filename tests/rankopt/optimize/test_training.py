@@ -13,12 +13,10 @@ from formulations import Unsupported
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.errors import EngineError, OptimumAtStart
-from rankopt.losses.bounds.convex import Convex
-from rankopt.losses.bounds.nonconvex import Nonconvex
+from rankopt.losses.bounds.bounds import Convex, Nonconvex
 from rankopt.optimize import METHODS
-from rankopt.optimize.bundle import Bundle
+from rankopt.optimize.bundle import Bundle, CuttingPlanes
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.cutting_planes import CuttingPlanes
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker
 
 

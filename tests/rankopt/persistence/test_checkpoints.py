@@ -13,10 +13,10 @@ from rankopt.data import load_sample
 from rankopt.errors import OptionError
 from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.run import TrainingState
+from rankopt.optimize.training_state import TrainingState
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.rankers.resumed import SLOPES
-from rankopt.risk import sharding
+from rankopt.rankers.optimized import SLOPES
+from rankopt.risk import shard as sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 

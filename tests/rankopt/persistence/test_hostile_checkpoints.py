@@ -17,7 +17,7 @@ from rankopt.errors import OptionError
 from rankopt.optimize import METHODS
 from rankopt.persistence.archive import read_archive, write_archive
 from rankopt.persistence.checkpoint import MANIFEST, SLOTS
-from rankopt.persistence.values import Decoder, Encoder
+from rankopt.persistence.models import Decoder, Encoder
 from rankopt.rankers import Checkpoint, LargeMarginRanker
 
 X, Y, QID = made(queries=6)

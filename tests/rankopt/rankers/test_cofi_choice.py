@@ -8,10 +8,10 @@ import pytest
 from problems.rated import tastes
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.collaborative import strength as choice
+from rankopt.collaborative import regularization as choice
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import EncodedRatings
+from rankopt.collaborative.encoded_ratings import EncodedRatings
+from rankopt.collaborative.regularization import Penalties
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError, OptimumAtStart, OptionError
 from rankopt.persistence.checkpoint import Checkpoint
@@ -137,14 +137,14 @@ def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     run = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0), callbacks=[cut])
     with pytest.raises(MemoryError):
         run.fit(ratings)
-    monkeypatch.setattr("rankopt.rankers.cofi_choice.chosen_strength", None)
+    monkeypatch.setattr("rankopt.rankers.cofi_training.chosen_strength", None)
     again = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0)).fit(ratings)
     assert again.chosen_ == whole.chosen_
     np.testing.assert_array_equal(again.user_factors_, whole.user_factors_)
 
 
 def test_an_interruption_of_a_fold_ends_the_choice_and_leaves_the_ranker_unfitted(monkeypatch):
-    from rankopt.collaborative.blocks.regression import Regression
+    from rankopt.collaborative.blocks.least_squares import Regression
 
     real, calls = Regression.around, []
 

@@ -19,7 +19,8 @@ from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, Opt
 from rankopt.losses import OrdinalHinge
 from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
-from rankopt.rankers import CofiRanker, cofi_choice, cofi_training, load_model
+from rankopt.rankers import CofiRanker, cofi_training, load_model
+from rankopt.rankers import cofi_training as cofi_choice
 
 FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
 QUICK = {"factors": 3, "strength": 0.5}
@@ -491,7 +492,7 @@ def test_a_run_with_free_factors_goes_on_to_the_same_bits(loss, tmp_path):
 
 def test_an_interruption_after_a_widening_keeps_the_fit(monkeypatch):
     from rankopt.collaborative import widening
-    from rankopt.collaborative.blocks.regression import Regression
+    from rankopt.collaborative.blocks.least_squares import Regression
 
     ratings, real = tastes(), Regression.around
     narrow = CofiRanker(**{**FREE, "factors": 8}).fit(ratings)
@@ -619,7 +620,8 @@ def test_data_that_cannot_be_used():
 @pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_all_engines_agree_bit_for_bit(loss, workers, monkeypatch):
-    from rankopt.collaborative.blocks import plane_blocks, regression
+    from rankopt.collaborative.blocks import least_squares as regression
+    from rankopt.collaborative.blocks import plane_blocks
 
     monkeypatch.setattr(plane_blocks, "CHUNK", 100)  # five shards
     monkeypatch.setattr(regression, "SHARD_ROWS", 100)

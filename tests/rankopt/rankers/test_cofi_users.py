@@ -12,17 +12,17 @@ from problems.rated import few, tastes
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.collaborative import best_users as best
+from rankopt.collaborative import alternation as best
 from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.prior import Penalties
-from rankopt.collaborative.rated import EncodedRatings
-from rankopt.collaborative.strength import LONG, RELAXED
+from rankopt.collaborative.encoded_ratings import EncodedRatings
+from rankopt.collaborative.regularization import LONG, RELAXED, Penalties
 from rankopt.data.ratings.table import Ratings
 from rankopt.errors import Interrupted, ModelError, OptimumAtStart, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
-from rankopt.rankers import CofiRanker, cofi_users, load_model
-from rankopt.report.of_cofi import page_of_cofi
+from rankopt.rankers import CofiRanker, load_model
+from rankopt.rankers import cofi_training as cofi_users
+from rankopt.report.cofi_page import page_of_cofi
 
 QUICK = {"factors": 3, "strength": 0.5}
 WEAK = {**QUICK, "user_strength": 0.2}
@@ -252,7 +252,7 @@ def test_eval_set_keeps_the_better_users(loss):
 
 @pytest.mark.parametrize("loss", ["regression", "ordinal"])
 def test_an_interruption_leaves_the_users_of_the_training(loss, monkeypatch):
-    from rankopt.rankers import cofi_users
+    from rankopt.rankers import cofi_training as cofi_users
 
     def interrupted(*given):
         raise KeyboardInterrupt

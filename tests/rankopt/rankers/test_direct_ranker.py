@@ -12,8 +12,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.ascent import DirectionCertificate, verify_directions
-from rankopt.ascent.kept import as_data, false_claim, paths_of
-from rankopt.ascent.path import Path, moved
+from rankopt.ascent.ascent import Path, moved
+from rankopt.ascent.checkpointing import as_data, false_claim, paths_of
 from rankopt.data import Queries
 from rankopt.errors import DataError, Interrupted, OptionError
 from rankopt.line import sweep as sweep_module
@@ -31,7 +31,7 @@ from rankopt.rankers import (
     SmoothRanker,
     load_model,
 )
-from rankopt.risk import sharding
+from rankopt.risk import shard as sharding
 
 X, Y, QID = made(3, queries=14, documents=8, features=4)
 ALL = ("coordinates", "powell", Random(3))

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptimumAtStart
 from rankopt.optimize import METHODS
-from rankopt.optimize.column_units import column_units
+from rankopt.optimize.least_squares import column_units
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker, RegressionRanker
 
 SCALES = [2.0**-1000, 2.0**-700, 2.0**-530, 2.0**512, 2.0**515, 2.0**700, 2.0**1020]

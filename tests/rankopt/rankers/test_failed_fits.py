@@ -16,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted
 import rankopt
 from formulations.errors import SolverFailed
 from formulations.solvers.active_set import ActiveSet
-from rankopt.all_or_nothing import AtomicFitMixin
 from rankopt.data import Queries, QueryNormalizer
 from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.fitting import AtomicFitMixin
 from rankopt.rankers import (
     RANKERS,
     DirectRanker,

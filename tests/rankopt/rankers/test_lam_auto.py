@@ -10,7 +10,7 @@ from rankopt.errors import OptionError
 from rankopt.measures import evaluate
 from rankopt.optimize.bundle import Bundle
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
-from rankopt.rankers.cross_validation import FACTORS, FOLDS, FROM_ZERO, dealt, judged
+from rankopt.rankers.path import FACTORS, FOLDS, FROM_ZERO, dealt, judged
 
 
 def drawn(seed=0, queries=9):

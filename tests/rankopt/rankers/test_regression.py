@@ -9,8 +9,12 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from rankopt.data import Queries, read_svmlight
 from rankopt.measures import evaluate, parse
-from rankopt.optimize.least_squares import _by_singular_values, least_squares
-from rankopt.optimize.normal_equations import CenteredNormalEquations, by_normal_equations
+from rankopt.optimize.least_squares import (
+    CenteredNormalEquations,
+    _by_singular_values,
+    by_normal_equations,
+    least_squares,
+)
 from rankopt.rankers import RegressionRanker
 
 N, D, M = 60, 6, 7

@@ -14,13 +14,13 @@ from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
 from rankopt.measures import evaluate, parse
-from rankopt.optimize.annealing_history import AnnealingStep
+from rankopt.optimize.annealing import AnnealingStep
 from rankopt.optimize.certificate import Stop
+from rankopt.optimize.least_squares import spread, spreads
 from rankopt.optimize.smooth_objective import deviation
-from rankopt.optimize.spread import spread, spreads
 from rankopt.rankers import Checkpoint, LargeMarginRanker, RegressionRanker, SmoothRanker, load_model
 from rankopt.rankers.progress import _line
-from rankopt.risk import sharding
+from rankopt.risk import shard as sharding
 
 SHORT = {"sigmas": (1.0, 0.25), "max_iter": 8}
 

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 
 from rankopt.cli import rankopt
 from rankopt.data import Queries, load_sample, write_svmlight
-from rankopt.data.canonical import canonical
+from rankopt.data.canonical_order import canonical
 from rankopt.errors import BelowStart, DataError, OptionError
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate

@@ -13,11 +13,10 @@ from rankopt.data import load_ratings_sample, load_sample
 from rankopt.evaluation import ItemMean, Popularity, evaluate_ratings, weak_split
 from rankopt.experiments.rows import Outcome
 from rankopt.rankers import CofiRanker, DirectRanker
-from rankopt.report.of_cofi import page_of_cofi
-from rankopt.report.of_direct import page_of_direct
-from rankopt.report.of_swap import page_of_swap
+from rankopt.report.cofi_page import page_of_cofi
+from rankopt.report.direct_page import page_of_direct
 from rankopt.report.page import page, section
-from rankopt.report.swap_finding import swap_finding
+from rankopt.report.swap_page import page_of_swap, swap_finding
 
 ROWS = sample_rows()
 

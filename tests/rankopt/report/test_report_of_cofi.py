@@ -10,7 +10,7 @@ from rankopt.collaborative.lists.quota_prices import QuotaPrice
 from rankopt.data import load_ratings_sample
 from rankopt.errors import OptimumAtStart
 from rankopt.rankers import CofiRanker
-from rankopt.report.of_cofi import page_of_cofi
+from rankopt.report.cofi_page import page_of_cofi
 
 
 @cache

@@ -8,7 +8,7 @@ import pytest
 from rankopt.data import load_sample
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
-from rankopt.report.of_demo import finding_of_demo, page_of_demo
+from rankopt.report.demo_page import finding_of_demo, page_of_demo
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import pytest
 from browser import NAMES, Browser, installed
 
 from rankopt import Admissible, LargeMarginRanker, Queries
+from rankopt.explanations.contributions import Weights
 from rankopt.explanations.first_two import first_two
-from rankopt.explanations.weights import Weights
-from rankopt.report.of_explanations import page_of_explanations
-from rankopt.report.tightness_drawing import MOST
+from rankopt.report.charts import MOST_TIGHTNESS_DRAWING as MOST
+from rankopt.report.explain_page import page_of_explanations
 
 FEATURES = ["<b>length</b>", "match", "constant"]
 

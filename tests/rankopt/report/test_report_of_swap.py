@@ -11,11 +11,10 @@ from click.testing import CliRunner
 from problems.swap_rows import sample_rows
 
 from rankopt.cli import rankopt
-from rankopt.commands.swap_table import summary
+from rankopt.commands.swap import summary
 from rankopt.experiments.report import write
 from rankopt.experiments.rows import Outcome, Row
-from rankopt.report.of_swap import page_of_swap
-from rankopt.report.tape_section import MOST_LINES
+from rankopt.report.swap_page import MOST_LINES, page_of_swap
 
 ROWS = sample_rows()
 

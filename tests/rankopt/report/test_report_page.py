@@ -10,16 +10,10 @@ import pytest
 from browser import NAMES, Browser, installed
 from scipy.sparse import csr_array
 
+from rankopt.report.charts import heat_map, matrix_picture, measure_curves, profile_drawing
 from rankopt.report.convergence import convergence
-from rankopt.report.figures import Drawing, figures, line_style
-from rankopt.report.heat_map import heat_map
-from rankopt.report.markup import element
-from rankopt.report.matrix_picture import matrix_picture
-from rankopt.report.measure_curves import measure_curves
+from rankopt.report.html import DARK, LIGHT, Drawing, FormattedCell, element, figures, line_style, table
 from rankopt.report.page import page, section
-from rankopt.report.palette import DARK, LIGHT
-from rankopt.report.profiles import profile_drawing
-from rankopt.report.tables import FormattedCell, table
 
 HOSTILE = "<script>document.title = 'broken'</script> & \"quoted\" $x_1$"
 

@@ -8,7 +8,7 @@ from problems.slots import benefit_of, drawn
 from rankopt.losses import bound_named
 from rankopt.losses.argmax_slots import SlotArgmax
 from rankopt.losses.margin import MarginLoss
-from rankopt.risk.planes_at import PlanesAt
+from rankopt.risk.risk import PlanesAt
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import Linear
 from rankopt.scorers.slots import Slots

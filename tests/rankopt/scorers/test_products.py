@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from formulations.threads import at_most
+from formulations.parallel import at_most
 from rankopt.scorers.linear import linear_scores, pair_sums, parts_of, row_scores, row_sums
 
 

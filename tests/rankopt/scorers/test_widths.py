@@ -6,7 +6,7 @@ from scipy.sparse import csr_array
 
 from rankopt.data import Queries
 from rankopt.errors import DataError
-from rankopt.explanations.terms import Explanation
+from rankopt.explanations.contributions import Explanation
 from rankopt.rankers import LargeMarginRanker, MatchingRanker
 from rankopt.rankers.deployment import Deployment
 from rankopt.scorers.linear import Linear, linear_scores, pair_sums, row_scores, row_sums

@@ -10,8 +10,7 @@ import pytest
 
 from rankopt.data import Ratings, read_ratings
 from rankopt.data.ratings import reading
-from rankopt.data.ratings.item_files import read_items
-from rankopt.data.ratings.layout import Layout
+from rankopt.data.ratings.reading import Layout, read_items
 from rankopt.errors import DataError
 
 DATA = "1\t10\t5\t880\n2\t10\t3\t881\n1\t9\t4.5\t882\n"

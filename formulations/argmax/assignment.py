@@ -1,0 +1,452 @@
+"""The best order from a good one: positions whose document does not suit the prices are filled by shortest paths.
+
+Prices v and levels u_p >= profit[p, j] - v_j are given. Documents that reach the level of their position stay; each of
+the other positions takes the document at the end of a shortest path of exchanges [Jonker and Volgenant 1987], prices
+rising along it, so levels and prices prove the order in the end. One path costs at most O(n log n)
+for a few chains, and next to nothing where it stays near.
+
+In each chain only the neighbours of a position and what is free between them are looked at: beyond a neighbour j' that
+stands at q', the way to j over q' is no longer, for (c_q' - c_p)(s_j' - s_j) <= 0. Documents left out stand at one more
+position, of weight zero, that has room for all of them.
+
+A binary heap of slots by their distance, each held once: a distance that falls moves its slot up.
+
+The best order of documents of any gains, as an assignment: shortest paths of exchanges from a good order.
+
+As `augmenting_paths`, but each position looks at all documents, in loops without branches: best for short lists and for
+many gains. Documents are kept in the order that they had at first, so that what a position looks at lies side by side.
+
+A good order of documents of any gains, and prices from it: as `price_bounds`, without chains.
+
+The loss-augmented argmax of few and short queries, by SciPy's assignment solver: nothing is compiled.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from formulations.argmax.layout import ANY, ASSIGNMENT, FEW, ONE_SORT
+from formulations.argmax.order_ideals import FREE, restore_order
+from formulations.argmax.order_ideals import TABLE_PLACEMENT as TABLE
+from formulations.arrays import Bytes, Floats, Ints, Shorts
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, compiled
+
+
+@compiled(nb.void(INTS, INTS, FLOATS, nb.int64))
+def lift(heap: Ints, place: Ints, distance: Floats, i: int) -> None:
+    """Move the slot at place i of the heap up, as far as its distance is below those above it."""
+    slot = heap[i]
+    d = distance[slot]
+    while i > 0:
+        above = (i - 1) >> 1
+        other = heap[above]
+        if distance[other] <= d:
+            break
+        heap[i] = other
+        place[other] = i
+        i = above
+    heap[i] = slot
+    place[slot] = i
+
+
+@compiled(nb.int64(INTS, INTS, FLOATS, nb.int64))
+def take_nearest(heap: Ints, place: Ints, distance: Floats, held: int) -> int:
+    """Take the slot of least distance off a heap of `held` slots."""
+    nearest = heap[0]
+    held -= 1
+    slot = heap[held]
+    d = distance[slot]
+    i, below = 0, 1
+    while below < held:
+        if below + 1 < held and distance[heap[below + 1]] < distance[heap[below]]:
+            below += 1
+        other = heap[below]
+        if distance[other] >= d:
+            break
+        heap[i] = other
+        place[other] = i
+        i = below
+        below = 2 * i + 1
+    heap[i] = slot
+    place[slot] = i
+    return int(nearest)
+
+
+@compiled(nb.int64(nb.int64, nb.float64, nb.float64, nb.int64, FLOATS, INTS, INTS, INTS, INTS, nb.int64))
+def _reach(
+    slot: int,
+    d: float,
+    base: float,
+    row: int,
+    distance: Floats,
+    by: Ints,
+    heap: Ints,
+    place: Ints,
+    seen: Ints,
+    held: int,
+) -> int:
+    """A way to `slot` of length d from a position at distance base: kept if shorter; how many the heap then holds."""
+    d = max(d, base)
+    if d < distance[slot]:
+        if place[slot] < 0:
+            place[slot], heap[held] = held, slot
+            held += 1
+            seen[seen[0] + 1] = slot
+            seen[0] += 1
+        distance[slot], by[slot] = d, row
+        lift(heap, place, distance, place[slot])
+    return held
+
+
+@compiled(
+    nb.void(
+        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, FLOATS, FLOATS, nb.float64, BYTES, BYTES,
+        TABLE,
+    )
+)  # fmt: skip
+def augment(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    stop: int,
+    price: Floats,
+    most: Floats,
+    noise: float,
+    label: Bytes,
+    chain: Bytes,
+    after: Shorts,
+) -> None:
+    """Make `label` (the chain at each position, see `best_labels`) optimal, price its prices.
+
+    price, most: see `price_bounds`; what is within `noise` of the level of its position stays. Room: chain a slot,
+    after stop rows of all chains.
+    """
+    chains, slots = worth.size, height.size
+    floor_c, floor_a = decay[stop], discount[stop]
+    stands, holds = np.full(slots, FREE, np.int64), np.full(stop, FREE, np.int64)
+    at, open_, opened, names = start[:chains].copy(), np.empty(stop, np.int64), 0, np.empty(stop, np.int8)
+    for g in range(chains):
+        for slot in range(start[g], start[g] + size[g]):
+            chain[slot], stands[slot] = g, stop
+    for p in range(stop):
+        g = label[p]
+        slot = at[g]
+        at[g] += 1
+        if most[p] + price[slot] - ((decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[g]) <= noise:
+            holds[p], stands[slot] = slot, p
+        else:
+            stands[slot], open_[opened] = FREE, p
+            opened += 1
+    idle = 0.0
+    restore_order(holds, stands, start, size, chain, after, names, at, 0, stop, price, idle)
+    distance, by, done = np.full(slots, np.inf), np.empty(slots, np.int64), np.zeros(slots, np.bool_)
+    heap, place, seen = np.empty(slots, np.int64), np.full(slots, -1, np.int64), np.empty(slots + 1, np.int64)
+    for p in open_[:opened]:
+        held, row, base, own, entry = 0, p, 0.0, -1, -1
+        seen[0] = 0
+        while True:
+            # All ways by one more exchange from this position, whose own document is at distance `base`.
+            c, a, level = 0.0, 0.0, base - idle
+            if row < stop:
+                c, a = decay[row] - floor_c, discount[row] - floor_a
+                level = most[p] if own < 0 else base + c * height[own] - a * worth[chain[own]] - price[own]
+            last = min(row, stop - 1)
+            for g in range(chains):
+                middle, end, offset = after[last, g], start[g] + size[g], level + a * worth[g]
+                for slot in range(middle - 1, start[g] - 1, -1):
+                    if slot == own:
+                        continue
+                    if not done[slot]:
+                        d = offset + price[slot] - c * height[slot]
+                        held = _reach(slot, d, base, row, distance, by, heap, place, seen, held)
+                    if stands[slot] != FREE:
+                        break
+                for slot in range(middle, end):
+                    left_out = stands[slot] == stop
+                    if row == stop and left_out:
+                        continue
+                    if not done[slot]:
+                        d = offset + (idle if left_out else price[slot]) - c * height[slot]
+                        held = _reach(slot, d, base, row, distance, by, heap, place, seen, held)
+                    if row < stop and stands[slot] != FREE:
+                        break
+            while True:
+                own = take_nearest(heap, place, distance, held)
+                held -= 1
+                if stands[own] != stop or entry < 0:
+                    break
+            if stands[own] == FREE:
+                break
+            base, row = distance[own], stands[own]
+            done[own] = True
+            if row == stop:
+                entry = own
+        length = distance[own]
+        if entry >= 0:
+            idle += length - distance[entry]
+        for slot in seen[1 : seen[0] + 1]:
+            if done[slot] and slot != entry:
+                price[slot] += length - distance[slot]
+            distance[slot], place[slot], done[slot] = np.inf, -1, False
+        # The documents of the path move up by one.
+        begin, end = p, p + 1
+        while True:
+            row = by[own]
+            stands[own] = row
+            if row == stop:
+                moved = entry
+                price[moved], end = idle, stop
+            else:
+                moved = holds[row]
+                holds[row] = own
+                begin, end = min(begin, row), max(end, row + 1)
+            if row == p:
+                break
+            own = moved
+        restore_order(holds, stands, start, size, chain, after, names, at, begin, end, price, idle)
+    for p in range(stop):
+        label[p] = chain[holds[p]]
+
+
+@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, INTS))
+def greedy_order(
+    scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, ahead: int, order: Ints
+) -> float:
+    """Put first at each position p < stop what is best in the direction of the step to a later position; the value.
+
+    ahead: as in `greedy_labels`.
+    """
+    n = order.size
+    for i in range(n):
+        order[i] = i
+    upto, total = 0, 0.0
+    for p in range(stop):
+        upto = max(upto, p + 1 if ahead == 0 else p + max((stop - p) // ahead, 1))
+        while upto < stop and decay[upto] == decay[p] and discount[upto] == discount[p]:
+            upto += 1
+        dc, da = decay[p] - decay[upto], discount[p] - discount[upto]
+        best, most = p, -np.inf
+        for i in range(p, n):
+            key = dc * scores[order[i]] - da * gain[order[i]]
+            if key > most:
+                best, most = i, key
+        order[p], order[best] = order[best], order[p]
+        total += (decay[p] - decay[stop]) * scores[order[p]] - (discount[p] - discount[stop]) * gain[order[p]]
+    return total
+
+
+@compiled(nb.void(FLOATS, FLOATS, FLOATS, FLOATS, nb.int64, FLOATS))
+def order_prices(s: Floats, b: Floats, a: Floats, c: Floats, stop: int, price: Floats) -> None:
+    """Prices of documents that stand in order: midway between neighbours, then raised until nobody wants one before.
+
+    Weights are above those of position `stop`, from which on documents are left out, at price 0.
+    """
+    best_out = -np.inf
+    for j in range(stop, s.size):
+        price[j] = 0.0
+        best_out = max(best_out, c[stop - 1] * s[j] - a[stop - 1] * b[j])
+    level = 0.0
+    for p in range(stop - 1, -1, -1):
+        if p == stop - 1:
+            level = (c[p] * s[p] - a[p] * b[p] - best_out) / 2.0 if stop < s.size else 0.0
+        else:
+            level += ((c[p] + c[p + 1]) * (s[p] - s[p + 1]) - (a[p] + a[p + 1]) * (b[p] - b[p + 1])) / 2.0
+        level = max(level, 0.0)
+        price[p] = level
+    for p in range(stop - 1, 0, -1):
+        base = price[p] - (c[p] * s[p] - a[p] * b[p])
+        for j in range(p):
+            price[j] = max(price[j], base + (c[p] * s[j] - a[p] * b[j]))
+
+
+FREE_DENSE = -1
+
+EPSILON = 2.0**-52
+
+
+@compiled(nb.int64(FLOATS, INTS))
+def _nearest(distance: Floats, stands: Ints) -> int:
+    """The document at the least distance, a free one if there is such."""
+    n = distance.size
+    least = np.empty(8)
+    for k in range(8):
+        least[k] = np.inf
+    for i in range(0, n - n % 8, 8):
+        for k in range(8):
+            least[k] = distance[i + k] if distance[i + k] < least[k] else least[k]
+    bound = np.inf
+    for k in range(8):
+        bound = min(bound, least[k])
+    for j in range(n - n % 8, n):
+        bound = min(bound, distance[j])
+    nearest = -1
+    for j in range(n):
+        if distance[j] == bound:
+            nearest = j
+            if stands[j] == FREE_DENSE:
+                break
+    return nearest
+
+
+@compiled(nb.float64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, nb.boolean, INTS))
+def assign(scores: Floats, gain: Floats, discount: Floats, decay: Floats, stop: int, anew: bool, order: Ints) -> float:
+    """Fill `order` with an optimal order, positions from `stop` on being all one; what rounding may have left open.
+
+    anew: no document keeps its place and all prices begin at 0, which is faster where most exchanges are ties.
+    """
+    n = order.size
+    other = np.empty(n, np.int64)
+    if greedy_order(scores, gain, discount, decay, stop, 2, other) < greedy_order(
+        scores, gain, discount, decay, stop, 0, order
+    ):
+        for i in range(n):
+            other[i] = order[i]
+    s, b, a, c, price = np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    highest, dearest = 0.0, 0.0
+    for i in range(n):
+        s[i], b[i] = scores[other[i]], gain[other[i]]
+        a[i], c[i] = discount[i] - discount[stop], decay[i] - decay[stop]
+        highest, dearest = max(highest, abs(s[i])), max(dearest, abs(b[i]))
+    order_prices(s, b, a, c, stop, price)
+    noise = 4.0 * EPSILON * (highest * c[0] + dearest * a[0])
+    stands, holds, level = np.empty(n, np.int64), np.empty(stop, np.int64), np.empty(stop)
+    for i in range(stop, n):
+        stands[i] = stop
+    for p in range(stop):
+        most = -np.inf
+        for j in range(n):
+            here = c[p] * s[j] - a[p] * b[j] - price[j]
+            most = here if here > most else most
+        level[p] = most
+        suits = most + price[p] - (c[p] * s[p] - a[p] * b[p]) <= noise
+        holds[p], stands[p] = (p, p) if suits else (FREE_DENSE, FREE_DENSE)
+    if anew:
+        for j in range(n):
+            price[j], stands[j] = 0.0, FREE_DENSE
+        for p in range(stop):
+            holds[p], most = FREE_DENSE, -np.inf
+            for j in range(n):
+                here = c[p] * s[j] - a[p] * b[j]
+                most = here if here > most else most
+            level[p] = most
+    idle = 0.0
+    distance, by, found, length = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
+    cost = np.empty(n)  # price, infinite once a document is reached
+    for start in range(stop):
+        if holds[start] != FREE_DENSE:
+            continue
+        for j in range(n):
+            distance[j] = np.inf
+            cost[j] = idle if stands[j] == stop else price[j]
+        row, base, offset, entry, reached = start, 0.0, level[start], -1, 0
+        while True:
+            u, w = 0.0, 0.0
+            if row < stop:
+                u, w = c[row], a[row]
+            for j in range(n):
+                d = offset + (cost[j] - (u * s[j] - w * b[j]))
+                nearer = d < distance[j]
+                distance[j] = d if nearer else distance[j]
+                by[j] = row if nearer else by[j]
+            j = _nearest(distance, stands)
+            base = max(base, distance[j])
+            if stands[j] == FREE_DENSE:
+                break
+            row = stands[j]
+            if row == stop:  # all that are left out are at this distance
+                entry, offset = j, base - idle
+                for other_ in range(n):
+                    if stands[other_] == stop:
+                        cost[other_], distance[other_] = np.inf, np.inf
+            else:
+                offset = base - (price[j] - (c[row] * s[j] - a[row] * b[j]))
+                cost[j], distance[j] = np.inf, np.inf
+            found[reached], length[reached] = j, base
+            reached += 1
+        for i in range(reached):
+            if found[i] == entry:
+                idle += base - length[i]
+            else:
+                price[found[i]] += base - length[i]
+        while True:
+            row = by[j]
+            stands[j] = row
+            if row == stop:
+                price[entry], moved = idle, entry
+            else:
+                moved = holds[row]
+                holds[row] = j
+            if row == start:
+                break
+            j = moved
+    for p in range(stop):
+        order[p] = other[holds[p]]
+    p = stop
+    for j in range(n):
+        if stands[j] == stop or stands[j] == FREE_DENSE:
+            order[p] = other[j]
+            p += 1
+    return float(noise * stop)
+
+
+def assign_queries(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    queries: Ints,
+    order: Ints,
+    value: Floats,
+    bound: Floats,
+    way: Bytes,
+) -> None:
+    """Fill order, value, bound and way of these queries."""
+    for q in queries.tolist():
+        rows = slice(int(offsets[q]), int(offsets[q + 1]))
+        s, b, a, c = scores[rows], gain[rows], discount[rows], decay[rows]
+        placed, way[q], left = _assigned(s, b, a, c)
+        order[rows] = placed
+        up, down = c * s[placed], a * b[placed]
+        value[q] = (up - down).sum()
+        bound[q] = value[q] + EPSILON * (8.0 + 2.0 * s.size) * (np.abs(up).sum() + np.abs(down).sum()) + left
+
+
+def _assigned(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> tuple[Ints, int, float]:
+    """The best order, the way, and what rounding may have left open."""
+    from scipy.optimize import linear_sum_assignment
+
+    by_gain = np.argsort(gain, kind="stable")
+    differ = np.flatnonzero((discount != discount[-1]) | (decay != decay[-1]))  # positions before a tail of equal ones
+    if not differ.size or (scores == scores[0]).all():
+        return by_gain, ONE_SORT if differ.size else ANY, 0.0
+    k = int(differ[-1]) + 1
+    a, c = discount[:k] - discount[-1], decay[:k] - decay[-1]
+    candidates = candidates_of(scores, gain, k, 0)
+    # Documents by positions: scipy solves this way round in less than half the time of the other.
+    profit = np.outer(scores[candidates], c) - np.outer(gain[candidates], a)
+    placed, position = linear_sum_assignment(profit, maximize=True)
+    first, rest = np.empty(k, dtype=np.int64), np.ones(scores.size, dtype=bool)
+    first[position] = candidates[placed]
+    rest[first] = False
+    left = 4.0 * EPSILON * k * (np.abs(scores).max() * c[0] + np.abs(gain).max() * a[0])
+    way = FEW if candidates.size < scores.size else ASSIGNMENT
+    return np.concatenate([first, by_gain[rest[by_gain]]]), way, float(left)
+
+
+def candidates_of(scores: Floats, gain: Floats, above: int, below: int) -> Ints:
+    """The documents that can be needed: of those with one gain only the `above` best-scored stand at positions that
+    weigh more than what is left out does, only the `below` worst-scored at positions that weigh less.
+
+    By gain and score, so that which of several best orders is found does not follow the order of the input."""
+    by_score = np.lexsort((-scores, gain))
+    sorted_gain = gain[by_score]
+    starts = np.flatnonzero(np.append(True, sorted_gain[1:] != sorted_gain[:-1]))
+    sizes = np.diff(np.append(starts, gain.size))
+    rank = np.arange(gain.size) - np.repeat(starts, sizes)
+    needed = (rank < above) | (np.repeat(sizes, sizes) - rank <= below)
+    return np.asarray(by_score[needed])

@@ -1,0 +1,541 @@
+"""The best ranking where nested groups of documents have limits over all positions, one query at a time.
+
+Positions enter one by one along longest paths of the residual network of `sets.laminar_flow`: position → document → the
+smallest group that holds it → larger groups → out. A document that is placed passes its position on, a group that is
+full gives one of its units back. Units that lower limits still ask for earn a reward that no exchange of documents
+outweighs. At the end the longest ways of the residual network are prices that prove the answer.
+
+The best group at each position under limits on prefixes: positions enter one by one along shortest paths.
+
+Node (g, p) is a unit of group g before position p + 1. From it a unit passes position p (N[g, p] rises: it earns the
+next worth), goes back over position p - 1 (N[g, p - 1] falls), or changes to another group where position p does. Units
+that lower limits still ask for come first, whatever they earn: lengths are pairs (asked for, earned). Sweeps along the
+positions, forth and back, settle the lengths; few are needed, as paths turn around seldom.
+
+Tolls on what a flow through nested groups does not know: the best bound that they prove, and rankings on the way.
+
+Of rows a π <= limit that the flow leaves out every cell pays y · a. Every ranking t that the flow finds is a plane of
+tolls y >= 0: value[t] - over[t] · y, over[t, s] being by how much it breaks the limit of side s (below 0: how much room
+it leaves). The next tolls are where the planes found so far meet lowest,
+
+    min φ   subject to   φ + over[t] · y >= value[t],   0 <= y <= cap
+
+whose duals weigh the rankings [Kelley; Dantzig and Wolfe]. Few variables and many rows: the dual simplex method, which
+goes on from the last corner when a plane comes or a cap rises. It ends where the flow finds no plane above that corner:
+then no tolls prove more.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from formulations.arrays import Bools, Floats, Ints
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
+from formulations.errors import Infeasible
+from formulations.forms.prefix_group_ranking import NOISE, WORK, PrefixGroupRanking
+
+MASK = nb.types.Array(nb.bool_, 2, "C", readonly=True)
+MATRIX = nb.types.Array(nb.float64, 2, "C")
+READ_MATRIX = nb.types.Array(nb.float64, 2, "C", readonly=True)
+
+FOUND, NONE, LOST = 1, 0, -1
+
+FROM_ABOVE, FROM_OUTSIDE = -1, -2
+"""How a path came to a group or a document (else from a group below, a document, a position), and to a position."""
+
+
+@compiled(
+    nb.int64(
+        MATRIX, READ_INTS, READ_INTS, READ_INTS, READ_INTS, nb.float64, nb.float64, INTS, INTS, INTS, FLOATS, FLOATS,
+        FLOATS, INTS, INTS, INTS,
+    )
+)  # fmt: skip
+def _settle(
+    profit: Floats, leaf: Ints, parent: Ints, low: Ints, high: Ints, reward: float, noise: float, order: Ints,
+    place: Ints, flow: Ints, at_position: Floats, at_document: Floats, at_group: Floats, to_position: Ints,
+    to_document: Ints, to_group: Ints,
+) -> int:  # fmt: skip
+    """Lengthen the ways at_... along residual arcs until none gains more than `noise`; LOST where they do for ever."""
+    k, n = profit.shape
+    groups = parent.size
+    fresh = np.ones(k, np.bool_)
+    for _ in range(2 * (k + n + groups) + 4):
+        moved = False
+        for i in range(k):
+            if not fresh[i] or at_position[i] == -np.inf:
+                continue
+            fresh[i] = False
+            for j in range(n):
+                reached = at_position[i] + profit[i, j]
+                if place[j] != i and reached > at_document[j] + noise:
+                    at_document[j], to_document[j], moved = reached, i, True
+        for j in range(n):
+            if place[j] < 0 and at_document[j] > at_group[leaf[j]] + noise:
+                at_group[leaf[j]], to_group[leaf[j]], moved = at_document[j], -3 - j, True
+        for g in range(groups):
+            reached = at_group[g] + (reward if flow[g] < low[g] else 0.0)
+            if flow[g] < high[g] and reached > at_group[parent[g]] + noise:
+                at_group[parent[g]], to_group[parent[g]], moved = reached, g, True
+        for g in range(groups - 1, -1, -1):
+            reached = at_group[parent[g]] - (reward if flow[g] <= low[g] else 0.0)
+            if flow[g] > 0 and reached > at_group[g] + noise:
+                at_group[g], to_group[g], moved = reached, FROM_ABOVE, True
+        for j in range(n):
+            q = place[j]
+            if q < 0:
+                continue
+            if at_group[leaf[j]] > at_document[j] + noise:
+                at_document[j], to_document[j], moved = at_group[leaf[j]], FROM_ABOVE, True
+            reached = at_document[j] - profit[q, j]
+            if reached > at_position[q] + noise:
+                at_position[q], to_position[q], fresh[q], moved = reached, j, True, True
+        if not moved:
+            return FOUND
+    return LOST
+
+
+@compiled(
+    nb.int64(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_MATRIX, MASK, READ_INTS, READ_INTS, READ_INTS,
+        READ_INTS, nb.float64, INTS, FLOATS,
+    )
+)  # fmt: skip
+def place_nested(
+    scores: Floats, gain: Floats, discount: Floats, decay: Floats, toll: Floats, allowed: Bools, leaf: Ints,
+    parent: Ints, low: Ints, high: Ints, near: float, order: Ints, told: Floats,
+) -> int:  # fmt: skip
+    """order[i] = the document at position i of the ranking of most Σ_i decay[i] scores[π_i] - discount[i] gain[π_i] -
+    toll[i, π_i]; told: its value, and a bound by prices, both up to rounding. FOUND; NONE where no ranking meets the
+    limits; LOST where rounding hides which way is longer: then ask with more `near`, what counts as equal relative to
+    profits.
+
+    leaf[j] is the smallest group of document j, parent[g] the next larger one, larger groups having larger numbers and
+    parent.size standing for all documents. low[g] <= the placed documents of g <= high[g]. Only allowed[i, j] count.
+    """
+    k, n, groups = decay.size, scores.size, parent.size
+    profit = np.empty((k, n))
+    largest = 0.0
+    for i in range(k):
+        for j in range(n):
+            profit[i, j] = decay[i] * scores[j] - discount[i] * gain[j] - toll[i, j]
+            largest = max(largest, abs(profit[i, j]))
+            if not allowed[i, j]:
+                profit[i, j] = -np.inf
+    asked = False
+    for g in range(groups):
+        asked = asked or low[g] > 0
+    reward = (4.0 * k + 4.0) * largest + 1.0 if asked else 0.0
+    noise = near * max(largest, reward)
+    flow, place = np.zeros(groups, np.int64), np.full(n, -1, np.int64)
+    at_position, at_document, at_group = np.empty(k), np.empty(n), np.empty(groups + 1)
+    to_position, to_document = np.empty(k, np.int64), np.empty(n, np.int64)
+    to_group = np.empty(groups + 1, np.int64)
+    order[:] = -1
+    for entering in range(k):
+        at_position[:], at_document[:], at_group[:] = -np.inf, -np.inf, -np.inf
+        at_position[entering], to_position[entering] = 0.0, FROM_OUTSIDE
+        ended = _settle(
+            profit, leaf, parent, low, high, reward, noise, order, place, flow, at_position, at_document, at_group,
+            to_position, to_document, to_group,
+        )  # fmt: skip
+        if ended != FOUND:
+            return LOST
+        if at_group[groups] == -np.inf:
+            return NONE
+        node, steps = groups, 0
+        document, position = -1, -1
+        while position < 0 or to_position[position] != FROM_OUTSIDE:
+            steps += 1
+            if steps > 2 * (k + n + groups) + 4:
+                return LOST
+            if position >= 0:  # it was freed by a document that goes elsewhere, or nowhere
+                document, position = to_position[position], -1
+                place[document] = -1
+            elif document >= 0:
+                way = to_document[document]
+                if way == FROM_ABOVE:
+                    node, document = leaf[document], -1
+                else:
+                    order[way], place[document] = document, way
+                    document, position = -1, way
+            else:
+                way = to_group[node]
+                if way == FROM_ABOVE:
+                    flow[node] -= 1
+                    node = parent[node]
+                elif way >= 0:
+                    flow[way] += 1
+                    node = way
+                else:
+                    document = -3 - way
+    for g in range(groups):
+        if flow[g] < low[g]:
+            return NONE
+    at_position[:], at_document[:], at_group[:] = 0.0, 0.0, 0.0
+    ended = _settle(
+        profit, leaf, parent, low, high, reward, noise, order, place, flow, at_position, at_document, at_group,
+        to_position, to_document, to_group,
+    )  # fmt: skip
+    if ended != FOUND:
+        return LOST
+    value, bound = 0.0, 0.0
+    for g in range(groups):
+        price = at_group[g] - at_group[parent[g]]
+        bound += price * (high[g] if price > 0.0 else low[g])
+    for j in range(n):  # what a document asks beyond its groups, 0 at least
+        at_document[j] = max(at_document[j], at_group[leaf[j]])
+        bound += at_document[j] - at_group[leaf[j]]
+    for i in range(k):
+        most = -np.inf
+        for j in range(n):
+            most = max(most, profit[i, j] - (at_document[j] - at_group[groups]))
+        bound += most
+        value += profit[i, order[i]]
+    told[0], told[1] = value, bound
+    return FOUND
+
+
+WORTH = nb.types.Array(nb.float64, 2, "C", readonly=True)
+LIMITS = nb.types.Array(nb.int64, 2, "C", readonly=True)
+COUNTS = nb.types.Array(nb.int64, 2, "C")
+
+
+STARTS, PASSES, GOES_BACK = -2, -3, -4
+"""How a path came to a node: from outside, over the position before, over its own position; else from a group."""
+
+
+@compiled(nb.int64(WORTH, READ_INTS, LIMITS, LIMITS, MASK, nb.float64, INTS, COUNTS))
+def place_groups(
+    worth: Floats, start: Ints, lower: Ints, upper: Ints, banned: Bools, noise: float, group: Ints, held: Ints
+) -> int:
+    """group[p] of the best sequence, held[g, p] how many of g stand at positions 0 .. p. FOUND; NONE
+    where limits leave none; LOST where rounding hides which way is longer: then ask with more noise.
+
+    start: the first column of each group in worth, whose rows are positions. upper counts no more than there are of a
+    group. What is earned within `noise` is equal.
+    """
+    groups, k = lower.shape
+    asked = np.empty((groups, k), np.int64)
+    earned = np.empty((groups, k))
+    came = np.empty((groups, k), np.int64)
+    reached = np.empty((groups, k), np.bool_)
+    group[:] = -1
+    held[:, :] = 0
+    for entering in range(k):
+        reached[:, :] = False
+        for g in range(groups):
+            if not banned[g, entering]:
+                reached[g, entering], asked[g, entering], earned[g, entering] = True, 0, 0.0
+                came[g, entering] = STARTS
+        end, end_asked, end_earned = -1, 0, 0.0
+        moved, sweeps = True, 0
+        while moved and sweeps <= groups * k:
+            moved = False
+            sweeps += 1
+            for p in range(k):
+                h = group[p]
+                if h >= 0 and reached[h, p]:
+                    for g in range(groups):
+                        if g == h or banned[g, p]:
+                            continue
+                        more = asked[h, p] - asked[g, p] if reached[g, p] else 1
+                        if more > 0 or (more == 0 and earned[h, p] > earned[g, p] + noise):
+                            reached[g, p], asked[g, p], earned[g, p], came[g, p] = True, asked[h, p], earned[h, p], h
+                            moved = True
+                for g in range(groups):
+                    n = held[g, p]
+                    if not reached[g, p] or n >= upper[g, p]:
+                        continue
+                    wanted = asked[g, p] + (1 if n < lower[g, p] else 0)
+                    worthy = earned[g, p] + worth[p, start[g] + n]
+                    if p == k - 1:
+                        more = wanted - end_asked if end >= 0 else 1
+                        if more > 0 or (more == 0 and worthy > end_earned + noise):
+                            end, end_asked, end_earned = g, wanted, worthy
+                        continue
+                    more = wanted - asked[g, p + 1] if reached[g, p + 1] else 1
+                    if more > 0 or (more == 0 and worthy > earned[g, p + 1] + noise):
+                        reached[g, p + 1], asked[g, p + 1], earned[g, p + 1] = True, wanted, worthy
+                        came[g, p + 1] = PASSES
+                        moved = True
+            for p in range(k - 1, -1, -1):
+                h = group[p]
+                if h >= 0 and reached[h, p]:
+                    for g in range(groups):
+                        if g == h or banned[g, p]:
+                            continue
+                        more = asked[h, p] - asked[g, p] if reached[g, p] else 1
+                        if more > 0 or (more == 0 and earned[h, p] > earned[g, p] + noise):
+                            reached[g, p], asked[g, p], earned[g, p], came[g, p] = True, asked[h, p], earned[h, p], h
+                            moved = True
+                if p == 0:
+                    continue
+                for g in range(groups):
+                    n = held[g, p - 1]
+                    if not reached[g, p] or n == 0:
+                        continue
+                    wanted = asked[g, p] - (1 if n <= lower[g, p - 1] else 0)
+                    worthy = earned[g, p] - worth[p - 1, start[g] + n - 1]
+                    more = wanted - asked[g, p - 1] if reached[g, p - 1] else 1
+                    if more > 0 or (more == 0 and worthy > earned[g, p - 1] + noise):
+                        reached[g, p - 1], asked[g, p - 1], earned[g, p - 1] = True, wanted, worthy
+                        came[g, p - 1] = GOES_BACK
+                        moved = True
+        if end < 0:
+            return NONE
+        g, p = end, k - 1
+        held[g, p] += 1
+        steps = 0
+        while came[g, p] != STARTS:
+            steps += 1
+            if steps > groups * k:
+                return LOST
+            way = came[g, p]
+            if way == PASSES:
+                p -= 1
+                held[g, p] += 1
+            elif way == GOES_BACK:
+                held[g, p] -= 1
+                p += 1
+            else:
+                group[p] = g
+                g = way
+        group[entering] = g
+    for g in range(groups):
+        for p in range(k):
+            if held[g, p] < lower[g, p]:
+                return NONE
+    return FOUND
+
+
+def prefix_argmax(problem: PrefixGroupRanking) -> tuple[Ints, Floats]:
+    """The best sequence of groups, and prices (groups, k) that prove it. Raises `Infeasible` where there is none."""
+    group, held = np.empty(problem.positions, dtype=np.int64), np.empty(problem.lower.shape, dtype=np.int64)
+    small = not place_groups.pays(WORK * problem.groups * problem.positions**2)
+    for noise in NOISES:
+        told = (place_groups.in_python if small else place_groups)(*problem.network, noise * problem.scale, group, held)
+        if told == FOUND:
+            return group, problem.priced(group, held, compiled=not small)
+        if told == NONE:
+            break
+    raise Infeasible(
+        f"no sequence of {problem.groups} groups meets the limits on {problem.positions} prefixes; loosen one"
+    )
+
+
+NOISES = (NOISE, 2.0**-40, 2.0**-30)
+"""Differences that count as none, to the largest worths."""
+
+
+TABLE = nb.types.Array(nb.int64, 2, "C")
+
+CLOSED, SETTLED, GIVEN_UP, FULL = 1, 0, -1, -2
+
+PIVOTS = 40
+"""Pivots a side after which the corner is given up."""
+
+SMALL = 1e-11
+"""What counts as no change of a weight."""
+
+WEIGHED = 1e-9
+"""Smaller weights are rounding."""
+
+FARTHEST = 1e9
+"""How far a cap may rise, of what it began with, before what it limits is taken to be impossible."""
+
+
+@compiled(nb.void(READ_FLOATS, nb.int64, INTS, MATRIX))
+def _corner(over: Floats, plane: int, active: Ints, inverse: Floats) -> None:
+    """The corner of one plane: tolls at their caps where it is over, at 0 where it is not."""
+    sides = active.size - 1
+    inverse[:] = 0.0
+    for s in range(sides):
+        high = over[s] > 0.0
+        active[s] = sides + s if high else s
+        inverse[s, s] = -1.0 if high else 1.0
+        inverse[sides, s] = abs(over[s])
+    active[sides], inverse[sides, sides] = 2 * sides + plane, 1.0
+
+
+@compiled(nb.boolean(FLOATS, MATRIX, FLOATS, nb.int64, nb.float64, INTS, MATRIX, FLOATS, FLOATS))
+def _pivoted(
+    value: Floats, over: Floats, cap: Floats, planes: int, slack: float, active: Ints, inverse: Floats, at: Floats,
+    change: Floats,
+) -> bool:  # fmt: skip
+    """Exchange active rows (y[s] >= 0 is s, its cap sides + s, plane t 2 sides + t), whose inverse comes along, until
+    their corner `at` (y, then φ) lacks no more than `slack` of any row; False where that does not end."""
+    sides = cap.size
+    for _ in range(PIVOTS * (sides + 2)):
+        at[:] = 0.0
+        for place in range(sides + 1):
+            row, least = active[place], 0.0
+            if row >= 2 * sides:
+                least = value[row - 2 * sides]
+            elif row >= sides:
+                least = -cap[row - sides]
+            for i in range(sides + 1):
+                at[i] += inverse[i, place] * least
+        worst, entering = -slack, -1
+        for s in range(sides):
+            if at[s] < worst:
+                worst, entering = at[s], s
+            if cap[s] - at[s] < worst:
+                worst, entering = cap[s] - at[s], sides + s
+        for t in range(planes):
+            room = at[sides] - value[t]
+            for s in range(sides):
+                room += over[t, s] * at[s]
+            if room < worst:
+                worst, entering = room, 2 * sides + t
+        if entering < 0:
+            return True
+        leaving, least = -1, np.inf
+        for place in range(sides + 1):
+            if active[place] == entering:  # it lacks something by rounding alone
+                return True
+            if entering >= 2 * sides:
+                change[place] = inverse[sides, place]
+                for s in range(sides):
+                    change[place] += over[entering - 2 * sides, s] * inverse[s, place]
+            elif entering >= sides:
+                change[place] = -inverse[entering - sides, place]
+            else:
+                change[place] = inverse[entering, place]
+            if change[place] > SMALL and max(inverse[sides, place], 0.0) < least * change[place]:
+                least, leaving = max(inverse[sides, place], 0.0) / change[place], place
+        if leaving < 0:
+            return False
+        for i in range(sides + 1):
+            inverse[i, leaving] /= change[leaving]
+        for place in range(sides + 1):
+            if place != leaving:
+                for i in range(sides + 1):
+                    inverse[i, place] -= inverse[i, leaving] * change[place]
+        active[leaving] = entering
+    return False
+
+
+@compiled(
+    nb.int64(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_MATRIX, MASK, READ_INTS, READ_INTS, READ_INTS,
+        READ_INTS, READ_INTS, nb.float64, READ_MATRIX, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS,
+        READ_FLOATS, FLOATS, TABLE, FLOATS, MATRIX, FLOATS, INTS, FLOATS, INTS, FLOATS, nb.float64,
+    )
+)  # fmt: skip
+def ascend(
+    scores: Floats, gain: Floats, discount: Floats, decay: Floats, base: Floats, allowed: Bools, leaf: Ints,
+    parent: Ints, low: Ints, high: Ints, placed: Ints, reward: float, weight: Floats, lower: Floats, upper: Floats,
+    rounding: Floats, price: Floats, side: Ints, sign: Floats, cap: Floats, orders: Ints, value: Floats,
+    reached: Floats, part: Floats, counted: Ints, at: Floats, best: Ints, told: Floats, near: float,
+) -> int:  # fmt: skip
+    """Raise the bound by tolls from `at` on (or from the planes known): CLOSED where a ranking that keeps all rows is
+    worth the bound up to `near`; SETTLED where no tolls of these sides prove more;
+    FULL where there is no room for more rankings; else GIVEN_UP.
+
+    Profits and groups are those of `place_nested`, base (k, n) tolls that always are asked. placed: documents that must
+    be placed, each of which earns `reward` until it is taken off again. lower <= weight (rows, k n) · π <= upper, which
+    may be off by `rounding`; price: of a unit that is broken, infinite where none may be. side, sign: which rows ask
+    tolls, for their upper limit (1) or their lower (-1); cap: the most of each, raised where it is no price.
+
+    Rankings go to orders (flows, k), with their value (flows,) and reached (flows, rows); part: their weights; counted:
+    how many there are, and the flows asked for. best, told[0]: the best ranking that keeps all rows and its worth;
+    told[1]: the bound; told[2]: the largest toll in what proves it.
+    """
+    k, n = base.shape
+    rows, sides, most = lower.size, side.size, orders.shape[0]
+    over, limit, first = np.empty((most, sides)), np.empty(sides), cap.copy()
+    for s in range(sides):
+        limit[s] = upper[side[s]] if sign[s] > 0.0 else -lower[side[s]]
+        for t in range(counted[0]):
+            over[t, s] = sign[s] * reached[t, side[s]] - limit[s]
+    active, inverse, change = np.empty(sides + 1, np.int64), np.empty((sides + 1, sides + 1)), np.empty(sides + 1)
+    if counted[0]:
+        _corner(over[counted[0] - 1], counted[0] - 1, active, inverse)
+    toll, order, proved = np.empty((k, n)), np.empty(k, np.int64), np.empty(2)
+    while counted[0] < most:
+        planes = counted[0]
+        if planes and not _pivoted(value, over, cap, planes, 0.01 * near, active, inverse, at, change):
+            return GIVEN_UP
+        held = 0.0
+        toll[:] = base
+        for s in range(sides):
+            at[s] = min(max(at[s], 0.0), cap[s])
+            held += at[s] * limit[s]
+            if at[s] != 0.0:
+                for i in range(k):
+                    for j in range(n):
+                        toll[i, j] += at[s] * sign[s] * weight[side[s], i * n + j]
+        for j in placed:
+            held -= reward
+            for i in range(k):
+                toll[i, j] -= reward
+        largest = 0.0
+        for i in range(k):
+            for j in range(n):
+                largest = max(largest, abs(toll[i, j]))
+        counted[1] += 1
+        ended, same = LOST, 2.0**-50
+        while ended == LOST and same < 2.0**-35:
+            ended = place_nested(
+                scores, gain, discount, decay, toll, allowed, leaf, parent, low, high, same, order, proved
+            )
+            same *= 128.0
+        if ended != FOUND:
+            return GIVEN_UP
+        bound = proved[1] + held
+        if bound < told[1]:
+            told[1], told[2] = bound, max(told[2], largest)
+        for j in placed:
+            there = False
+            for i in range(k):
+                there = there or order[i] == j
+            if not there:  # none has it: the reward outweighs all else
+                return CLOSED
+        earned, paid, admitted = 0.0, 0.0, True
+        for i in range(k):
+            earned += decay[i] * scores[order[i]] - discount[i] * gain[order[i]] - base[i, order[i]]
+        for r in range(rows):
+            here = 0.0
+            for i in range(k):
+                here += weight[r, i * n + order[i]]
+            reached[planes, r] = here
+            off = max(lower[r] - here, here - upper[r])
+            if off > rounding[r]:
+                admitted = admitted and price[r] < np.inf
+                paid += price[r] * off if price[r] < np.inf else 0.0
+        if admitted and earned - paid > told[0]:
+            told[0] = earned - paid
+            best[:] = order
+        if told[1] <= told[0] + near:
+            return CLOSED
+        if planes == 0 or bound > at[sides] + near:
+            for t in range(planes):
+                known = True
+                for i in range(k):
+                    known = known and orders[t, i] == order[i]
+                if known:
+                    return GIVEN_UP
+            orders[planes], value[planes] = order, earned
+            for s in range(sides):
+                over[planes, s] = sign[s] * reached[planes, side[s]] - limit[s]
+            if planes == 0:
+                _corner(over[0], 0, active, inverse)
+            counted[0] += 1
+            continue
+        raised = False
+        for place in range(sides + 1):
+            s = active[place] - sides
+            if 0 <= s < sides and inverse[sides, place] > WEIGHED and price[side[s]] == np.inf:
+                cap[s] *= 4.0
+                raised = True
+                if cap[s] > FARTHEST * first[s]:
+                    return GIVEN_UP
+        if raised:
+            continue
+        part[:] = 0.0
+        for place in range(sides + 1):
+            if active[place] >= 2 * sides and inverse[sides, place] > WEIGHED:
+                part[active[place] - 2 * sides] = inverse[sides, place]
+        return SETTLED
+    return FULL

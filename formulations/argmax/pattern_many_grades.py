@@ -1,0 +1,288 @@
+"""The lattice of counts of several grades: how many of each chain are placed; where the discount ends, a tail.
+
+A state is reached from the one with one less of some chain; of equal ways the lowest chain comes last. States are
+looked at in lexicographic order, so what they are reached from is known. If the discount is 0 from position k on, only
+states of up to k documents are (C(k + G, G) for G chains), and each full one is finished by its tail: the rest by
+score. Under the pairwise map a tail is a sum over pairs of chains, each O(1) (see `triangle`).
+
+Tails of the lattice of counts: what is left behind the last position with a discount, in order of score.
+
+Under the pairwise map a tail is a sum over pairs of chains, each O(1) (see `triangle`); under the positional map it is
+merged; under the first-relevant map it is the best number of others above the first relevant document, if that is left.
+"""
+
+import numba as nb
+import numpy as np
+
+from formulations.arrays import Bytes, Floats, Ints, Shorts
+from formulations.compiled import BYTES, INTS, READ_FLOATS, READ_INTS, SHORTS, compiled
+
+TABLE = nb.types.Array(nb.float64, 2, "C")
+WHOLE_TABLE = nb.types.Array(nb.int64, 2, "C")
+
+
+@compiled(nb.void(READ_FLOATS, INTS, READ_FLOATS, nb.int64, TABLE, TABLE, WHOLE_TABLE))
+def pair_tails(height: Floats, begins: Ints, grade: Floats, k: int, total: Floats, free: Floats, until: Ints) -> None:
+    """total[h, i]: the sum of the first i of chain h. For chains l of lower grade than h, at row l · G + h: free[i],
+    what chain h from i on loses to chain l in order of score; until[a]: how many of h stand above less than a of l."""
+    chains = grade.size
+    for h in range(chains):
+        total[h, 0] = 0.0
+        for i in range(begins[h + 1] - begins[h]):
+            total[h, i + 1] = total[h, i] + height[begins[h] + i]
+    for low in range(chains):
+        count = begins[low + 1] - begins[low]
+        for h in range(chains):
+            if grade[low] >= grade[h]:
+                continue
+            pair, passed, above = low * chains + h, 0, 0
+            length = begins[h + 1] - begins[h]
+            for i in range(length):
+                s = height[begins[h] + i]
+                while passed < count and height[begins[low] + passed] > s:
+                    passed += 1
+                while above <= min(passed, k):
+                    until[pair, above] = i
+                    above += 1
+                free[pair, i] = total[low, passed] - passed * s
+            while above <= min(count, k):
+                until[pair, above] = length
+                above += 1
+            free[pair, length] = 0.0
+            for i in range(length - 1, -1, -1):
+                free[pair, i] += free[pair, i + 1]
+
+
+@compiled(nb.float64(INTS, READ_FLOATS, TABLE, TABLE, WHOLE_TABLE))
+def pairwise_tail(taken: Ints, grade: Floats, total: Floats, free: Floats, until: Ints) -> float:
+    chains, value = grade.size, 0.0
+    for low in range(chains):
+        a = taken[low]
+        for h in range(chains):
+            if grade[low] < grade[h]:
+                pair, b = low * chains + h, taken[h]
+                to = max(until[pair, a], b)
+                value += free[pair, to] + (to - b) * total[low, a] - a * (total[h, to] - total[h, b])
+    return value
+
+
+@compiled(nb.int64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.boolean))
+def next_of(height: Floats, begins: Ints, taken: Ints, grade: Floats, others: bool) -> int:
+    """The chain with the best of what is left, of equal ones the highest, -1 if none; `others`: not relevant ones."""
+    best, most = -1, -np.inf
+    for h in range(grade.size):
+        if begins[h] + taken[h] < begins[h + 1] and not (others and grade[h] > 0.0):
+            s = height[begins[h] + taken[h]]
+            if s >= most:
+                best, most = h, s
+    return best
+
+
+@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS))
+def positional_tail(
+    height: Floats, begins: Ints, taken: Ints, grade: Floats, decay: Floats, k: int, room: Ints
+) -> float:
+    for h in range(grade.size):
+        room[h] = taken[h]
+    value = 0.0
+    for p in range(k, decay.size):
+        h = next_of(height, begins, room, grade, False)
+        value += decay[p] * height[begins[h] + room[h]]
+        room[h] += 1
+    return value
+
+
+@compiled(nb.float64(READ_FLOATS, INTS, INTS, READ_FLOATS, nb.float64, INTS, INTS))
+def first_tail(
+    height: Floats, begins: Ints, taken: Ints, grade: Floats, strength: float, room: Ints, more: Ints
+) -> float:
+    """What others above the first relevant document add if it is not placed yet; more[0]: how many of them, -1 if it
+    is."""
+    above, lowest, placed = 0, np.inf, False
+    for h in range(grade.size):
+        room[h] = taken[h]
+        if grade[h] > 0.0:
+            placed |= taken[h] > 0
+            if begins[h] < begins[h + 1]:
+                lowest = min(lowest, height[begins[h]])
+        else:
+            above += taken[h]
+    more[0] = -1
+    if placed or strength == 0.0:
+        return 0.0
+    most, gained, count = -np.inf if lowest == np.inf else -strength * above * lowest, 0.0, 0
+    more[0] = 0
+    while True:
+        h = next_of(height, begins, room, grade, True)
+        if h < 0:
+            break
+        gained += strength * height[begins[h] + room[h]]
+        room[h] += 1
+        count += 1
+        value = gained if lowest == np.inf else gained - strength * (above + count) * lowest
+        if value > most:
+            most, more[0] = value, count
+    return 0.0 if most == -np.inf else most
+
+
+MOST_COUNTS = 1 << 25
+"""Most states of a lattice that is searched."""
+
+_PAIRWISE, _POSITIONAL, _FIRST = range(3)
+
+
+@compiled(
+    nb.void(
+        READ_FLOATS, SHORTS, READ_FLOATS, READ_FLOATS, nb.int64, READ_INTS, READ_INTS, READ_FLOATS, READ_FLOATS,
+        READ_FLOATS, READ_INTS, READ_INTS, BYTES, nb.int64, nb.int64, INTS,
+    )
+)  # fmt: skip
+def counts_range(
+    height: Floats,
+    document: Shorts,
+    discount: Floats,
+    weight: Floats,
+    kind: int,
+    chain_start: Ints,
+    first_chain: Ints,
+    chain_grade: Floats,
+    chain_share: Floats,
+    chain_passing: Floats,
+    offsets: Ints,
+    stop: Ints,
+    taken_queries: Bytes,
+    begin: int,
+    end: int,
+    order: Ints,
+) -> None:
+    """order of the queries that are taken; stop[q]: the first position without discount, or the number of documents."""
+    largest, most_chains, longest, deepest = 1, 1, 1, 1
+    for q in range(begin, end):
+        if taken_queries[q]:
+            states = 1
+            for h in range(first_chain[q], first_chain[q + 1]):
+                states *= min(chain_start[h + 1] - chain_start[h], stop[q]) + 1
+            largest, most_chains = max(largest, states), max(most_chains, first_chain[q + 1] - first_chain[q])
+            longest, deepest = max(longest, offsets[q + 1] - offsets[q]), max(deepest, stop[q])
+    reached, came = np.empty(largest), np.empty(largest, np.int8)
+    counts, caps, strides = (
+        np.empty(most_chains, np.int64), np.empty(most_chains, np.int64), np.empty(most_chains, np.int64)
+    )  # fmt: skip
+    room, more, kept = np.empty(most_chains, np.int64), np.zeros(1, np.int64), np.empty(most_chains, np.int64)
+    pairs = most_chains * most_chains if kind == _PAIRWISE else 1
+    total, free = np.empty((most_chains, longest + 1)), np.empty((pairs, longest + 1))
+    until, powers = np.empty((pairs, deepest + 1), np.int64), np.ones((most_chains, longest + 1))
+    for q in range(begin, end):
+        if not taken_queries[q]:
+            continue
+        low, high, chains, k = offsets[q], offsets[q + 1], first_chain[q + 1] - first_chain[q], stop[q]
+        own, c0 = height[low:high], first_chain[q]
+        grade = chain_grade[c0 : c0 + chains]
+        share, passing = chain_share[c0 : c0 + chains], chain_passing[c0 : c0 + chains]
+        begins = chain_start[c0 : c0 + chains + 1] - low
+        d, tailed, passes = discount[low:high], k < high - low, False
+        decay = weight[low:high] if kind == _POSITIONAL else d
+        strength = 0.0 if kind == _POSITIONAL else weight[q]
+        n, c = counts[:chains], kept[:chains]
+        stride = 1
+        for h in range(chains - 1, -1, -1):
+            caps[h] = min(begins[h + 1] - begins[h], k)
+            strides[h] = stride
+            stride *= caps[h] + 1
+            n[h] = 0
+            if passing[h] != 1.0:
+                passes = True
+            for i in range(caps[h]):
+                powers[h, i + 1] = powers[h, i] * passing[h]
+        if kind == _PAIRWISE:
+            pair_tails(own, begins, grade, k, total, free, until)
+        reached[0], came[0] = 0.0, -1
+        most, at, level, index = -np.inf, 0, 0, 0
+        while True:
+            if level:
+                value, by = -np.inf, -1
+                for h in range(chains):
+                    if n[h] == 0:
+                        continue
+                    s = own[begins[h] + n[h] - 1]
+                    step = 0.0
+                    if kind == _POSITIONAL:
+                        step = decay[level - 1] * s
+                    elif kind == _PAIRWISE:
+                        for lower in range(chains):
+                            if grade[lower] < grade[h]:
+                                step += total[lower, n[lower]] - n[lower] * s
+                        step *= strength
+                    else:
+                        placed, others = 0, 0
+                        for lower in range(chains):
+                            if grade[lower] > 0.0:
+                                placed += n[lower]
+                            else:
+                                others += n[lower]
+                        if grade[h] > 0.0:
+                            step = -strength * others * s if placed == 1 else 0.0
+                        elif placed == 0:
+                            step = strength * s
+                    stay = 1.0
+                    if passes:
+                        for lower in range(chains):
+                            stay *= powers[lower, n[lower] - 1 if lower == h else n[lower]]
+                    known = reached[index - strides[h]] + step - share[h] * stay * d[level - 1]
+                    if known > value:
+                        value, by = known, h
+                reached[index], came[index] = value, by
+            if level == k:
+                value = reached[index]
+                if tailed:
+                    if kind == _PAIRWISE:
+                        value += strength * pairwise_tail(n, grade, total, free, until)
+                    elif kind == _POSITIONAL:
+                        value += positional_tail(own, begins, n, grade, decay, k, room[:chains])
+                    else:
+                        value += first_tail(own, begins, n, grade, strength, room[:chains], more)
+                if value > most:
+                    most, at = value, index
+                    for h in range(chains):
+                        c[h] = n[h]
+            h = chains - 1
+            while h >= 0 and (n[h] == caps[h] or level == k):
+                index -= n[h] * strides[h]
+                level -= n[h]
+                n[h] = 0
+                h -= 1
+            if h < 0:
+                break
+            n[h] += 1
+            level += 1
+            index += strides[h]
+        # The places before the tail, read backwards; then the tail.
+        for h in range(chains):
+            n[h] = c[h]
+        for p in range(k - 1, -1, -1):
+            h = came[at]
+            n[h] -= 1
+            order[low + p] = document[low + begins[h] + n[h]]
+            at -= strides[h]
+        if kind == _FIRST and tailed:
+            first_tail(own, begins, c, grade, strength, room[:chains], more)
+        place = k
+        if kind == _FIRST and more[0] >= 0 and tailed:
+            for _ in range(more[0]):
+                h = next_of(own, begins, c, grade, True)
+                order[low + place] = document[low + begins[h] + c[h]]
+                c[h] += 1
+                place += 1
+            h = -1
+            for other in range(chains):
+                if grade[other] > 0.0 and (h < 0 or own[begins[other]] < own[begins[h]]):
+                    h = other
+            if h >= 0:
+                order[low + place] = document[low + begins[h]]
+                c[h] += 1
+                place += 1
+        while place < high - low:
+            h = next_of(own, begins, c, grade, False)
+            order[low + place] = document[low + begins[h] + c[h]]
+            c[h] += 1
+            place += 1

@@ -1,0 +1,538 @@
+"""Every bad for itself: where all rows of cells are concave, bads under the pairwise map choose their places alone.
+
+Bad j (from 1, by falling score) above goods i, i + 1, ... adds f(j, i) = Σ_{i' >= i} [cell(i', j) - cell(i', j - 1)].
+Concave rows make each term fall with j, so f(j, i) - f(j, i') falls with j for i < i': a lower i wins for the first
+bads, if at all, and who wins where is an envelope of the goods. Goods enter it one by one; each is held against the
+last winner, and where they part is found by halving: n₊ log n₋ values of f, each of O(1) by sums over the goods'
+scores and over the steps of the discount, as share[g] = first + rise · g.
+
+One pass over the bads: where only the first good's place is a question.
+
+Pairwise map and a loss of the first good alone: with b bads above it every other good stands below those bads and below
+the bads that score above it. One more bad above the first good passes all goods that stand above it so far, and adds
+κ (number of these · its score - the sum of theirs).
+
+First-relevant map: r bads above the lowest-scored good, all other goods at the end, where they earn least.
+
+The whole grid of goods and bads: every cell looked at, whatever the loss; O(n₊ n₋).
+
+reached[b] after g goods is the most that a path to (g, b) earns; how it came there is kept, a byte a state, and read
+backwards.
+
+A discount that ends at position k: a grid of the first k positions, a triangle, and a tail without loss.
+
+Good g with b bads above, g + b < k, adds its cell; what stands behind position k earns nothing and comes in order of
+score. Under the pairwise map good x of the tail has max(k - g, β_x) bads above, β_x those that score above it: a sum
+over goods from some on, and over those before it of whole runs, so each of the k + 1 tails costs O(1) after one pass.
+Under the positional map a tail is merged: O(n) each.
+
+Chains sorted by score before the search; the order of goods and bads from how many bads stand above each good.
+"""
+
+import numba as nb
+import numpy as np
+
+from formulations.argmax.order_ideals import sort_chain
+from formulations.arrays import Bools, Bytes, Floats, Ints, Shorts
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
+
+
+@compiled(
+    nb.float64(
+        READ_FLOATS, FLOATS, READ_FLOATS, READ_FLOATS, nb.float64, nb.float64, nb.float64, nb.int64, nb.int64, nb.int64,
+    )
+)  # fmt: skip
+def _apart(
+    bad: Floats, after: Floats, discount: Floats, moment: Floats,
+    kappa: float, first: float, rise: float, j: int, i: int, other: int,
+) -> float:  # fmt: skip
+    """f(j, i) - f(j, other) for i < other; after[i]: the sum of the goods' scores from i on."""
+    p, o = i + j - 1, other + j - 1
+    scored = kappa * ((other - i) * bad[j - 1] - (after[i] - after[other]))
+    earned = (first + rise * (1 - j)) * (discount[p] - discount[o]) + rise * (moment[o] - moment[p])
+    return float(scored + earned)
+
+
+@compiled(
+    nb.void(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES,
+        nb.int64, nb.int64, INTS,
+    )
+)  # fmt: skip
+def each_range(
+    height: Floats,
+    share: Floats,
+    discount: Floats,
+    moment: Floats,
+    kappa: Floats,
+    offsets: Ints,
+    bads: Ints,
+    taken: Bytes,
+    begin: int,
+    end: int,
+    above: Ints,
+) -> None:
+    """above: how many bads stand above each good, of the queries that are `taken`. Of equal places a bad takes the
+    lower one."""
+    longest = 1
+    for q in range(begin, end):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    after = np.empty(longest + 1)
+    winner, begins = np.empty(longest + 1, np.int64), np.empty(longest + 1, np.int64)
+    for q in range(begin, end):
+        if not taken[q]:
+            continue
+        low, high, b = offsets[q], offsets[q + 1], bads[q]
+        g = high - low - b
+        bad, good, d, m = height[low : low + b], height[low + b : high], discount[low:high], moment[low:high]
+        first, rise = share[low], 0.0
+        if g > 1:
+            rise = (share[low + g - 1] - first) / (g - 1)
+        after[g] = 0.0
+        for i in range(g - 1, -1, -1):
+            after[i] = after[i + 1] + good[i]
+        rest, k = after[: g + 1], kappa[q]
+        held = 1
+        winner[0], begins[0] = 0, 1
+        for i in range(1, g + 1):
+            while held and not _apart(bad, rest, d, m, k, first, rise, begins[held - 1], winner[held - 1], i) > 0.0:
+                held -= 1
+            if not held:
+                winner[0], begins[0], held = i, 1, 1
+                continue
+            last = winner[held - 1]
+            if _apart(bad, rest, d, m, k, first, rise, b, last, i) > 0.0:
+                continue
+            # `last` wins at `sure`, i at `lost`
+            sure, lost = begins[held - 1], b
+            while lost - sure > 1:
+                middle = (sure + lost) // 2
+                if _apart(bad, rest, d, m, k, first, rise, middle, last, i) > 0.0:
+                    sure = middle
+                else:
+                    lost = middle
+            winner[held], begins[held] = i, lost
+            held += 1
+        there = above[low + b : high]
+        for w in range(held):
+            passed = b if w == held - 1 else begins[w + 1] - 1
+            until = g if w == held - 1 else winner[w + 1]
+            for i in range(winner[w], until):
+                there[i] = passed
+        for i in range(winner[0]):
+            there[i] = 0
+
+
+@compiled(
+    nb.void(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES, nb.int64, nb.int64, INTS,
+    )
+)  # fmt: skip
+def first_good_range(
+    height: Floats,
+    share: Floats,
+    discount: Floats,
+    kappa: Floats,
+    offsets: Ints,
+    bads: Ints,
+    taken: Bytes,
+    begin: int,
+    end: int,
+    above: Ints,
+) -> None:
+    """above: how many bads stand above each good, of the queries that are `taken`, under the pairwise map."""
+    for q in range(begin, end):
+        if not taken[q]:
+            continue
+        low, high, count = offsets[q], offsets[q + 1], bads[q]
+        first, bad = low + count, 0
+        for good in range(first, high):
+            while bad < count and height[low + bad] > height[good]:
+                bad += 1
+            above[good] = bad
+        b = above[first]
+        value = -share[low] * discount[low + b]
+        most, at = value, b
+        passed, scored = first, 0.0
+        gained = 0.0
+        while b < count:
+            while passed < high and above[passed] <= b:
+                scored += height[passed]
+                passed += 1
+            gained += kappa[q] * ((passed - first) * height[low + b] - scored)
+            b += 1
+            value = gained - share[low] * discount[low + b]
+            if value > most:
+                most, at = value, b
+        for good in range(first, high):
+            if above[good] >= at:
+                break
+            above[good] = at
+
+
+@compiled(
+    nb.void(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_INTS, BYTES, nb.int64, nb.int64, INTS,
+    )
+)  # fmt: skip
+def first_relevant_range(
+    height: Floats,
+    share: Floats,
+    discount: Floats,
+    strength: Floats,
+    offsets: Ints,
+    bads: Ints,
+    taken: Bytes,
+    begin: int,
+    end: int,
+    above: Ints,
+) -> None:
+    """The same under the first-relevant map; goods by rising score. A good that earns no more there stands higher."""
+    longest = 1
+    for q in range(begin, end):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    run = np.empty(longest, np.int64)  # where the run of equal discounts that a position is in begins
+    for q in range(begin, end):
+        if not taken[q]:
+            continue
+        low, high, count = offsets[q], offsets[q + 1], bads[q]
+        first = low + count
+        lowest, gained = height[first], 0.0
+        most, at = -share[low] * discount[low], 0
+        for b in range(1, count + 1):
+            gained += strength[q] * (height[low + b - 1] - lowest)
+            value = gained - share[low] * discount[low + b]
+            if value > most:
+                most, at = value, b
+        above[first] = at
+        run[0] = 0
+        for p in range(1, high - low):
+            run[p] = run[p - 1] if discount[low + p] == discount[low + p - 1] else p
+        for good in range(first + 1, high):
+            rank = good - first
+            b = 0 if share[low + rank] == 0.0 else max(run[rank + count] - rank, 0)
+            above[good] = max(above[good - 1], b)
+
+
+_PAIRWISE, _POSITIONAL, _FIRST = range(3)
+
+
+@compiled(
+    nb.void(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, READ_INTS, READ_INTS,
+        BYTES, nb.int64, nb.int64, INTS,
+    )
+)  # fmt: skip
+def grid_range(
+    height: Floats,
+    share: Floats,
+    discount: Floats,
+    table: Floats,
+    weight: Floats,
+    starts: Ints,
+    kind: int,
+    offsets: Ints,
+    bads: Ints,
+    taken: Bytes,
+    begin: int,
+    end: int,
+    above: Ints,
+) -> None:
+    """above: how many bads stand above each good, of the queries that are `taken`. Where a query has a table, of shape
+    (2, bads + 1, goods + 1), it says what both earn."""
+    longest, largest = 1, 1
+    for q in range(begin, end):
+        if taken[q]:
+            n = offsets[q + 1] - offsets[q]
+            longest, largest = max(longest, n), max(largest, (bads[q] + 1) * (n - bads[q] + 1))
+    reached, by_good = np.empty(longest + 1), np.empty(largest, np.bool_)
+    for q in range(begin, end):
+        if not taken[q]:
+            continue
+        low, high, b = offsets[q], offsets[q + 1], bads[q]
+        g = high - low - b
+        bad, good, d = height[low : low + b], height[low + b : high], discount[low:high]
+        cells = table[starts[q] : starts[q + 1]]
+        tabled, half = cells.size > 0, (b + 1) * (g + 1)
+        strength = 0.0 if kind == _POSITIONAL else weight[q]
+        for x in range(g + 1):
+            passed, row = 0.0, x * (b + 1)
+            for j in range(b + 1):
+                value = -np.inf
+                if x == 0 and j == 0:
+                    value = 0.0
+                if j > 0:
+                    step = 0.0
+                    if kind == _POSITIONAL:
+                        step = weight[low + x + j - 1] * bad[j - 1]
+                    elif kind == _FIRST and x == 0:
+                        step = strength * bad[j - 1]
+                    if tabled:
+                        step -= cells[(j - 1) * (g + 1) + x]
+                    value = reached[j - 1] + step
+                    by_good[row + j] = False
+                if x > 0:
+                    s, step = good[x - 1], 0.0
+                    if kind == _POSITIONAL:
+                        step = weight[low + x - 1 + j] * s
+                    elif kind == _PAIRWISE:
+                        step = strength * (passed - j * s)
+                    elif x == 1:
+                        step = -strength * j * s
+                    if tabled:
+                        step -= cells[half + j * (g + 1) + x - 1]
+                    else:
+                        step -= share[low + x - 1] * d[x - 1 + j]
+                    other = reached[j] + step
+                    if other > value:
+                        value = other
+                        by_good[row + j] = True
+                reached[j] = value
+                if j < b:
+                    passed += bad[j]
+        x, j = g, b
+        while x > 0:
+            if by_good[x * (b + 1) + j]:
+                above[low + b + x - 1] = j
+                x -= 1
+            else:
+                j -= 1
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, nb.float64, nb.int64, FLOATS, INTS, FLOATS, FLOATS, FLOATS))
+def _pairwise_tails(
+    bad: Floats,
+    good: Floats,
+    kappa: float,
+    k: int,
+    tail: Floats,
+    beta: Ints,
+    scored: Floats,
+    summed: Floats,
+    free: Floats,
+) -> None:
+    """tail[g]: what goods g, g + 1, ... add behind k - g bads, for each g at hand. beta[x]: bads that score above x.
+    scored, summed, free: room."""
+    b, g = bad.size, good.size
+    scored[0] = summed[0] = free[g] = 0.0
+    for j in range(b):
+        scored[j + 1] = scored[j] + bad[j]
+    passed = 0
+    for x in range(g):
+        summed[x + 1] = summed[x] + good[x]
+        while passed < b and bad[passed] > good[x]:
+            passed += 1
+        beta[x] = passed
+    for x in range(g - 1, -1, -1):
+        free[x] = free[x + 1] + kappa * (scored[beta[x]] - beta[x] * good[x])
+    until = 0
+    for x in range(min(k, g), max(k - b, 0) - 1, -1):
+        here = k - x  # grows as x falls
+        while until < g and beta[until] < here:
+            until += 1
+        tail[x] = free[max(until, x)]
+        if until > x:
+            tail[x] += kappa * ((until - x) * scored[here] - here * (summed[until] - summed[x]))
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.int64, FLOATS))
+def _positional_tails(bad: Floats, good: Floats, decay: Floats, k: int, tail: Floats) -> None:
+    for first in range(max(k - bad.size, 0), min(k, good.size) + 1):
+        x, j, total = first, k - first, 0.0
+        for p in range(k, decay.size):
+            if x < good.size and (j == bad.size or good[x] >= bad[j]):
+                total += decay[p] * good[x]
+                x += 1
+            else:
+                total += decay[p] * bad[j]
+                j += 1
+        tail[first] = total
+
+
+@compiled(
+    nb.void(
+        READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, nb.boolean, READ_INTS, READ_INTS, READ_INTS, BYTES,
+        nb.int64, nb.int64, INTS,
+    )
+)  # fmt: skip
+def triangle_range(
+    height: Floats,
+    share: Floats,
+    discount: Floats,
+    weight: Floats,
+    positional: bool,
+    offsets: Ints,
+    bads: Ints,
+    stop: Ints,
+    taken: Bytes,
+    begin: int,
+    end: int,
+    above: Ints,
+) -> None:
+    """above: how many bads stand above each good, of the queries that are `taken`; weight: of the feature map."""
+    longest, deepest = 1, 0
+    for q in range(begin, end):
+        if taken[q]:
+            longest, deepest = max(longest, offsets[q + 1] - offsets[q]), max(deepest, stop[q])
+    beta, tail = np.empty(longest, np.int64), np.empty(deepest + 1)
+    scored, summed, free = np.empty(longest + 1), np.empty(longest + 1), np.empty(longest + 1)
+    reached, by_good = np.empty((deepest + 1, deepest + 1)), np.empty((deepest + 1, deepest + 1), np.bool_)
+    for q in range(begin, end):
+        if not taken[q]:
+            continue
+        low, high, b, k = offsets[q], offsets[q + 1], bads[q], stop[q]
+        bad, good, d = height[low : low + b], height[low + b : high], discount[low:high]
+        g = good.size
+        c = weight[low:high] if positional else d
+        kappa = 0.0 if positional else weight[q]
+        if positional:
+            _positional_tails(bad, good, c, k, tail)
+        else:
+            _pairwise_tails(bad, good, kappa, k, tail, beta, scored, summed, free)
+        most, at = -np.inf, 0
+        for x in range(min(k, g) + 1):
+            passed = 0.0
+            for j in range(min(k - x, b) + 1):
+                value = -np.inf
+                if x == 0 and j == 0:
+                    value = 0.0
+                if j > 0:
+                    value = reached[x, j - 1] + (c[x + j - 1] * bad[j - 1] if positional else 0.0)
+                    by_good[x, j] = False
+                if x > 0:
+                    p = x - 1 + j
+                    up = c[p] * good[x - 1] if positional else kappa * (passed - j * good[x - 1])
+                    other = reached[x - 1, j] + up - share[low + x - 1] * d[p]
+                    if other > value:
+                        value = other
+                        by_good[x, j] = True
+                reached[x, j] = value
+                if j < b:
+                    passed += bad[j]
+                if x + j == k and value + tail[x] >= most:
+                    most, at = value + tail[x], x
+        there = above[low + b : high]
+        x, j = at, k - at
+        if positional:
+            passed_bads = j
+            for y in range(x, g):
+                while passed_bads < b and bad[passed_bads] > good[y]:
+                    passed_bads += 1
+                there[y] = passed_bads
+        else:
+            for y in range(x, g):
+                there[y] = max(j, beta[y])
+        while x > 0:
+            if by_good[x, j]:
+                there[x - 1] = j
+                x -= 1
+            else:
+                j -= 1
+
+
+READ_BOOLS = nb.types.Array(nb.bool_, 1, "C", readonly=True)
+
+
+@compiled(
+    nb.void(READ_FLOATS, READ_INTS, READ_SHORTS, READ_INTS, READ_INTS, READ_BOOLS, nb.int64, nb.int64, FLOATS, SHORTS)
+)
+def sort_range(
+    scores: Floats,
+    offsets: Ints,
+    members: Shorts,
+    chain_start: Ints,
+    first_chain: Ints,
+    rising: Bools,
+    begin: int,
+    end: int,
+    height: Floats,
+    document: Shorts,
+) -> None:
+    """height, document (N,): scores and documents of the queries begin <= q < end, chain by chain by falling score, or
+    where the chain is `rising` by rising score."""
+    longest = 0
+    for q in range(begin, end):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    other, spare = np.empty(longest), np.empty(longest, np.int32)
+    for q in range(begin, end):
+        own = scores[offsets[q] : offsets[q + 1]]
+        for g in range(first_chain[q], first_chain[q + 1]):
+            low, high = chain_start[g], chain_start[g + 1]
+            count = high - low
+            sort_chain(own, members[low:high], count, height[low:high], document[low:high], other, spare)
+            if rising[g]:
+                for i in range(count // 2):
+                    x, y = low + i, high - 1 - i
+                    height[x], height[y] = height[y], height[x]
+                    document[x], document[y] = document[y], document[x]
+
+
+@compiled(
+    nb.void(
+        READ_FLOATS, READ_SHORTS, READ_INTS, READ_INTS, BYTES, INTS, READ_FLOATS, nb.int64, READ_FLOATS, READ_FLOATS,
+        READ_FLOATS, nb.int64, nb.int64, INTS, FLOATS, FLOATS, FLOATS,
+    )
+)  # fmt: skip
+def merge_range(
+    height: Floats,
+    document: Shorts,
+    offsets: Ints,
+    bads: Ints,
+    merged: Bytes,
+    above: Ints,
+    weight: Floats,
+    kind: int,
+    discount: Floats,
+    share: Floats,
+    constant: Floats,
+    begin: int,
+    end: int,
+    order: Ints,
+    slope: Floats,
+    earned: Floats,
+    value: Floats,
+) -> None:
+    """order, slope, earned and value of the queries that are `merged`, where above[row of good g] bads stand above good
+    g; the bads come first among the rows of a query. kind: of the feature map, in the order of `pattern_batch.KINDS`.
+    share: of the good of each rank, what a bad earns taken off; constant: what is taken off what goods earn."""
+    for q in range(begin, end):
+        if not merged[q]:
+            continue
+        low, high, count = offsets[q], offsets[q + 1], bads[q]
+        bad, goods = low, high - low - count
+        positional, pairs = kind == 1, kind == 0
+        weighed = 0.0 if positional else weight[q]
+        place, scored, gained = low, 0.0, 0.0
+        for g in range(goods + 1):
+            good = low + count + g
+            until = low + above[good] if g < goods else low + count
+            r = 0.0
+            if pairs:
+                r = weighed * (goods - g)
+            elif g == 0 and goods:
+                r = weighed
+            while bad < until:
+                x = document[bad]
+                order[place] = x
+                if positional:
+                    r = weight[place]
+                slope[low + x] = r
+                scored += r * height[bad]
+                bad += 1
+                place += 1
+            if g == goods:
+                break
+            x = document[good]
+            order[place] = x
+            if positional:
+                r = weight[place]
+            elif pairs or g == 0:
+                r = -weighed * (bad - low)
+            else:
+                r = 0.0
+            slope[low + x] = r
+            scored += r * height[good]
+            gained += share[low + g] * discount[place]
+            place += 1
+        earned[q] = gained - constant[q]
+        value[q] = scored - earned[q]

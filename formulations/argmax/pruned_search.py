@@ -1,0 +1,441 @@
+"""The best order of chains where states are many: prices of a good one prove it or leave little to search.
+
+The order is greedy at first, then found by ever wider beams. If its prices prove it, that is all. If they leave few
+states open, these are searched; if too many, the order is mended by shortest paths, which have no states to run out of.
+
+Prices for a search that leaves out what cannot be best: a good order gives them, they bound every other order.
+
+For any prices v >= 0 and u_q = max_j (profit[q, j] - v_j), an order earns Σ u + Σ v less the slack u_q + v_j - profit
+of each document placed (and the price of each one left out). So no order whose slack exceeds the distance of Σ u + Σ v
+from a known value can beat that value. Profits count above those of the last position, where documents are left out.
+"""
+
+import numba as nb
+import numpy as np
+
+from formulations.argmax.assignment import augment
+from formulations.argmax.order_ideals import NO_BEAM, best_labels
+from formulations.argmax.order_ideals import TABLE_PLACEMENT as AFTER
+from formulations.arrays import Bytes, Floats, Ints, Shorts
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
+
+
+@compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, INTS, BYTES))
+def greedy_labels(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    stop: int,
+    ahead: int,
+    placed: Ints,
+    label: Bytes,
+) -> None:
+    """label[p] = the chain whose head is best in the direction of the step from position p to a later one that differs:
+    the next at least 1 / ahead of what remains away, or just the next if `ahead` is 0."""
+    chains = worth.size
+    placed[:] = 0
+    upto = 0
+    for p in range(stop):
+        upto = max(upto, p + 1 if ahead == 0 else p + max((stop - p) // ahead, 1))
+        while upto < stop and decay[upto] == decay[p] and discount[upto] == discount[p]:
+            upto += 1
+        dc, da = decay[p] - decay[upto], discount[p] - discount[upto]
+        best, most = -1, -np.inf
+        for g in range(chains):
+            if placed[g] < size[g]:
+                key = dc * height[start[g] + placed[g]] - da * worth[g]
+                if key > most:
+                    best, most = g, key
+        label[p] = best
+        placed[best] += 1
+
+
+@compiled(nb.float64(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, BYTES, INTS, FLOATS))
+def price_between(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    stop: int,
+    label: Bytes,
+    placed: Ints,
+    price: Floats,
+) -> float:
+    """price[slot] >= 0: midway between the least and the most that keep neighbours in place; the value of the order."""
+    chains = worth.size
+    floor_c, floor_a = decay[stop], discount[stop]
+    placed[:] = 0
+    for p in range(stop):
+        placed[label[p]] += 1
+    c, a = decay[stop - 1] - floor_c, discount[stop - 1] - floor_a
+    best_out = -np.inf
+    for g in range(chains):
+        for slot in range(start[g] + placed[g], start[g] + size[g]):
+            price[slot] = 0.0
+        if placed[g] < size[g]:
+            best_out = max(best_out, c * height[start[g] + placed[g]] - a * worth[g])
+    total, level, s_after, b_after, c_after, a_after = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for p in range(stop - 1, -1, -1):
+        g = label[p]
+        placed[g] -= 1
+        slot = start[g] + placed[g]
+        s, b = height[slot], worth[g]
+        c, a = decay[p] - floor_c, discount[p] - floor_a
+        total += c * s - a * b
+        if p == stop - 1:
+            level = (c * s - a * b - best_out) / 2.0
+        else:
+            level += ((c + c_after) * (s - s_after) - (a + a_after) * (b - b_after)) / 2.0
+        level = max(level, 0.0)
+        price[slot] = level
+        s_after, b_after, c_after, a_after = s, b, c, a
+    return total
+
+
+@compiled(
+    nb.float64(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, FLOATS, nb.float64, INTS, FLOATS)
+)
+def open_slack(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    stop: int,
+    price: Floats,
+    value: float,
+    hull: Ints,
+    most: Floats,
+) -> float:
+    """most[p] = u_p = max over documents of profit less price; how far Σ u + Σ v is above `value`.
+
+    In a chain the profit less price is a line in the decay for each document: their upper envelope is walked once.
+    """
+    floor_c, floor_a = decay[stop], discount[stop]
+    most[:stop] = -np.inf
+    total = -value
+    for g in range(worth.size):
+        held = 0
+        for slot in range(start[g], start[g] + size[g]):
+            total += price[slot]
+            s, v = height[slot], price[slot]
+            if held and s == height[hull[held - 1]]:
+                if v >= price[hull[held - 1]]:
+                    continue
+                held -= 1
+            while held >= 2:
+                one, two = hull[held - 2], hull[held - 1]
+                # The line of `two` is nowhere above both of the others.
+                left = (price[one] - v) * (height[one] - height[two])
+                if left >= (price[one] - price[two]) * (height[one] - s):
+                    held -= 1
+                else:
+                    break
+            hull[held] = slot
+            held += 1
+        at = 0
+        for p in range(stop):
+            c = decay[p] - floor_c
+            here = c * height[hull[at]] - price[hull[at]]
+            while at + 1 < held:
+                after = c * height[hull[at + 1]] - price[hull[at + 1]]
+                if after < here:
+                    break
+                here, at = after, at + 1
+            most[p] = max(most[p], here - (discount[p] - floor_a) * worth[g])
+    for p in range(stop):
+        total += most[p]
+    return total
+
+
+@compiled(
+    nb.int64(
+        FLOATS, READ_FLOATS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, BYTES, INTS, FLOATS, FLOATS, nb.float64,
+    )
+)  # fmt: skip
+def loose_positions(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    discount: Floats,
+    decay: Floats,
+    stop: int,
+    label: Bytes,
+    placed: Ints,
+    price: Floats,
+    most: Floats,
+    noise: float,
+) -> int:
+    """How many positions have a document whose profit less price is not within `noise` of the most there."""
+    floor_c, floor_a = decay[stop], discount[stop]
+    placed[:] = 0
+    loose = 0
+    for p in range(stop):
+        g = label[p]
+        slot = start[g] + placed[g]
+        placed[g] += 1
+        own = (decay[p] - floor_c) * height[slot] - (discount[p] - floor_a) * worth[g] - price[slot]
+        loose += most[p] - own > noise
+    return loose
+
+
+@compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, BYTES, INTS, FLOATS))
+def raise_prices(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    stop: int,
+    label: Bytes,
+    placed: Ints,
+    price: Floats,
+) -> None:
+    """One pass of Bellman-Ford up the positions, from the last: price[x] >= price[own] + profit[p, x] - profit[p, own]
+    for the documents x before p, own the one at p.
+
+    Only the last of each chain before p is looked at: it has still to raise the prices of those before it. Documents
+    that are left out keep their prices. placed: room for a number a chain.
+    """
+    chains = worth.size
+    floor_c, floor_a = decay[stop], discount[stop]
+    placed[:] = 0
+    for p in range(stop):
+        placed[label[p]] += 1
+    for p in range(stop - 1, -1, -1):
+        g = label[p]
+        placed[g] -= 1
+        slot = start[g] + placed[g]
+        c, a = decay[p] - floor_c, discount[p] - floor_a
+        level = price[slot] - c * height[slot] + a * worth[g]
+        for h in range(chains):
+            if placed[h] > 0:
+                other = start[h] + placed[h] - 1
+                price[other] = max(price[other], level + c * height[other] - a * worth[h])
+
+
+TABLE = nb.types.Array(nb.int64, 2, "C")
+NUMBERS = nb.types.Array(nb.float64, 2, "C")
+PLACES = nb.types.Array(nb.int32, 2, "C")
+
+PROVED, AUGMENTED, GIVEN_UP = 0, -1, -2
+
+LEFT, EARNED, NOISE = 0, 1, 2
+"""Places in `told`: what rounding may have left open, the value of the best order so far, what a position rounds."""
+
+EPSILON = 2.0**-52
+
+BEAMS = np.array([0, 0, 8, 16, 32, 64])
+PRUNED = np.array([3, 3, 3, 6, 8, 40])
+WIDTHS = np.array([64, 64, 64, 1 << 20, 1 << 20, 1 << 20])
+"""The efforts made one after the other, each with the prices of the one before: states a position that are kept to find
+a good order (none: a greedy one), then states a position, on the mean and at most, of the search that its prices
+prune."""
+
+FEW_LOOSE = 2
+"""Positions that do not suit the prices and are mended at once."""
+
+
+@compiled(nb.void(BYTES, BYTES, nb.int64))
+def _copy(source: Bytes, target: Bytes, count: int) -> None:
+    for i in range(count):
+        target[i] = source[i]
+
+
+@compiled(
+    nb.int64(
+        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
+        FLOATS, FLOATS, INTS, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES, INTS, BYTES, FLOATS,
+    )
+)  # fmt: skip
+def _pruned(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    low: Shorts,
+    high: Shorts,
+    stop: int,
+    price: Floats,
+    most: Floats,
+    spare: Ints,
+    next_key: Ints,
+    next_value: Floats,
+    next_from: Shorts,
+    key: Ints,
+    value: Floats,
+    origin: Shorts,
+    chain: Bytes,
+    label: Bytes,
+    member: Bytes,
+    placed: Ints,
+    best: Bytes,
+    told: Floats,
+) -> int:
+    """Prices of the good order `label`: PROVED where they suffice, the most states of the search that they prune, or
+    GIVEN_UP where it has no room. `best` is the best order of all that came by, told[EARNED] its value."""
+    value_of = price_between(height, worth, start, size, discount, decay, stop, label, placed, price)
+    if value_of > told[EARNED]:
+        _copy(label, best, stop)
+        told[EARNED] = value_of
+    raise_prices(height, worth, start, size, discount, decay, stop, label, placed, price)
+    slack = open_slack(height, worth, start, size, discount, decay, stop, price, told[EARNED], spare, most)
+    if slack <= told[LEFT]:
+        _copy(best, label, stop)
+        return PROVED
+    widest = best_labels(
+        height, worth, start, size, discount, decay, low, high, stop, price, most, slack + 4.0 * told[LEFT], NO_BEAM,
+        next_key, next_value, next_from, key, value, origin, chain, member,
+    )  # fmt: skip
+    if widest < 0:
+        return GIVEN_UP
+    told[LEFT] = 0.0
+    _copy(member, label, stop)
+    return widest
+
+
+@compiled(nb.void(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, FLOATS))
+def _begin(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    stop: int,
+    told: Floats,
+) -> None:
+    largest = 0.0
+    for g in range(worth.size):
+        reach = max(abs(height[start[g]]), abs(height[start[g] + size[g] - 1]))
+        largest = max(largest, reach * (decay[0] - decay[stop]) + abs(worth[g]) * (discount[0] - discount[stop]))
+    told[NOISE], told[EARNED] = 4.0 * EPSILON * largest, -np.inf
+    told[LEFT] = told[NOISE] * stop
+
+
+SEARCH = (
+    FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64,
+    FLOATS, FLOATS, FLOATS, INTS, TABLE, NUMBERS, PLACES, INTS, FLOATS, SHORTS, BYTES, BYTES, BYTES,
+)  # fmt: skip
+
+
+@compiled(nb.int64(*SEARCH, FLOATS))
+def priced_labels(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    low: Shorts,
+    high: Shorts,
+    stop: int,
+    price: Floats,
+    most: Floats,
+    nothing: Floats,
+    spare: Ints,
+    next_key: Ints,
+    next_value: Floats,
+    next_from: Shorts,
+    key: Ints,
+    value: Floats,
+    origin: Shorts,
+    chain: Bytes,
+    label: Bytes,
+    member: Bytes,
+    told: Floats,
+) -> int:
+    """As `searched_labels`, but the first effort is the only one: GIVEN_UP where more would be needed."""
+    _begin(height, worth, start, size, discount, decay, stop, told)
+    placed, best = np.zeros(worth.size, np.int64), np.empty(stop, np.int8)
+    room = PRUNED[0] * stop + min(512, stop * stop // 4)
+    greedy_labels(height, worth, start, size, discount, decay, stop, 0, placed, label)
+    return _pruned(
+        height, worth, start, size, discount, decay, low, high, stop, price, most, spare, next_key, next_value,
+        next_from, key[: WIDTHS[0] * worth.size], value, origin[:room], chain, label, member, placed, best, told,
+    )  # fmt: skip
+
+
+@compiled(nb.int64(*SEARCH, AFTER, FLOATS))
+def searched_labels(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    low: Shorts,
+    high: Shorts,
+    stop: int,
+    price: Floats,
+    most: Floats,
+    nothing: Floats,
+    spare: Ints,
+    next_key: Ints,
+    next_value: Floats,
+    next_from: Shorts,
+    key: Ints,
+    value: Floats,
+    origin: Shorts,
+    chain: Bytes,
+    label: Bytes,
+    member: Bytes,
+    after: Shorts,
+    told: Floats,
+) -> int:
+    """As `best_labels`, with room for price, member and spare (a document), most (a position), zeros in nothing.
+
+    Returns the most states a position has, PROVED where prices suffice, AUGMENTED where shortest paths were taken;
+    told[LEFT]: what rounding may have left open.
+    """
+    _begin(height, worth, start, size, discount, decay, stop, told)
+    noise = told[NOISE]
+    placed, fewest = np.zeros(worth.size, np.int64), stop + 1
+    best, kept_label, kept_price = np.empty(stop, np.int8), np.empty(stop, np.int8), np.empty(price.size)
+    for effort in range(BEAMS.size):
+        room = PRUNED[effort] * stop + min(512, stop * stop // 4)
+        if effort == 0:
+            greedy_labels(height, worth, start, size, discount, decay, stop, 0, placed, label)
+        elif BEAMS[effort] == 0:
+            greedy_labels(height, worth, start, size, discount, decay, stop, 2, placed, member)
+            greedy_labels(height, worth, start, size, discount, decay, stop, 16, placed, label)
+            value_of = price_between(height, worth, start, size, discount, decay, stop, member, placed, price)
+            if value_of > price_between(height, worth, start, size, discount, decay, stop, label, placed, price):
+                _copy(member, label, stop)
+        else:
+            widest = best_labels(
+                height, worth, start, size, discount, decay, low, high, stop, price, nothing, np.inf, BEAMS[effort],
+                next_key, next_value, next_from, key, value, origin, chain, label,
+            )  # fmt: skip
+            if widest < 0:
+                break
+        widest = _pruned(
+            height, worth, start, size, discount, decay, low, high, stop, price, most, spare, next_key, next_value,
+            next_from, key[: WIDTHS[effort] * worth.size], value, origin[:room], chain, label, member, placed, best,
+            told,
+        )  # fmt: skip
+        if widest != GIVEN_UP:
+            return widest
+        loose = loose_positions(height, worth, start, discount, decay, stop, label, placed, price, most, noise)
+        if loose < fewest:
+            fewest = loose
+            _copy(label, kept_label, stop)
+            for slot in range(price.size):
+                kept_price[slot] = price[slot]
+        if loose <= FEW_LOOSE:
+            break
+    _copy(kept_label, label, stop)
+    for slot in range(price.size):
+        price[slot] = kept_price[slot]
+    open_slack(height, worth, start, size, discount, decay, stop, price, 0.0, spare, most)
+    augment(height, worth, start, size, discount, decay, stop, price, most, noise, label, member, after)
+    return AUGMENTED

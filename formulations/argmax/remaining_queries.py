@@ -1,0 +1,401 @@
+"""The argmax of queries that sorting and merging leave open: split, priced, or solved as assignments.
+
+The loss-augmented argmax of a query with many different gains, by sorting and splitting.
+
+A document no worse than another in both extreme directions of a part's cone (see `cones`) goes first in some optimal
+order. Where the first t documents of both extreme sorts are one set, the part splits; smaller parts have narrower
+cones. What does not split is merged by `order_ideals`, if it has few gains.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from formulations.argmax.assignment import assign
+from formulations.argmax.layout import ASSIGNMENT as ASSIGNMENT_OPEN_QUERIES
+from formulations.argmax.layout import BATCH, OPEN, fill_up, find_cones, place, settle, states_of
+from formulations.argmax.layout import FEW as FEW_OPEN_QUERIES
+from formulations.argmax.layout import IDEALS as IDEALS_OPEN_QUERIES
+from formulations.argmax.layout import MERGE as MERGE_OPEN_QUERIES
+from formulations.argmax.layout import ONE_SORT as ONE_SORT_OPEN_QUERIES
+from formulations.argmax.layout import PRICES as PRICES_OPEN_QUERIES
+from formulations.argmax.layout import TWO_SORTS as TWO_SORTS_OPEN_QUERIES
+from formulations.argmax.order_ideals import CHAINS, NO_BEAM, best_labels, sort_chains
+from formulations.argmax.pruned_search import AUGMENTED, GIVEN_UP, LEFT, PROVED, priced_labels, searched_labels
+from formulations.arrays import Bytes, Floats, Ints, Shorts
+from formulations.compiled import INTS, READ_FLOATS, compiled
+from formulations.sorting import sort_falling
+
+ANY, ONE_SORT, TWO_SORTS, MERGE, IDEALS, PRICES, FEW, ASSIGNMENT, UNSOLVED = range(9)
+
+COLUMNS = 1 << 12
+"""Most states that one position of a part may have times chains."""
+
+
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
+def _merged(scores: Floats, gain: Floats, discount: Floats, decay: Floats, documents: Ints, room: int) -> int:
+    """Put `documents` into their best order for these weights, one a document; the way, UNSOLVED (and the documents
+    untouched) where they have too many gains or need more than `room` states."""
+    count = documents.size
+    worth, height = np.empty(gain.size), np.empty(gain.size)
+    for x in documents:
+        worth[x], height[x] = -gain[x], scores[x]
+    chained, spare = documents.copy(), np.empty(count, np.int64)
+    sort_falling(chained, height, spare)
+    sort_falling(chained, worth, spare)
+    start, size, level = np.zeros(CHAINS, np.int64), np.zeros(CHAINS, np.int64), np.empty(CHAINS)
+    chains = 0
+    for i in range(count):
+        if i == 0 or gain[chained[i]] != gain[chained[i - 1]]:
+            if chains == CHAINS:
+                return UNSOLVED
+            start[chains], level[chains] = i, gain[chained[i]]
+            chains += 1
+        size[chains - 1] += 1
+    low, high = np.zeros(count, np.int32), np.zeros(count, np.int32)
+    stop = find_cones(discount, decay, low, high)
+    columns = min(COLUMNS, room)
+    ordered = np.empty(count)
+    for i in range(count):
+        ordered[i] = scores[chained[i]]
+    label = np.empty(count, np.int8)
+    widest = best_labels(
+        ordered, level[:chains], start, size, discount, decay, low, high, stop,
+        np.zeros(count), np.zeros(count), np.inf, NO_BEAM,
+        np.empty((CHAINS, columns + 1), np.int64), np.empty((CHAINS, columns + 1)),
+        np.empty((CHAINS, columns + 1), np.int32), np.empty(columns, np.int64), np.empty(columns),
+        np.empty(room, np.int32), np.empty(room, np.int8), label,
+    )  # fmt: skip
+    if widest < 0:
+        return UNSOLVED
+    placed = start[:chains].copy()
+    for p in range(stop):
+        g = label[p]
+        documents[p] = chained[placed[g]]
+        placed[g] += 1
+    p = stop
+    for g in range(chains):
+        for i in range(placed[g], start[g] + size[g]):
+            documents[p] = chained[i]
+            p += 1
+    return TWO_SORTS if widest == 1 else MERGE if chains == 2 else IDEALS
+
+
+@compiled(nb.int64(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_FLOATS, INTS, nb.int64))
+def split(scores: Floats, gain: Floats, discount: Floats, decay: Floats, order: Ints, room: int) -> int:
+    """Fill `order` with an optimal order of one query; the way taken, UNSOLVED if a part is beyond us."""
+    n = scores.size
+    for i in range(n):
+        order[i] = i
+    way = ANY
+    key, other = np.empty(n), np.empty(n)
+    second, inside = np.empty(n, np.int64), np.zeros(n, np.bool_)
+    ones, twos, spare = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    low_step, high_step = np.empty(n, np.int32), np.empty(n, np.int32)
+    waiting = np.empty((n + 1, 2), np.int64)
+    waiting[0, 0], waiting[0, 1] = 0, n
+    parts = 1
+    while parts:
+        parts -= 1
+        low, high = waiting[parts, 0], waiting[parts, 1]
+        a, c = discount[low:high], decay[low:high]
+        if find_cones(a, c, low_step[low:high], high_step[low:high]) == 0:
+            continue
+        lower, upper = low_step[low], high_step[low]
+        dc, da = c[lower] - c[lower + 1], a[lower] - a[lower + 1]
+        ec, ea = c[upper] - c[upper + 1], a[upper] - a[upper + 1]
+        one, two = ones[low:high], twos[low:high]
+        for x in order[low:high]:  # the documents of the part by index: what ties in both keys has one common order
+            inside[x] = True
+        place = 0
+        for x in range(n):
+            if inside[x]:
+                one[place] = x
+                inside[x] = False
+                place += 1
+        for x in one:
+            key[x] = dc * scores[x] - da * gain[x]
+            other[x] = ec * scores[x] - ea * gain[x]
+        if lower == upper:
+            sort_falling(one, key, spare)
+            order[low:high] = one
+            way = max(way, ONE_SORT)
+            continue
+        two[:] = one
+        sort_falling(one, other, spare)
+        sort_falling(one, key, spare)
+        sort_falling(two, key, spare)
+        sort_falling(two, other, spare)
+        for i in range(high - low):
+            second[two[i]] = i
+        order[low:high] = one
+        way = max(way, TWO_SORTS)
+        begin, deepest, splits = 0, 0, False
+        for i in range(high - low):
+            deepest = max(deepest, second[one[i]])
+            if deepest == i:
+                splits = splits or i + 1 < high - low
+                if splits and i > begin:
+                    waiting[parts, 0], waiting[parts, 1] = low + begin, low + i + 1
+                    parts += 1
+                begin = i + 1
+        if not splits:
+            merged = _merged(scores, gain, a, c, order[low:high], room)
+            if merged == UNSOLVED:
+                return UNSOLVED
+            way = max(way, merged)
+    return way
+
+
+COLUMNS_OPEN_QUERIES = 1 << 14
+"""Most states that one position may have times chains."""
+
+TINY, SHORT = 40, 150
+"""Documents up to which an assignment costs less than prices of a good order, than a wide search."""
+
+
+@compiled(nb.boolean(READ_FLOATS, nb.int64, nb.int64))
+def _tied(decay: Floats, stop: int, chains: int) -> bool:
+    """Is the decay level so often, with so few gains, that most exchanges of documents change nothing?"""
+    steps = 1
+    for p in range(stop):
+        steps += decay[p] > decay[p + 1]
+    return steps * chains <= stop // 4
+
+
+@compiled(nb.boolean(READ_FLOATS, nb.int64, nb.int64, nb.int64))
+def _once(decay: Floats, n: int, stop: int, chains: int) -> bool:
+    """Whether a query is worth one effort of pricing and not more."""
+    return n <= SHORT or _tied(decay, stop, chains)
+
+
+@compiled(nb.void(*BATCH))
+def split_range(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    by_gain: Shorts,
+    chain_start: Ints,
+    worth: Floats,
+    first_chain: Ints,
+    low: Shorts,
+    high: Shorts,
+    stop: Ints,
+    begin: int,
+    end: int,
+    room: int,
+    order: Ints,
+    value: Floats,
+    bound: Floats,
+    way: Bytes,
+) -> None:
+    """Open queries of many gains, where `two_sorts` splits them."""
+    for q in range(begin, end):
+        if way[q] == OPEN and first_chain[q + 1] - first_chain[q] > CHAINS:
+            rows = slice(offsets[q], offsets[q + 1])
+            s, b, a, c = scores[rows], gain[rows], discount[rows], decay[rows]
+            way[q] = split(s, b, a, c, order[rows], states_of(room, s.size))
+            if way[q] != OPEN:
+                settle(s, b, a, c, order[rows], 0.0, q, value, bound)
+
+
+@compiled(nb.void(*BATCH))
+def price_range(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    by_gain: Shorts,
+    chain_start: Ints,
+    worth: Floats,
+    first_chain: Ints,
+    low: Shorts,
+    high: Shorts,
+    stop: Ints,
+    begin: int,
+    end: int,
+    room: int,
+    order: Ints,
+    value: Floats,
+    bound: Floats,
+    way: Bytes,
+) -> None:
+    """Open queries of few gains and more than TINY documents, where the prices of a greedy order leave little to
+    search; but not those that `search_range` takes."""
+    n, rows = 0, 1
+    for q in range(begin, end):
+        if way[q] == OPEN:
+            n = max(n, offsets[q + 1] - offsets[q])
+            rows = max(rows, min(first_chain[q + 1] - first_chain[q], CHAINS))
+    if n <= TINY:
+        return
+    largest = states_of(room, n)
+    columns = min(COLUMNS_OPEN_QUERIES, largest)
+    height, other = np.empty(n), np.empty(n)
+    document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
+    label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
+    price, most, nothing, hull = np.empty(n), np.empty(n), np.zeros(n), np.empty(n, np.int64)
+    start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
+    next_key, next_value = np.empty((rows, columns + 1), np.int64), np.empty((rows, columns + 1))
+    next_from = np.empty((rows, columns + 1), np.int32)
+    key, states = np.empty(columns, np.int64), np.empty(columns)
+    origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
+    member, told = np.empty(n, np.int8), np.zeros(3)
+    for q in range(begin, end):
+        top, bottom = offsets[q], offsets[q + 1]
+        n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
+        if way[q] != OPEN or chains > CHAINS or n <= TINY or not _once(decay[top:bottom], n, last, chains):
+            continue
+        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        members, result, first = by_gain[top:bottom], order[top:bottom], first_chain[q]
+        begins = chain_start[first : first + chains + 1]
+        sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
+        widest = priced_labels(
+            height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+            price, most, nothing, hull, next_key, next_value, next_from, key, states,
+            origin[: states_of(room, n)], chain, label, member, told,
+        )  # fmt: skip
+        if widest == GIVEN_UP:
+            continue
+        place(label, document, start, last, result)
+        fill_up(members, last, done, result)
+        if widest == PROVED:
+            way[q] = PRICES_OPEN_QUERIES
+        elif widest > 1:
+            way[q] = MERGE_OPEN_QUERIES if chains == 2 else IDEALS_OPEN_QUERIES
+        else:
+            way[q] = ONE_SORT_OPEN_QUERIES if low[top] == high[top] else TWO_SORTS_OPEN_QUERIES
+        settle(s, b, a, c, result, told[LEFT], q, value, bound)
+
+
+@compiled(nb.void(*BATCH))
+def search_range(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    by_gain: Shorts,
+    chain_start: Ints,
+    worth: Floats,
+    first_chain: Ints,
+    low: Shorts,
+    high: Shorts,
+    stop: Ints,
+    begin: int,
+    end: int,
+    room: int,
+    order: Ints,
+    value: Floats,
+    bound: Floats,
+    way: Bytes,
+) -> None:
+    """Open queries of few gains and more than SHORT documents: prices of ever better orders, then shortest paths."""
+    n, rows = 0, 1
+    for q in range(begin, end):
+        if way[q] == OPEN:
+            n = max(n, offsets[q + 1] - offsets[q])
+            rows = max(rows, min(first_chain[q + 1] - first_chain[q], CHAINS))
+    if n <= TINY:
+        return
+    largest = states_of(room, n)
+    columns = min(COLUMNS_OPEN_QUERIES, largest)
+    height, other = np.empty(n), np.empty(n)
+    document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
+    label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
+    price, most, nothing, hull = np.empty(n), np.empty(n), np.zeros(n), np.empty(n, np.int64)
+    start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
+    next_key, next_value = np.empty((rows, columns + 1), np.int64), np.empty((rows, columns + 1))
+    next_from = np.empty((rows, columns + 1), np.int32)
+    key, states = np.empty(columns, np.int64), np.empty(columns)
+    origin, chain = np.empty(largest, np.int32), np.empty(largest, np.int8)
+    member, after, told = np.empty(n, np.int8), np.empty((n, rows), np.int32), np.zeros(3)
+    for q in range(begin, end):
+        top, bottom = offsets[q], offsets[q + 1]
+        n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
+        if way[q] != OPEN or chains > CHAINS or n <= TINY or _once(decay[top:bottom], n, last, chains):
+            continue
+        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        members, result, first = by_gain[top:bottom], order[top:bottom], first_chain[q]
+        begins = chain_start[first : first + chains + 1]
+        sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
+        widest = searched_labels(
+            height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+            price, most, nothing, hull, next_key, next_value, next_from, key, states,
+            origin[: states_of(room, n)], chain, label, member, after, told,
+        )  # fmt: skip
+        place(label, document, start, last, result)
+        fill_up(members, last, done, result)
+        if widest == PROVED:
+            way[q] = PRICES_OPEN_QUERIES
+        elif widest == AUGMENTED:
+            candidates = 0
+            for g in range(chains):
+                candidates += size[g]
+            way[q] = FEW_OPEN_QUERIES if candidates < n else ASSIGNMENT_OPEN_QUERIES
+        elif widest > 1:
+            way[q] = MERGE_OPEN_QUERIES if chains == 2 else IDEALS_OPEN_QUERIES
+        else:
+            way[q] = ONE_SORT_OPEN_QUERIES if low[top] == high[top] else TWO_SORTS_OPEN_QUERIES
+        settle(s, b, a, c, result, told[LEFT], q, value, bound)
+
+
+@compiled(nb.void(*BATCH))
+def assign_range(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    by_gain: Shorts,
+    chain_start: Ints,
+    worth: Floats,
+    first_chain: Ints,
+    low: Shorts,
+    high: Shorts,
+    stop: Ints,
+    begin: int,
+    end: int,
+    room: int,
+    order: Ints,
+    value: Floats,
+    bound: Floats,
+    way: Bytes,
+) -> None:
+    """What is open still, as an assignment: of few gains only the documents that can be needed take part."""
+    n = 0
+    for q in range(begin, end):
+        n = max(n, offsets[q + 1] - offsets[q])
+    height, other, own, worth_of = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
+    chosen, ranked, done = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.bool_)
+    start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
+    for q in range(begin, end):
+        if way[q] != OPEN:
+            continue
+        top, bottom = offsets[q], offsets[q + 1]
+        n, last, chains = bottom - top, stop[q], first_chain[q + 1] - first_chain[q]
+        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        members, result = by_gain[top:bottom], order[top:bottom]
+        if chains > CHAINS:
+            left = assign(s, b, a, c, last, _tied(c, last, chains), result)
+            way[q] = ASSIGNMENT_OPEN_QUERIES
+        else:
+            held, begins = 0, chain_start[first_chain[q] : first_chain[q + 1] + 1]
+            sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
+            for g in range(chains):
+                for i in range(start[g], start[g] + size[g]):
+                    x = document[i]
+                    chosen[held], own[held], worth_of[held] = x, s[x], b[x]
+                    held += 1
+            tied = n > TINY and _tied(c, last, chains)
+            left = assign(own[:held], worth_of[:held], a, c, last, tied, ranked[:held])
+            for p in range(last):
+                result[p] = chosen[ranked[p]]
+            fill_up(members, last, done, result)
+            way[q] = FEW_OPEN_QUERIES if held < n else ASSIGNMENT_OPEN_QUERIES
+        settle(s, b, a, c, result, left, q, value, bound)

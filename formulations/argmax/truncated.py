@@ -1,0 +1,352 @@
+"""The argmax of queries whose first places tell the rest: those are searched by counts, what follows is one sort.
+
+The best order where exchanges of gain for score are a matter of the first few positions, and the rest is one sort.
+
+Behind a discount's cut only the decay still falls, so whatever stands before, the rest comes by falling score; wherever
+all steps are parallel from position `turn` on (see `cones`) the rest is sorted by one key. Let the cone be one and the
+same before. Then a document needs its dominators before it, counts of how many of each gain are placed are the ideals
+of one order, and there are at most C(turn + G, G) of them for G gains, however long the list is.
+
+What the rest earns follows from who stands before (see `tails`): the sum of one entry of a table for each of them. The
+one that is last of them in the sort dominates none, so each state adds one entry to the sum of the state without it.
+
+What a sort of the rest earns, by who was taken out of it before: a table in place of a sort for each way to take.
+
+All documents are ranked by one key, and `turn` of them stand elsewhere, at the places before. With t of these above it
+a document at rank r would stand at turn + r - t. To take it out costs what it earns there, and brings what follows up
+by one. These costs, each with its own t, sum to what the documents taken cost together.
+"""
+
+from __future__ import annotations
+
+import numba as nb
+import numpy as np
+
+from formulations.argmax.layout import BATCH, CUT, IDEALS, MERGE, fill_up, place, places_of, settle
+from formulations.argmax.order_ideals import CHAINS, sort_chains
+from formulations.arrays import Bytes, Floats, Ints, Shorts
+from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_SHORTS, SHORTS, compiled
+
+NEEDS = nb.types.Array(nb.int64, 2, "C")
+COSTS = nb.types.Array(nb.float64, 3, "C")
+
+
+@compiled(
+    nb.int64(FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, INTS, INTS, nb.int64, nb.int64, BYTES)
+)
+def sort_rest(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    step: int,
+    placed: Ints,
+    wanted: Ints,
+    first: int,
+    last: int,
+    label: Bytes,
+) -> int:
+    """label[p] = the chain of the document at first <= p < last, by the key of the step from position `step`; how many
+    of each chain are `placed` goes on. Ends, and returns the position, where all are placed that are `wanted`."""
+    chains, left = worth.size, 0
+    dc, da = decay[step] - decay[step + 1], discount[step] - discount[step + 1]
+    key = np.full(chains, -np.inf)
+    for g in range(chains):
+        left += placed[g] < wanted[g]
+        if placed[g] < size[g]:
+            key[g] = dc * height[start[g] + placed[g]] - da * worth[g]
+    p = first
+    while p < last and left:
+        best, most = 0, key[0]
+        for g in range(1, chains):
+            if key[g] > most:
+                best, most = g, key[g]
+        label[p] = best
+        p += 1
+        placed[best] += 1
+        left -= placed[best] == wanted[best]
+        key[best] = -np.inf
+        if placed[best] < size[best]:
+            key[best] = dc * height[start[best] + placed[best]] - da * worth[best]
+    return p
+
+
+@compiled(
+    nb.void(
+        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, INTS, NEEDS, COSTS,
+    )
+)  # fmt: skip
+def tail_costs(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    step: int,
+    turn: int,
+    stop: int,
+    most: Ints,
+    rank: Ints,
+    cost: Floats,
+) -> None:
+    """rank[g, i] in the sort of all by the key of `step`, cost[g, i, turn - 1 - t] of taking that document out of it
+    where t before it are taken; up to a number that is the same for all ways to take `turn` of them."""
+    chains, total = worth.size, 0
+    for g in range(chains):
+        total += size[g]
+    listed, ranked = np.zeros(chains, np.int64), np.empty(total, np.int8)
+    # Documents behind the last one that can be taken come up by as much whoever is.
+    end = sort_rest(height, worth, start, size, discount, decay, step, listed, most, 0, total, ranked)
+    weight, share, base = discount, 0.0, 1.0
+    if decay[step] > decay[step + 1]:
+        weight, share = decay, 1.0
+        base = (discount[step] - discount[step + 1]) / (decay[step] - decay[step + 1])
+    above = np.zeros(end + turn + 1)
+    for p in range(min(stop, above.size)):
+        above[p] = weight[p] - weight[stop]
+    raised = np.zeros(turn)
+    for r in range(end - 1, -1, -1):
+        g = ranked[r]
+        listed[g] -= 1
+        i = listed[g]
+        worthy = share * height[start[g] + i] - base * worth[g]
+        if i < most[g]:
+            rank[g, i] = r
+            for below in range(turn):
+                cost[g, i, below] = above[r + below + 1] * worthy - raised[below]
+        for below in range(turn):
+            raised[below] += (above[r + below] - above[r + below + 1]) * worthy
+
+
+@compiled(
+    nb.void(
+        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, nb.int64, nb.int64, nb.int64, nb.int64, INTS, NEEDS,
+    )
+)  # fmt: skip
+def _dominators(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    low: int,
+    high: int,
+    turn: int,
+    field: int,
+    most: Ints,
+    need: Ints,
+) -> None:
+    """need[g, i]: how many of each chain dominate document i of chain g, `field` bits a chain; most[g]: how many of
+    chain g can stand before `turn`, the others have too many before them."""
+    chains = worth.size
+    dc, da = decay[low] - decay[low + 1], discount[low] - discount[low + 1]
+    ec, ea = decay[high] - decay[high + 1], discount[high] - discount[high + 1]
+    one, two = np.empty((chains, turn)), np.empty((chains, turn))
+    for g in range(chains):
+        for i in range(min(size[g], turn)):
+            s = height[start[g] + i]
+            one[g, i], two[g, i] = dc * s - da * worth[g], ec * s - ea * worth[g]
+    over = np.empty(chains, np.int64)
+    for g in range(chains):
+        over[:] = 0
+        i = 0
+        while i < min(size[g], turn):
+            x, y, packed, before = one[g, i], two[g, i], 0, i
+            for h in range(chains):
+                if h == g:
+                    continue
+                j, reach = over[h], min(size[h], turn)
+                if h < g:
+                    while j < reach and one[h, j] >= x and two[h, j] >= y:
+                        j += 1
+                else:
+                    while j < reach and one[h, j] >= x and two[h, j] >= y and (one[h, j] > x or two[h, j] > y):
+                        j += 1
+                over[h] = j
+                packed += j << (field * h)
+                before += j
+            if before >= turn:
+                break
+            need[g, i] = packed
+            i += 1
+        most[g] = i
+        for blocked in range(i, turn + 1):
+            need[g, blocked] = (turn + 1) << (field * g)
+
+
+@compiled(
+    nb.int64(
+        FLOATS, READ_FLOATS, INTS, INTS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_SHORTS, nb.int64, nb.int64,
+        SHORTS, INTS, FLOATS, FLOATS, SHORTS, SHORTS, SHORTS, BYTES, BYTES,
+    )
+)  # fmt: skip
+def best_first_places(
+    height: Floats,
+    worth: Floats,
+    start: Ints,
+    size: Ints,
+    discount: Floats,
+    decay: Floats,
+    low: Shorts,
+    high: Shorts,
+    stop: int,
+    turn: int,
+    slot: Shorts,
+    key: Ints,
+    value: Floats,
+    tail: Floats,
+    last: Shorts,
+    where: Shorts,
+    origin: Shorts,
+    chain: Bytes,
+    label: Bytes,
+) -> int:
+    """As `best_labels` for the `turn` > 0 of `places_of`, but nothing is pruned.
+
+    Room: slot -1 for each vector of counts, of all gains but one, that is told apart at a position, as it is again in
+    the end; the others a state.
+    """
+    chains, room = worth.size, origin.size
+    field = 2
+    while turn + 1 >= 1 << (field - 1):
+        field += 1
+    if field * chains > 62:
+        return -1
+    most, need = np.zeros(chains, np.int64), np.empty((chains, turn + 1), np.int64)
+    _dominators(
+        height, worth, start, size, discount, decay, low[0], high[0], turn, field, most, need
+    )  # fmt: skip
+    radix, cells, longest, guards = np.zeros(chains, np.int64), 1, 0, 0
+    for g in range(chains):
+        guards += 1 << (field * g + field - 1)
+        if most[g] > most[longest]:
+            longest = g
+    for g in range(chains):
+        if g != longest:  # the position tells its count
+            radix[g] = cells
+            cells *= most[g] + 1
+    if cells > slot.size:
+        return -1
+    rank, cost = np.zeros((chains, turn), np.int64), np.empty((chains, turn, turn))
+    tailed = turn < stop
+    if tailed:
+        tail_costs(height, worth, start, size, discount, decay, low[turn], turn, stop, most, rank, cost)
+    floor_c, floor_a = decay[stop], discount[stop]
+    mask = (1 << (field - 1)) - 1
+    key[0], value[0], tail[0], last[0], where[0], origin[0] = 0, 0.0, 0.0, -1, 0, -1
+    begin, end, widest = 0, 1, 1
+    for p in range(turn):
+        c, a, below, new = decay[p] - floor_c, discount[p] - floor_a, turn - 1 - p, end
+        for state in range(begin, end):
+            here = key[state]
+            for g in range(chains):
+                i = (here >> (field * g)) & mask
+                if ((here | guards) - need[g, i]) & guards != guards:
+                    continue
+                reached, at = value[state] + (c * height[start[g] + i] - a * worth[g]), where[state] + radix[g]
+                there = slot[at]
+                if there < 0:
+                    if new == room:
+                        for t in range(end, new):
+                            slot[where[t]] = -1
+                        return -1
+                    there = new
+                    slot[at], where[new], key[new] = new, at, here + (1 << (field * g))
+                    value[new], tail[new], last[new] = -np.inf, np.nan if tailed else 0.0, max(last[state], rank[g, i])
+                    new += 1
+                if reached > value[there]:
+                    value[there], origin[there], chain[there] = reached, state, g
+                if tailed and rank[g, i] > last[state]:
+                    tail[there] = tail[state] + cost[g, i, below]
+        for t in range(end, new):
+            slot[where[t]] = -1
+        begin, end = end, new
+        widest = max(widest, end - begin)
+    best = begin
+    for state in range(begin, end):
+        if tail[state] != tail[state]:  # rounding made two that differ one in the sort
+            return -1
+        if value[state] - tail[state] > value[best] - tail[best]:
+            best = state
+    placed = np.empty(chains, np.int64)
+    for g in range(chains):
+        placed[g] = (key[best] >> (field * g)) & mask
+    for p in range(turn - 1, -1, -1):
+        label[p] = chain[best]
+        best = origin[best]
+    if tailed:
+        sort_rest(height, worth, start, size, discount, decay, low[turn], placed, size, turn, stop, label)
+    return widest
+
+
+PLACED, SLOTS = 1 << 15, 1 << 15
+"""Most states of a query, and vectors of counts at one position."""
+
+
+@compiled(nb.int64(nb.int64, nb.int64))
+def _states_of_places(room: int, n: int) -> int:
+    """Most states of a query of n documents: as many as cost less than an assignment."""
+    return min(room if room > 0 else min(n, 40) * n, PLACED)
+
+
+@compiled(nb.void(*BATCH))
+def place_range(
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    offsets: Ints,
+    by_gain: Shorts,
+    chain_start: Ints,
+    worth: Floats,
+    first_chain: Ints,
+    low: Shorts,
+    high: Shorts,
+    stop: Ints,
+    begin: int,
+    end: int,
+    room: int,
+    order: Ints,
+    value: Floats,
+    bound: Floats,
+    way: Bytes,
+) -> None:
+    """Fill order, value, bound and way of the queries begin <= q < end whose way is CUT; who has too many states keeps
+    it."""
+    n = 0
+    for q in range(begin, end):
+        if way[q] == CUT:
+            n = max(n, offsets[q + 1] - offsets[q])
+    height, other = np.empty(n), np.empty(n)
+    document, spare = np.empty(n, np.int32), np.empty(n, np.int32)
+    label, done = np.empty(n, np.int8), np.zeros(n, np.bool_)
+    start, size = np.empty(CHAINS, np.int64), np.empty(CHAINS, np.int64)
+    states = _states_of_places(room, n)
+    slot = np.full(min(SLOTS, 16 * n * n), -1, np.int32)
+    key, placed, tail = np.empty(states, np.int64), np.empty(states), np.empty(states)
+    lowest, where = np.empty(states, np.int32), np.empty(states, np.int32)
+    origin, chain = np.empty(states, np.int32), np.empty(states, np.int8)
+    for q in range(begin, end):
+        if way[q] != CUT:
+            continue
+        top, bottom = offsets[q], offsets[q + 1]
+        n, last, first, chains = bottom - top, stop[q], first_chain[q], first_chain[q + 1] - first_chain[q]
+        s, b, c, a = scores[top:bottom], gain[top:bottom], decay[top:bottom], discount[top:bottom]
+        members, result = by_gain[top:bottom], order[top:bottom]
+        begins = chain_start[first : first + chains + 1]
+        sort_chains(s, members, begins, top, last, height, document, other, spare, start, size)
+        widest = best_first_places(
+            height, worth[first : first + chains], start, size, a, c, low[top:bottom], high[top:bottom], last,
+            places_of(low[top:bottom], high[top:bottom], last), slot[: 16 * n * n], key, placed, tail, lowest, where,
+            origin[: _states_of_places(room, n)], chain, label,
+        )  # fmt: skip
+        if widest < 0:
+            continue
+        place(label, document, start, last, result)
+        fill_up(members, last, done, result)
+        way[q] = MERGE if chains == 2 else IDEALS
+        settle(s, b, a, c, result, 0.0, q, value, bound)

@@ -1,0 +1,453 @@
+"""Value, violation and bound of a point of a program with real variables, in rational arithmetic.
+
+Doubles are whole multiples of powers of two, so every number below is exact and no rounding enters: a gap of 0 is a
+proof of optimality, any other gap a proven distance from it.
+
+Value and bound of an order or a whole flow in rational arithmetic.
+
+Costs become whole numbers by a common power of two; prices are recovered in whole numbers too. So an optimal order has
+the gap 0, not nearly so.
+
+Value and bound of a path, or of an order by its pattern, in rational arithmetic.
+
+The potentials are the lengths of longest paths from the first state, in rational numbers too, and every edge is held
+against them: an optimal path has the gap 0, not nearly so.
+
+Value and bound of a sequence of groups, and the bound of a ranking under limits on prefixes, in rational arithmetic.
+
+The prices of a ranking are recovered in whole numbers, the profits being such up to a power of two: so the best ranking
+has the gap 0, not nearly so.
+
+Value and bound of a ranking under constraints in rational arithmetic, by the narrowest structure of its set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats, Ints
+from formulations.bridges.integer_costs import exact_costs
+from formulations.errors import Refuted, Unsupported
+from formulations.forms.assignment import Assignment
+from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.forms.lattice_path import LatticeLevels, LatticePath, edges_of, farthest
+from formulations.forms.linear_program import LinearProgram
+from formulations.forms.min_cost_flow import MinCostFlow, residual_potentials
+from formulations.forms.pattern_ranking import PatternRanking
+from formulations.forms.pattern_values import exact_value, rational_array
+from formulations.forms.prefix_group_ranking import PrefixGroupRanking
+from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.integrality.prefix_limits import PrefixRows
+from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.sets.duals import covers, open_cells, pressing
+from formulations.sets.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, falls_in_groups
+
+Rational = Fraction | float
+"""A fraction, or a float that is infinite."""
+
+Exact = NDArray[Any]
+"""An array of Python's whole numbers or fractions."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    violation: Rational
+    value: Fraction
+    bound: Rational
+
+
+def linear(problem: LinearProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
+    point = fractions(x)
+    off = _broken(problem, point)
+    if problem.integer is not None:
+        off = max([off, *(abs(value - round(value)) for value in point[problem.integer])])
+    cost = fractions(problem.objective)
+    sign = -1 if problem.maximises else 1
+    bound: Rational = -sign * float("inf") if y is None else sign * _dual(problem, sign * cost, fractions(y))
+    return Evidence(off, inner(cost, point), bound)
+
+
+def quadratic(problem: QuadraticProgram, x: NDArray[Any], y: Floats | None) -> Evidence:
+    point, linear = fractions(x), fractions(problem.linear)
+    value = inner(linear, point) + inner(point, _times(problem.hessian, point)) / 2
+    rows = problem.linearised(problem.linear)
+    bound: Rational = -float("inf")
+    if y is not None:
+        prices, z = fractions(y[: problem.row_lower.size]), fractions(y[problem.row_lower.size :])
+        bent = _times(problem.hessian, z)
+        bound = _dual(rows, bent + linear, prices) - inner(z, bent) / 2
+    return Evidence(_broken(rows, point), value, bound)
+
+
+def margin(problem: GroupedSimplexQP, x: NDArray[Any], y: Floats | None) -> Evidence:
+    alpha, capacity, lam = fractions(x), fractions(problem.capacity), Fraction(problem.lam)
+    slopes, values = fractions(problem.slopes), fractions(problem.values)
+    used = [sum(alpha[problem.group == g], Fraction(0)) for g in range(capacity.size)]
+    off = max([Fraction(0), *(-alpha), *(np.array(used, dtype=object) - capacity)])
+    step = slopes.T @ alpha
+    value = inner(values, alpha) - inner(step, step) / (2 * lam)
+    bounds = []
+    for move in [-step / lam] + ([] if y is None else [fractions(y)]):
+        heights = values + slopes @ move
+        tops = [max([Fraction(0), *heights[problem.group == g]]) for g in range(capacity.size)]
+        bounds.append(lam * inner(move, move) / 2 + inner(capacity, np.array(tops, dtype=object)))
+    return Evidence(off, value, min(bounds))
+
+
+def fractions(values: NDArray[Any]) -> Exact:
+    array = np.empty(np.shape(values), dtype=object)
+    array[...] = np.vectorize(Fraction, otypes=[object])(np.asarray(values, dtype=np.float64)) if array.size else array
+    return array
+
+
+def inner(left: Iterable[Any], right: Iterable[Any]) -> Fraction:
+    return sum((Fraction(a) * b for a, b in zip(left, right, strict=True)), Fraction(0))
+
+
+def _times(matrix: Any, vector: Exact) -> Exact:
+    """matrix @ vector, entry by entry."""
+    product = np.array([Fraction(0)] * matrix.shape[0], dtype=object)
+    entries = matrix.tocoo()
+    for i, j, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):
+        product[i] += Fraction(weight) * vector[j]
+    return product
+
+
+def _broken(problem: LinearProgram, point: Exact) -> Fraction:
+    """The worst violation of a limit or row, rows in their units."""
+    rows = _times(problem.matrix, point)
+    worst = Fraction(0)
+    for values, lower, upper, units in (
+        (rows, problem.row_lower, problem.row_upper, problem.row_units),
+        (point, problem.lower, problem.upper, np.ones(point.size)),
+    ):
+        for value, low, high, unit in zip(values, lower.tolist(), upper.tolist(), units.tolist(), strict=True):
+            if low > -np.inf:
+                worst = max(worst, (Fraction(low) - value) / Fraction(unit))
+            if high < np.inf:
+                worst = max(worst, (value - Fraction(high)) / Fraction(unit))
+    return worst
+
+
+def _dual(problem: LinearProgram, cost: Exact, prices: Exact) -> Rational:
+    """The bound of weak duality for min cost · x over the program's feasible set."""
+    pressing = np.where(prices > 0, np.isfinite(problem.row_lower), np.isfinite(problem.row_upper))
+    prices = prices * pressing.astype(int)
+    reduced = cost - _times(problem.matrix.T, prices)
+    total: Rational = Fraction(0)
+    for values, lower, upper in (
+        (prices, problem.row_lower, problem.row_upper),
+        (reduced, problem.lower, problem.upper),
+    ):
+        for value, low, high in zip(values, lower.tolist(), upper.tolist(), strict=True):
+            limit = low if value > 0 else high
+            if value and np.isinf(limit):
+                return -float("inf")
+            total += value * Fraction(limit) if value else 0
+    return total
+
+
+PASSES = 64
+"""Rounds of raising prices; more are needed only where the order is not quite optimal."""
+
+NEAR = 40
+"""Given prices are believed to so many binary digits of the largest profit."""
+
+
+def ranked(problem: RankTwoAssignment, x: NDArray[Any], y: Floats | None) -> Evidence:
+    decay, scores = _whole(problem.decay), _whole(problem.scores)
+    discount, gain = _whole(problem.discount), _whole(problem.gain)
+    left, right = decay[1] + scores[1], discount[1] + gain[1]
+    shared = max(left, right)
+    decayed = np.outer(decay[0], scores[0]) * (1 << shared - left)
+    discounted = np.outer(discount[0], gain[0]) * (1 << shared - right)
+    return _placed(decayed - discounted, shared, np.asarray(x, dtype=np.int64), y)
+
+
+def assigned(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence:
+    profit, exponent = _whole(problem.profit)
+    if problem.allowed is not None:  # so far below that no price reaches it
+        beyond = 4 * (problem.positions + 1) * int(max(abs(profit.min()), abs(profit.max()))) + 1
+        profit = np.where(problem.allowed, profit, -beyond)
+    return _placed(profit, exponent, np.asarray(x, dtype=np.int64), y)
+
+
+def _placed(profit: Exact, exponent: int, order: Ints, y: Floats | None) -> Evidence:
+    """For profit / 2^exponent: prices that settle prove the order optimal; else the given ones bound it."""
+    from formulations.forms.assignment import settle
+
+    positions, documents = profit.shape
+    value = Fraction(sum(profit[np.arange(positions), order].tolist()), 1 << exponent)
+    nothing = np.array([0] * documents, dtype=object)
+    starts = [nothing] if y is None else [_below(y, exponent, int(np.abs(profit).max()), order), nothing]
+    bounds = []
+    for prices in starts:
+        settle(profit, order, prices, 0, min(PASSES, positions + 1))
+        bounds.append(_priced(profit, exponent, [Fraction(price, 1 << exponent) for price in prices]))
+        if bounds[-1] == value:  # no bound is better
+            return Evidence(Fraction(0), value, value)
+    if y is not None:
+        bounds.append(_priced(profit, exponent, [Fraction(price) for price in y.tolist()]))
+    return Evidence(Fraction(0), value, min(bounds))
+
+
+def _below(y: Floats, exponent: int, largest: int, order: Ints) -> Exact:
+    """Whole prices just below y, from which few rises lead to prices that settle; 0 for documents that stay out."""
+    prices = np.array([0] * y.size, dtype=object)
+    margin = largest >> NEAR
+    for document in order.tolist():
+        prices[document] = max(0, int(Fraction(float(y[document])) * (1 << exponent)) - margin)
+    return prices
+
+
+def _priced(profit: Exact, exponent: int, prices: list[Fraction]) -> Fraction:
+    """Σ v + Σ_i max_j (profit[i, j] - v[j]), v >= 0 where a document may stay out."""
+    positions, documents = profit.shape
+    if documents > positions:
+        prices = [max(price, Fraction(0)) for price in prices]
+    below = max(price.denominator for price in prices)
+    shared = max(below, 1 << exponent)
+    whole = np.array([price.numerator * (shared // price.denominator) for price in prices], dtype=object)
+    best = (profit * (shared >> exponent) - whole).max(axis=1)
+    return Fraction(int(whole.sum()) + int(best.sum()), shared)
+
+
+def routed(problem: MinCostFlow, x: NDArray[Any], y: Floats | None) -> Evidence:
+    flow = np.array([Fraction(amount) for amount in np.asarray(x, dtype=float).tolist()], dtype=object)
+    costs = exact_costs(problem.cost)
+    cost = np.array(costs.values, dtype=object)
+    net = -problem.supply.astype(object)
+    np.add.at(net, problem.tail, flow)
+    np.subtract.at(net, problem.head, flow)
+    off = [*np.abs(net), *(-flow), *(flow - problem.capacity.astype(object))]
+    below = 1 << costs.exponent
+    potentials = [residual_potentials(problem, np.asarray(x), cost, noise=0)]
+    if y is not None:
+        potentials.append(np.array([Fraction(price) * below for price in y.tolist()], dtype=object))
+    bounds = []
+    for price in potentials:
+        reduced = cost - price[problem.tail] + price[problem.head]
+        pressed = inner(np.minimum(reduced, 0), problem.capacity.tolist())
+        bounds.append((inner(price, problem.supply.tolist()) + pressed) / below)
+    return Evidence(max(Fraction(0), *off), inner(cost, flow) / below, max(bounds))
+
+
+def _whole(values: Floats) -> tuple[Exact, int]:
+    """Whole numbers w and an exponent e with values = w / 2^e."""
+    costs = exact_costs(values.ravel())
+    return np.array(costs.values, dtype=object).reshape(values.shape), costs.exponent
+
+
+MOST_RATIONAL = 1 << 16
+"""States of a lattice that is walked in rational numbers, at most."""
+
+
+def walked(problem: LatticePath, x: NDArray[Any], y: Floats | None) -> Evidence:
+    edges = rational_array(problem.edges)
+    chain = np.asarray(x, dtype=np.int64)
+    passed = np.concatenate([[0], np.cumsum(problem.levels.strides[chain])[:-1]])
+    constant = Fraction(problem.constant)
+    value = sum(edges[chain, passed].tolist(), constant)
+    return Evidence(Fraction(0), value, _best_bound(edges, problem.levels, y) + constant)
+
+
+def patterned(problem: PatternRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """The value by the definition, from the order alone; the bound from the lattice, its edges worked out anew."""
+    order = np.asarray(x, dtype=np.int64)
+    if problem.chains.states > MOST_RATIONAL:
+        raise Unsupported(
+            f"{problem.extent} are more than the {MOST_RATIONAL} that are walked in rational numbers; certify it with "
+            "exact=False"
+        )
+    lengths = problem.chains.lengths
+    edges = edges_of(problem.chains, problem.map, problem.earnings, rational_array)
+    bound = _best_bound(edges.reshape(len(lengths), -1), LatticeLevels(lengths), y)
+    constant = Fraction(float(problem.earnings.constant[0]))
+    return Evidence(
+        Fraction(0), exact_value(problem.scores, problem.grade, problem.map, problem.earnings, order), bound + constant
+    )
+
+
+def _best_bound(edges: NDArray[Any], levels: LatticeLevels, y: Floats | None) -> Fraction:
+    """The better of what potentials of our own prove, and the given ones."""
+    own = _bound(edges, levels, farthest(edges, levels))
+    given = y is not None and y.shape == (edges.shape[1],)  # none where a bound without potentials was enough
+    return min(own, _bound(edges, levels, rational_array(y))) if given else own
+
+
+def _bound(edges: NDArray[Any], levels: LatticeLevels, potential: NDArray[Any]) -> Fraction:
+    """How far the potentials rise, and at each level the most by which an edge earns more than they rise along it."""
+    total = potential[-1] - potential[0]
+    for states in levels.states[:-1]:
+        over = []
+        for chain, stride in enumerate(levels.strides.tolist()):
+            tail = states[levels.there[chain, states]]
+            over += (edges[chain, tail] - potential[tail + stride] + potential[tail]).tolist()
+        total += max(over)
+    return Fraction(total)
+
+
+def grouped(problem: PrefixGroupRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+    worth, held = fractions(problem.worth), problem.counts(x)
+    value = Fraction(0)
+    for g, first in enumerate(problem.start.tolist()):
+        for p, count in enumerate(held[g].tolist()):
+            value += sum(worth[p, first : first + count], Fraction(0))
+    bound: Rational = (
+        float("inf")
+        if y is None
+        else _priced_rational_groups(problem, worth, fractions(y.reshape(problem.lower.shape)))
+    )
+    return Evidence(Fraction(problem.violation(x)), value, bound)
+
+
+def _priced_rational_groups(problem: PrefixGroupRanking, worth: Any, price: Any) -> Fraction:
+    """Σ_p max_g Σ_{q >= p} ρ[g, q] + Σ_{g, p} max_N (Σ_{r < N} worth - ρ N)."""
+    total, groups = Fraction(0), range(problem.groups)
+    for p in range(problem.positions):
+        allowed = np.flatnonzero(~problem.banned[:, p]).tolist()
+        total += max(sum(price[g, p:], Fraction(0)) for g in allowed)
+        for g in groups:
+            first, low, high = int(problem.start[g]), int(problem.lower[g, p]), int(problem.upper[g, p])
+            gained = [part - price[g, p] for part in worth[p, first : first + high]]
+            total += sum(gained[:low], Fraction(0)) + sum((one for one in gained[low:] if one > 0), Fraction(0))
+    return total
+
+
+def limited(profit: Floats, rows: PrefixRows, order: Ints) -> Fraction:
+    """What prices recovered from a ranking of the set prove: Σ_j v_j + Σ μ · limit + Σ_i max_j (profit[i, j] - v_j
+    - Σ_{p >= i} μ[g(j), p]), μ the price of a limit on a prefix, v >= 0 where a document may stay out."""
+    k, n = profit.shape
+    costs = exact_costs(profit.ravel())
+    whole = np.array(costs.values, dtype=object).reshape(k, n)
+    fixed = whole[-1] if k == n else whole[-1] * 0  # what all documents earn at the last position, where all are placed
+    free = whole - fixed
+    steps = free - np.vstack([free[1:], free[:1] * 0])
+    members = [sorted(np.flatnonzero(rows.group == g).tolist(), key=lambda j: -free[0, j]) for g in range(rows.groups)]
+    held = np.cumsum(rows.group[order][None, :] == np.arange(rows.groups)[:, None], axis=1)
+    passing = _passing(steps, members, held, rows.group[order], rows)
+    price, total = np.zeros((rows.groups, k), dtype=object), sum(fixed.tolist())
+    for g, p in np.ndindex(rows.groups, k):
+        count = int(held[g, p])
+        after = steps[p, members[g][count]] if count < len(members[g]) else passing[g, p]
+        before = steps[p, members[g][count - 1]] if count else passing[g, p]
+        over, under = after - passing[g, p], before - passing[g, p]
+        if over > 0 and rows.upper_row[g, p] >= 0 and count == rows.upper[g, p]:
+            price[g, p] = over
+        elif under < 0 and rows.lower_row[g, p] >= 0 and count == rows.lower[g, p]:
+            price[g, p] = under
+        total += price[g, p] * count
+    excess = steps.T - (passing + price)[rows.group]
+    worth = np.where(excess > 0, excess, 0).sum(axis=1)
+    behind = np.cumsum(price[:, ::-1], axis=1)[:, ::-1]
+    left = free - worth - behind[rows.group].T
+    for i in range(k):
+        total += max(left[i, ~rows.banned[rows.group, i]].tolist())
+    return Fraction(total + sum(worth.tolist()), 1 << costs.exponent)
+
+
+def _passing(steps: Exact, members: list[list[int]], held: Ints, group: Ints, rows: PrefixRows) -> Exact:
+    """(groups, k) the prices of passing: longest ways in what may still change, in whole numbers."""
+    groups, k = held.shape
+    height = np.zeros((groups, k + 1), dtype=object)
+    for _ in range(groups * k + 1):
+        moved = False
+        for p in [*range(k), *range(k - 1, -1, -1)]:
+            for g in range(groups):
+                count, ends = int(held[g, p]), slice(None) if p == k - 1 else g  # all groups end at one node
+                offers = []
+                if count < min(len(members[g]), int(rows.upper[g, p])):
+                    offers.append((ends, p + 1, height[g, p] + steps[p, members[g][count]]))
+                if count > rows.lower[g, p]:
+                    offers.append((g, p, height[g, p + 1] - steps[p, members[g][count - 1]]))
+                if not rows.banned[g, p]:
+                    offers.append((g, p, height[group[p], p]))
+                for node, place, offered in offers:
+                    if offered > np.max(height[node, place]):
+                        height[node, place] = offered
+                        moved = True
+        if not moved:
+            break
+    return np.asarray(np.diff(height, axis=1))
+
+
+def constrained(problem: ConstrainedRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """A collapsed or routed set, or one of limits on prefixes, is proved with prices recovered in whole numbers; any
+    other by the prices given."""
+    order = np.asarray(x, dtype=np.int64)
+    worth = problem.profit[np.arange(problem.positions), order].tolist()
+    value = sum(map(Fraction, worth), Fraction(0))
+    off = Fraction(problem.violation(order))
+    stated = problem.admissible.stated
+    bounds: list[Rational] = [float("inf")] if y is None else [_priced_rational_sets(problem, y)]
+    collapse = BlockCollapse.of(stated) if off == 0 else None
+    network = LaminarNetwork.of(stated) if off == 0 and collapse is None else None
+    if collapse is not None:
+        narrow, _ = collapse.assignment(problem.profit)
+        bounds.append(assigned(narrow, collapse.rows_of(order), None).bound)
+    elif network is not None:
+        bounds.append(-routed(network.flow(problem.profit), network.whole_flow(order), None).bound)
+    elif off == 0:
+        prefixes = PrefixNetwork.of(stated)
+        if not isinstance(prefixes, str) and falls_in_groups(problem.profit, prefixes.rows.group):
+            bounds.append(limited(problem.profit, prefixes.rows, order))
+    return Evidence(off, value, min(bounds))
+
+
+def softened(problem: SoftRanking, x: NDArray[Any], y: Floats | None) -> Evidence:
+    """Soft constraints: the charge for what the ranking breaks, exactly; bounds by the prices given, none of which is
+    beyond that of breaking its row."""
+    order = np.asarray(x, dtype=np.int64)
+    stated, k = problem.stated, problem.positions
+    cells = np.arange(k) * problem.documents + order
+    value = sum(map(Fraction, problem.worth.ravel()[cells].tolist()), Fraction(0))
+    assert stated.price is not None
+    held = stated.matrix[:, stated.place[cells]]
+    for row in np.flatnonzero(np.isfinite(stated.price)).tolist():
+        low, high = float(stated.lower[row]), float(stated.upper[row])
+        entries = held.data[held.indptr[row] : held.indptr[row + 1]].tolist()
+        reached = sum(map(Fraction, entries), Fraction(0))
+        over = reached - Fraction(high) if np.isfinite(high) else Fraction(0)
+        under = Fraction(low) - reached if np.isfinite(low) else Fraction(0)
+        value -= Fraction(float(stated.price[row])) * max(over, under, Fraction(0))
+    bound: Rational = float("inf") if y is None else _priced_rational_sets(problem, y)
+    return Evidence(Fraction(problem.violation(order)), value, bound)
+
+
+def _priced_rational_sets(problem: ConstrainedRanking, y: Floats) -> Rational:
+    """What prices, or a proof by cases, bound."""
+    if y.ndim == 1:
+        return _case(problem, y, np.empty(0))
+    rows = problem.stated.lower.size - problem.positions
+    if not covers(y[:, rows:], *problem.stated.shape):
+        raise Refuted("the proof by cases is incomplete: its cases are not all the leaves of one binary tree of cells")
+    return max(_case(problem, case[:rows], case[rows:]) for case in y)
+
+
+def _case(problem: ConstrainedRanking, y: Floats, path: Floats) -> Rational:
+    """Σ price · limit + Σ_i max_j (profit - prices of the cell's rows) over the cells that are open."""
+    stated, k = problem.stated, problem.positions
+    price, limit = pressing(stated, y)
+    pressed = zip(price.tolist(), limit.tolist(), strict=True)
+    total = sum((Fraction(p) * Fraction(b) for p, b in pressed if p), Fraction(0))
+    left = fractions(problem.worth.ravel()[stated.cell])
+    exact = fractions(price)
+    entries = stated.weights.tocoo()
+    for cell, row, weight in zip(*(part.tolist() for part in entries.coords), entries.data.tolist(), strict=True):
+        if exact[row]:
+            left[cell] -= Fraction(weight) * exact[row]
+    open_ = open_cells(path, k, problem.documents)[stated.cell] == 0
+    position = stated.cell // problem.documents
+    for i in range(k):
+        earned = left[(position == i) & open_]
+        if not earned.size:
+            return -float("inf")
+        total += max(earned)
+    return total

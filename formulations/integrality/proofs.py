@@ -1,0 +1,158 @@
+"""Proofs that are quick to find, the simplest first; nothing is searched for when there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from formulations.arrays import Ints, frozen
+from formulations.integrality.decomposition import components, reduced, separation
+from formulations.integrality.evidence import Evidence, Families, Part, Parts, Proof, Signings, Signs, TwoSum
+from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
+from formulations.integrality.network import tree_of
+from formulations.integrality.recognition import consecutive_order, laminar_families, row_classes
+from formulations.integrality.statement import stated
+
+HARDNESS = ("series-parallel", "bipartite", "interval", "laminar", "network", "enumeration")
+"""The kinds of proofs. What has several parts is of the last of their kinds."""
+
+MOST_CELLS = 2**28
+"""Larger matrices are not written out, as all but the proofs for the whole matrix need."""
+
+LARGE = 150
+SAMPLE = 40
+
+MOST_MEETINGS = 4 * 10**6
+"""How many pairs of sets are compared for a proof by columns."""
+
+Remainder: TypeAlias = list[tuple[list[int], list[int]]]
+"""Rows and columns of the blocks that no quick proof covers, parts of a block before it."""
+
+
+def proof_of(problem: csr_array | ArrayLike | Any) -> Proof | None:
+    """A proof that the matrix is totally unimodular, if a quick one exists; None says nothing."""
+    matrix = stated(problem).matrix
+    if (np.abs(matrix.data) != 1).any():
+        return None
+    found = prove(matrix)
+    return found if isinstance(found, Proof) else None
+
+
+def prove(matrix: csr_array, thorough: bool = False) -> Proof | Remainder:
+    """A proof for a {0, ±1} matrix, or what remains to be decided. `thorough`: blocks that are 2-sums are split."""
+    proof = _attempt(matrix, SPARSE)
+    if proof is not None:
+        return proof
+    rows, columns = matrix.shape
+    if rows * columns > MOST_CELLS:
+        return [(list(range(rows)), list(range(columns)))]
+    dense = matrix.toarray().astype(np.int8)
+    proof = _attempt(dense, (("interval", consecutive_order),))
+    if proof is not None:
+        return proof
+    return _prove_in_parts(dense, thorough)
+
+
+def _prove_in_parts(matrix: Signs, thorough: bool) -> Proof | Remainder:
+    removals, rows, columns = reduced(matrix)
+    parts: list[Part] = []
+    open_blocks: Remainder = []
+    for inner_rows, inner_columns in components(matrix[np.ix_(rows, columns)]):
+        if not inner_rows.size or not inner_columns.size:
+            continue
+        part_rows, part_columns = rows[inner_rows], columns[inner_columns]
+        block = matrix[np.ix_(part_rows, part_columns)]
+        found = _prove_block(block, thorough)
+        if isinstance(found, Proof):
+            parts.append(Part(frozen(part_rows), frozen(part_columns), found))
+        else:
+            open_blocks += [(part_rows[rows].tolist(), part_columns[columns].tolist()) for rows, columns in found]
+    if open_blocks:
+        return open_blocks
+    shape = (int(matrix.shape[0]), int(matrix.shape[1]))
+    whole = parts[0].proof if len(parts) == 1 and not removals else None
+    if whole is not None and (parts[0].rows.size, parts[0].columns.size) == shape:
+        return whole
+    kind = max((part.proof.kind for part in parts), key=HARDNESS.index, default=HARDNESS[0])
+    return Proof(kind, shape, Parts(tuple(removals), tuple(parts)))
+
+
+def _prove_block(block: Signs, thorough: bool) -> Proof | Remainder:
+    unproved = _unproved_sample(block, thorough)
+    proof = None if unproved else _attempt(block, DENSE)
+    if proof is not None:
+        return proof
+    split = separation(block) if thorough else None
+    if split is None:
+        return [*unproved, (list(range(block.shape[0])), list(range(block.shape[1])))]
+    rows, columns, row, column = split
+    sides = (
+        (rows, np.union1d(columns, column)),
+        (np.union1d(np.setdiff1d(np.arange(block.shape[0]), rows), row), np.delete(np.arange(block.shape[1]), columns)),
+    )
+    first, second = (_prove_in_parts(block[np.ix_(*side)], thorough) for side in sides)
+    if isinstance(first, Proof) and isinstance(second, Proof):
+        kind = max(first.kind, second.kind, key=HARDNESS.index)
+        evidence = TwoSum(frozen(rows), frozen(columns), row, column, first, second)
+        return Proof(kind, (int(block.shape[0]), int(block.shape[1])), evidence)
+    return [
+        (side[0][inner].tolist(), side[1][across].tolist())
+        for side, found in zip(sides, (first, second), strict=True)
+        if not isinstance(found, Proof)
+        for inner, across in found
+    ]
+
+
+def _unproved_sample(block: Signs, thorough: bool) -> Remainder:
+    """What remains of a few rows of a large block, the largest and some others: where these have no quick proof, nor
+    has the block."""
+    if block.shape[0] <= LARGE or block.shape[1] <= MOST_ROWS:
+        return []
+    by_size = np.argsort(-np.count_nonzero(block, axis=1), kind="stable")
+    others = by_size[SAMPLE:]
+    chosen = np.sort(np.concatenate([by_size[:SAMPLE], others[:: -(-others.size // SAMPLE)]]))
+    found = _prove_in_parts(block[chosen], thorough)
+    return [] if isinstance(found, Proof) else [(chosen[rows].tolist(), columns) for rows, columns in found]
+
+
+def _attempt(matrix: Any, ways: tuple[tuple[str, Callable[[Any], Evidence | None]], ...]) -> Proof | None:
+    """The first of some kinds of proof that holds for the matrix or its transpose."""
+    for kind, find in ways:
+        for transposed in (False, True):
+            if transposed and kind == "laminar" and (_counts(matrix) ** 2).sum() > MOST_MEETINGS:
+                continue
+            evidence = find(matrix.T if transposed else matrix)
+            if evidence is not None:
+                return Proof(kind, (int(matrix.shape[0]), int(matrix.shape[1])), evidence, transposed)
+    return None
+
+
+def _counts(matrix: csr_array | Signs) -> Ints:
+    """How many entries each row has."""
+    return np.asarray(abs(matrix).sum(axis=1), dtype=np.int64).ravel()
+
+
+def _families(matrix: csr_array | Signs) -> Families | None:
+    family = laminar_families(matrix)
+    return None if family is None else Families(frozen(family))
+
+
+def _signings(matrix: Signs) -> Signings | None:
+    if matrix.shape[0] > MOST_ROWS:
+        return None
+    found = enumerated(matrix)
+    return found if isinstance(found, Signings) else None
+
+
+SPARSE: tuple[tuple[str, Callable[[Any], Evidence | None]], ...] = (("bipartite", row_classes), ("laminar", _families))
+DENSE = (
+    ("bipartite", lambda matrix: row_classes(csr_array(matrix))),
+    ("interval", consecutive_order),
+    ("laminar", _families),
+    ("network", tree_of),
+    ("enumeration", _signings),
+)

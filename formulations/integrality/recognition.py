@@ -1,0 +1,238 @@
+"""At most two entries a column: Heller and Tompkins' two classes of rows.
+
+A {0, ±1} matrix with at most two entries a column is totally unimodular if and only if its rows fall into two classes
+such that entries of equal sign in a column are in different classes, and entries of unequal sign in the same class
+[Heller and Tompkins, 1956]. Otherwise the graph of rows (one edge a column) has a cycle that no two classes satisfy:
+its rows and columns have two entries each and determinant ±2.
+
+Consecutive ones: interval matrices.
+
+If the rows can be ordered so that the entries of every column are consecutive and of one sign, the matrix is totally
+unimodular: it is a network matrix whose tree is a path [Fulkerson and Gross, 1965]. Only orders that are cheap to guess
+are tried, as they are given and sorted; interval matrices that these miss are found as network matrices.
+
+Two laminar families of rows.
+
+A family of sets is laminar when any two of them are nested or disjoint. A matrix whose rows are, up to the sign of a
+whole row, the incidence vectors of two laminar families of sets of columns is totally unimodular: it is the network
+matrix of the two trees that inclusion makes of the families, joined at their roots [Edmonds, 1970; Schrijver,
+Combinatorial Optimization, Theorem 41.11].
+
+Two sets cross when they meet and neither contains the other. Crossing sets must lie in different families, so two
+families exist if and only if the graph of crossings is bipartite.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import block_array, coo_array, csc_array, csr_array
+from scipy.sparse.csgraph import connected_components
+
+from formulations.arrays import Ints, frozen
+from formulations.integrality.evidence import Colouring, RowOrder
+
+STARTS = 20
+"""How many cycles are looked at for a short one."""
+
+
+def row_classes(matrix: csr_array) -> Colouring | None:
+    """The two classes; None where there are none, or a column has three entries."""
+    edges = _edges(matrix)
+    if edges is None:
+        return None
+    count = matrix.shape[0]
+    left, right, equal, _ = edges
+    apart, together = (
+        csr_array((np.ones(int(chosen.sum())), (left[chosen], right[chosen])), (count, count))
+        for chosen in (equal, ~equal)
+    )
+    apart, together = apart + apart.T, together + together.T
+    _, sheet = connected_components(block_array([[together, apart], [apart, together]]), directed=False)
+    lower, upper = sheet[:count], sheet[count:]
+    if (lower == upper).any():
+        return None
+    return Colouring(frozen(np.asarray(lower > upper, dtype=np.int8)))
+
+
+def odd_cycle(matrix: csr_array) -> tuple[list[int], list[int]] | None:
+    """Rows and columns of a short cycle that no two classes satisfy, if columns have two entries at most."""
+    edges = _edges(matrix)
+    if edges is None:
+        return None
+    left, right, equal, column = (part.tolist() for part in edges)
+    ways: list[list[tuple[int, bool, int]]] = [[] for _ in range(matrix.shape[0])]
+    for a, b, flips, j in zip(left, right, equal, column, strict=True):
+        ways[a].append((b, flips, j))
+        ways[b].append((a, flips, j))
+    found: list[list[tuple[int, int]]] = []
+    for start in range(matrix.shape[0]):
+        walk = _walk_round(ways, start)
+        if walk is not None:
+            found.append(_simple(walk, ways))
+            if len(found) == STARTS:
+                break
+    if not found:
+        return None
+    best = min(found, key=len)
+    return [row for row, _ in best], [column for _, column in best]
+
+
+def _walk_round(ways: list[list[tuple[int, bool, int]]], start: int) -> list[tuple[int, int]] | None:
+    """A shortest walk from `start`, on sheet False, to `start` on sheet True, as (row, column that leaves it)."""
+    came: dict[tuple[int, bool], tuple[tuple[int, bool], int]] = {}
+    queue = deque([(start, False)])
+    while queue:
+        row, sheet = queue.popleft()
+        for other, flips, column in ways[row]:
+            state = (other, sheet ^ flips)
+            if state in came or state == (start, False):
+                continue
+            came[state] = ((row, sheet), column)
+            if state == (start, True):
+                walk = []
+                while state != (start, False):
+                    state, used = came[state]
+                    walk.append((state[0], used))
+                return walk[::-1]
+            queue.append(state)
+    return None
+
+
+def _simple(walk: list[tuple[int, int]], ways: list[list[tuple[int, bool, int]]]) -> list[tuple[int, int]]:
+    """The part of a closed walk that is a cycle and satisfied by no two classes."""
+    flips = {column: equal for row, _ in walk for _, equal, column in ways[row]}
+    kept: list[tuple[int, int]] = []
+    place: dict[int, int] = {}
+    for row, column in [*walk, walk[0]]:
+        at = place.get(row)
+        if at is not None:
+            if sum(flips[used] for _, used in kept[at:]) % 2:
+                return kept[at:]
+            for left, _ in kept[at:]:
+                del place[left]
+            del kept[at:]
+        place[row] = len(kept)
+        kept.append((row, column))
+    raise AssertionError("a closed walk that changes sheets contains a cycle that does")
+
+
+def _edges(matrix: csr_array) -> tuple[Ints, Ints, Ints, Ints] | None:
+    """For columns with two entries: both rows, whether the signs are equal, and the column."""
+    columns = csc_array(matrix)
+    columns.sort_indices()
+    count = np.diff(columns.indptr)
+    if count.max(initial=0) > 2:
+        return None
+    chosen = np.flatnonzero(count == 2)
+    first = columns.indptr[chosen]
+    equal = columns.data[first] == columns.data[first + 1]
+    return columns.indices[first], columns.indices[first + 1], equal, chosen
+
+
+def consecutive_order(matrix: NDArray[np.int8]) -> RowOrder | None:
+    """An order of the rows with the entries of each column consecutive, if one of the guesses is one."""
+    if (np.abs(matrix.sum(axis=0, dtype=np.int64)) != np.count_nonzero(matrix, axis=0)).any():
+        return None
+    ones = matrix != 0
+    for order in _guesses(ones):
+        if _consecutive(ones[order]):
+            return RowOrder(frozen(order))
+    return None
+
+
+def _guesses(ones: NDArray[np.bool_]) -> list[Ints]:
+    """The given order; by the first, then the last entry of a row; by the mean place of its entries."""
+    rows, columns = ones.shape
+    first = ones.argmax(axis=1)
+    last = columns - ones[:, ::-1].argmax(axis=1)
+    mean = (ones @ np.arange(columns)) / np.maximum(ones.sum(axis=1), 1)
+    orders = [np.arange(rows), np.lexsort((last, first)), np.lexsort((first, last)), np.argsort(mean, kind="stable")]
+    return [np.asarray(order, dtype=np.int64) for order in orders]
+
+
+def _consecutive(ones: NDArray[np.bool_]) -> bool:
+    starts = ones[0].astype(np.int64) + (ones[1:] & ~ones[:-1]).sum(axis=0)
+    return bool((starts <= 1).all())
+
+
+Signs: TypeAlias = NDArray[np.int8]
+
+
+def laminar_families(matrix: csr_array | ArrayLike) -> Signs | None:
+    """The family, 0 or 1, of each row; None where the rows are no two laminar families of sets."""
+    rows = csr_array(matrix)
+    members = _members(rows)
+    if members is None:
+        return None
+    size, (left, right, common) = _meetings(members)
+    crossing = common < np.minimum(size[left], size[right])
+    count = rows.shape[0]
+    graph = csr_array((np.ones(int(crossing.sum())), (left[crossing], right[crossing])), (count, count))
+    graph = graph + graph.T
+    cover = block_array([[None, graph], [graph, None]])  # two sheets: each edge leads from one to the other
+    _, sheet = connected_components(cover, directed=False)
+    lower, upper = sheet[:count], sheet[count:]
+    if (lower == upper).any():  # a closed walk of odd length
+        return None
+    return np.asarray(lower > upper, dtype=np.int8)
+
+
+def tree_parents(matrix: csr_array | ArrayLike, families: Signs) -> Ints:
+    """The smallest row of the same family that contains each row, -1 where there is none. Of equal rows the later one
+    contains the earlier. A row without entries has no parent."""
+    rows = csr_array(matrix)
+    members = _members(rows)
+    assert members is not None
+    size, (left, right, common) = _meetings(members)
+    left, right, common = np.r_[left, right], np.r_[right, left], np.r_[common, common]
+    larger = (size[right] > size[left]) | ((size[right] == size[left]) & (right > left))
+    inside = (families[left] == families[right]) & (common == size[left]) & larger
+    return _smallest(left[inside], right[inside], size, rows.shape[0])
+
+
+def leaf_of_columns(matrix: csr_array | ArrayLike, families: Signs, family: int) -> Ints:
+    """The smallest row of one family that contains each column, -1 where there is none; of equal rows the first.
+
+    The column uses this row and all its tree parents, and no other row of the family.
+    """
+    rows = csr_array(matrix)
+    rows.eliminate_zeros()
+    size = np.diff(rows.indptr)
+    entries = coo_array(rows)
+    row, column = entries.coords
+    held = families[row] == family
+    return _smallest(column[held], row[held], size, rows.shape[1])
+
+
+def _members(rows: csr_array) -> csr_array | None:
+    """The rows as sets: ones where they have entries; None where a row is no ±1 multiple of an incidence vector."""
+    held = rows.copy()
+    held.sum_duplicates()
+    held.eliminate_zeros()
+    place = np.repeat(np.arange(held.shape[0]), np.diff(held.indptr))
+    sums = np.bincount(place, held.data, held.shape[0])
+    if (np.abs(held.data) != 1).any() or (np.abs(sums) != np.diff(held.indptr)).any():
+        return None
+    held.data = np.ones(held.nnz, dtype=np.float64)
+    return held
+
+
+def _meetings(members: csr_array) -> tuple[Ints, tuple[Ints, Ints, Ints]]:
+    """The size of each set, and for each pair of sets that meet: both, and how many columns they share."""
+    meetings = coo_array(members @ members.T)
+    left, right = meetings.coords
+    once = left < right
+    size = np.diff(members.indptr).astype(np.int64)
+    return size, (left[once], right[once], meetings.data[once].astype(np.int64))
+
+
+def _smallest(item: NDArray[Any], holder: NDArray[Any], size: Ints, count: int) -> Ints:
+    """For each of `count` items the first of its smallest holders, -1 where it has none."""
+    best = np.full(count, -1, dtype=np.int64)
+    order = np.lexsort((-holder, -size[holder]))  # the best comes last, and stays
+    best[item[order]] = holder[order]
+    return best

@@ -1,0 +1,369 @@
+"""The search for a submatrix whose determinant is not -1, 0 or 1, the surest ways first.
+
+From a square submatrix of determinant other than -1, 0, 1 to one in which no smaller one is left.
+
+An entry of the adjugate is the determinant of the submatrix without one row and one column, so one inverse shows all
+submatrices of the next size. When none of these will do, all signed sets of rows are gone through (Ghouila-Houri), up
+to twelve rows. A cycle, two entries in each row and column, is minimal: less of it is a forest.
+
+A smaller part of a matrix that still has no quick proof.
+
+What is totally unimodular stays so when rows and columns are left out, and so does what is a network matrix. Lines are
+left out, many at a time and then fewer, while the quick proofs still fail; what is left is often small enough to go
+through all its sets of rows.
+
+Fractional vertices, and the submatrices that they give away.
+
+At a vertex x of {b <= Ax <= c, l <= x <= u} with whole limits let F be the columns where x is fractional, and T the
+tight rows. A restricted to T × F has full column rank; any |F| independent rows of it make a square matrix B with
+B x_F whole, so |det B| >= 2. And where A is not totally unimodular some whole limits have such a vertex [Hoffman and
+Kruskal, 1956]: HiGHS is asked for vertices of the problem's own polyhedron, then of polyhedra with random whole limits,
+under small and tied objectives.
+
+A fractional vertex of a problem's own feasible set: met by a simplex method in floats, then stated exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from scipy.linalg import qr
+from scipy.sparse import csr_array
+
+from formulations.arrays import Floats, Ints, frozen
+from formulations.errors import SolverFailed
+from formulations.integrality.checker import LARGEST_ENUMERATED
+from formulations.integrality.decomposition import components
+from formulations.integrality.determinant import rank
+from formulations.integrality.evidence import Proof, Signings, Signs, Undecided, Vertex, Violator
+from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
+from formulations.integrality.proofs import Remainder, prove
+from formulations.integrality.recognition import odd_cycle
+from formulations.integrality.statement import Statement
+from formulations.notation.program import Program
+
+
+def shrunk(matrix: Signs, rows: list[int], columns: list[int]) -> tuple[list[int], list[int], bool]:
+    """Rows and columns of a submatrix that is at most as large, and whether it is known to be minimal."""
+    chosen, across = np.array(rows), np.array(columns)
+    while True:
+        part = matrix[np.ix_(chosen, across)]
+        smaller = _block(part) or _without_single_entries(part)
+        if smaller is None and _is_cycle(part):
+            return chosen.tolist(), across.tolist(), True
+        smaller = smaller or _minor(part)
+        if smaller is None and len(part) > LARGEST_ENUMERATED:
+            return chosen.tolist(), across.tolist(), False
+        if smaller is None:
+            found = enumerated(part)
+            assert not isinstance(found, Signings), "a determinant other than -1, 0, 1 allows no signs"
+            return chosen[found[0]].tolist(), across[found[1]].tolist(), True
+        chosen, across = chosen[smaller[0]], across[smaller[1]]
+
+
+Kept = tuple[list[int], list[int]]
+
+
+def _is_cycle(part: Signs) -> bool:
+    return bool((np.count_nonzero(part, axis=0) == 2).all() and (np.count_nonzero(part, axis=1) == 2).all())
+
+
+def _block(part: Signs) -> Kept | None:
+    """A smaller block of a matrix that falls into blocks: the determinant is the product of theirs."""
+    blocks = components(part)
+    if len(blocks) == 1:
+        return None
+    sizes = [abs(np.linalg.det(part[np.ix_(*block)].astype(np.float64))) for block in blocks]
+    rows, columns = blocks[int(np.argmax(sizes))]
+    return rows.tolist(), columns.tolist()
+
+
+def _without_single_entries(part: Signs) -> Kept | None:
+    """Expanded along a row or column with one entry."""
+    size = len(part)
+    for axis in (0, 1):
+        alone = np.flatnonzero(np.count_nonzero(part, axis=1 - axis) == 1)
+        if alone.size:
+            line = int(alone[0])
+            other = int((part[line] if axis == 0 else part[:, line]).nonzero()[0][0])
+            row, column = (line, other) if axis == 0 else (other, line)
+            return [i for i in range(size) if i != row], [j for j in range(size) if j != column]
+    return None
+
+
+def _minor(part: Signs) -> Kept | None:
+    """All but a row and a column, if some such determinant is not -1, 0 or 1."""
+    size = len(part)
+    entries = part.astype(np.float64)
+    adjugate = np.abs(np.linalg.inv(entries) * np.linalg.det(entries))
+    column, row = np.unravel_index(int(adjugate.argmax()), adjugate.shape)
+    if adjugate[column, row] < 1.5:
+        return None
+    return [i for i in range(size) if i != row], [j for j in range(size) if j != column]
+
+
+def narrowed(matrix: Signs, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """Rows and columns of a part without a quick proof, from which no line can be left out without giving it one."""
+    held = [np.arange(matrix.shape[0]), np.arange(matrix.shape[1])]
+    changed = True
+    while changed:
+        changed = False
+        for axis in (1, 0):
+            before = held[axis].size
+            held[axis] = _fewer(matrix, held, axis, rng)
+            changed |= held[axis].size < before
+    return held[0], held[1]
+
+
+def _fewer(matrix: Signs, held: list[Ints], axis: int, rng: np.random.Generator) -> Ints:
+    lines = rng.permutation(held[axis])
+    width = max(1, lines.size // 2)
+    while True:
+        start = 0
+        while start < lines.size:
+            kept = np.sort(np.delete(lines, slice(start, start + width)))
+            trial = [kept, held[1]] if axis == 0 else [held[0], kept]
+            if kept.size and not isinstance(prove(csr_array(matrix[np.ix_(*trial)], dtype=np.float64)), Proof):
+                lines = np.delete(lines, slice(start, start + width))
+            else:
+                start += width
+        if width == 1:
+            return np.sort(lines)
+        width = max(1, width // 2)
+
+
+NEAR = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Square:
+    """A fractional vertex, and rows and columns of a submatrix whose determinant is not -1, 0 or 1."""
+
+    x: Floats
+    rows: list[int]
+    columns: list[int]
+
+
+class Polyhedron:
+    """One HiGHS object whose objective changes, so that each simplex run starts from the last vertex."""
+
+    def __init__(self, matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> None:
+        import highspy
+
+        self.matrix, self.row_lower, self.row_upper = matrix, row_lower, row_upper
+        program = highspy.HighsLp()
+        program.num_row_, program.num_col_ = matrix.shape
+        program.col_cost_ = np.zeros(matrix.shape[1])
+        program.col_lower_, program.col_upper_ = lower, upper
+        program.row_lower_, program.row_upper_ = row_lower, row_upper
+        held = program.a_matrix_
+        held.format_ = highspy.MatrixFormat.kRowwise
+        held.num_row_, held.num_col_ = matrix.shape
+        held.start_, held.index_, held.value_ = matrix.indptr, matrix.indices, matrix.data
+        self.optimal = highspy.HighsModelStatus.kOptimal
+        self.highs = highspy.Highs()
+        for name, value in (("output_flag", False), ("presolve", "off"), ("solver", "simplex")):
+            self.highs.setOptionValue(name, value)
+        if self.highs.passModel(program) == highspy.HighsStatus.kError:
+            raise SolverFailed("HiGHS refuses the polyhedron")
+        self.every = np.arange(matrix.shape[1], dtype=np.int32)
+
+    def vertex(self, cost: Floats) -> Floats | None:
+        """A vertex where the cost is least; None where there is none."""
+        self.highs.changeColsCost(self.every.size, self.every, cost)
+        self.highs.run()
+        if self.highs.getModelStatus() != self.optimal:
+            return None
+        return np.array(self.highs.getSolution().col_value, dtype=np.float64)
+
+    def is_whole(self, x: Floats) -> bool:
+        """Whether a vertex is whole, to the accuracy of HiGHS."""
+        return bool((np.abs(x - np.round(x)) <= NEAR).all())
+
+    def square(self, x: Floats) -> Square | None:
+        """What a vertex gives away; None where it is whole."""
+        if self.is_whole(x):
+            return None
+        columns = np.flatnonzero(np.abs(x - np.round(x)) > NEAR)
+        held = self.matrix @ x
+        tight = np.minimum(np.abs(held - self.row_lower), np.abs(held - self.row_upper)) <= NEAR
+        rows = np.flatnonzero(tight)
+        part = self.matrix[rows][:, columns].toarray()
+        if rows.size < columns.size:
+            return None
+        _, triangle, order = qr(part.T, mode="economic", pivoting=True)
+        if abs(triangle[columns.size - 1, columns.size - 1]) < NEAR:
+            return None
+        return Square(x, rows[order[: columns.size]].tolist(), columns.tolist())
+
+
+def random_polyhedron(matrix: csr_array, rng: np.random.Generator) -> Polyhedron:
+    """Whole limits around a random whole point: bounds of one or two, rows that are equations, floors or ceilings."""
+    rows, columns = matrix.shape
+    upper = np.full(columns, float(rng.integers(1, 3)))
+    through = np.round(rng.random(columns) * upper)
+    held = matrix @ through
+    loose = rng.integers(0, 2, (2, rows))
+    free = rng.random((2, rows)) < rng.choice([0.0, 0.3, 0.5])
+    row_lower = np.where(free[0], -np.inf, held - loose[0])
+    row_upper = np.where(free[1], np.inf, held + loose[1])
+    return Polyhedron(matrix, row_lower, row_upper, np.zeros(columns), upper)
+
+
+def costs(columns: int, count: int, rng: np.random.Generator) -> Iterator[Floats]:
+    """Objectives with many ties (few ones, or small whole numbers), of ±1, and of reals."""
+    for turn in range(count):
+        kind = turn % 5
+        if kind == 0:
+            yield rng.integers(-1, 2, columns).astype(np.float64)
+        elif kind == 1:
+            yield -(rng.random(columns) < 0.3).astype(np.float64)
+        elif kind == 2:
+            yield rng.choice([-1.0, 1.0], columns)
+        elif kind == 3:
+            yield rng.normal(size=columns)
+        else:
+            yield rng.integers(-3, 4, columns).astype(np.float64)
+
+
+OBJECTIVES = 24
+POLYHEDRA = 12
+NARROWINGS = 4
+
+Way: TypeAlias = Callable[[csr_array, np.random.Generator, int], Violator | None]
+
+
+def searched(
+    statement: Statement, blocks: Remainder, rng: np.random.Generator, effort: int
+) -> Violator | Proof | Undecided:
+    """A submatrix that refutes; else a proof that splits 2-sums; else what was tried."""
+    found = _in_blocks(statement, blocks, (_exactly, _by_vertices), rng, effort)
+    if found is not None:
+        return found
+    rest = prove(statement.matrix, thorough=True)
+    if isinstance(rest, Proof):
+        return rest
+    return _in_blocks(statement, rest, (_exactly, _by_vertices, _by_narrowing), rng, effort) or Undecided(
+        (
+            "quick proofs: bipartite, interval, laminar, network, enumeration",
+            "the same of the parts of 2-sums",
+            "two entries a line, or ten lines",
+            f"vertices of {POLYHEDRA * effort} random polyhedra, {OBJECTIVES} objectives each",
+            f"{NARROWINGS * effort} narrowings to parts without a quick proof",
+        )
+    )
+
+
+def _in_blocks(
+    statement: Statement, blocks: Remainder, ways: tuple[Way, ...], rng: np.random.Generator, effort: int
+) -> Violator | None:
+    lines = [(np.array(rows), np.array(columns)) for rows, columns in blocks]
+    parts = [statement.matrix[rows][:, columns] for rows, columns in lines]
+    for way in ways:
+        for (rows, columns), part in zip(lines, parts, strict=True):
+            found = way(part, rng, effort)
+            if found is not None:
+                return Violator(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
+    return None
+
+
+def _exactly(part: csr_array, rng: np.random.Generator, effort: int) -> Violator | None:
+    """Blocks of which every one is decided: no quick proof holds, so they have a witness."""
+    for turned in (False, True):
+        matrix = csr_array(part.T) if turned else part
+        found = odd_cycle(matrix)
+        if found is None and matrix.shape[0] <= MOST_ROWS:
+            listed = enumerated(_signs(matrix))
+            found = None if isinstance(listed, Signings) else listed
+        if found is not None:
+            rows, columns = found[::-1] if turned else found
+            return Violator(rows, columns, True)
+    return None
+
+
+def _by_vertices(part: csr_array, rng: np.random.Generator, effort: int) -> Violator | None:
+    matrix = part.astype(np.float64)
+    for _ in range(POLYHEDRA * effort):
+        polyhedron = random_polyhedron(matrix, rng)
+        for cost in costs(part.shape[1], OBJECTIVES, rng):
+            x = polyhedron.vertex(cost)
+            square = None if x is None else polyhedron.square(x)
+            if square is not None:
+                return Violator(*shrunk(_signs(part), square.rows, square.columns))
+    return None
+
+
+def _by_narrowing(part: csr_array, rng: np.random.Generator, effort: int) -> Violator | None:
+    signs = _signs(part)
+    for _ in range(NARROWINGS * effort):
+        rows, columns = narrowed(signs, rng)
+        smaller = csr_array(signs[np.ix_(rows, columns)])
+        found = _exactly(smaller, rng, effort) or _by_vertices(smaller, rng, effort)
+        if found is not None:
+            return Violator(rows[found.rows].tolist(), columns[found.columns].tolist(), found.minimal)
+    return None
+
+
+def _signs(part: csr_array) -> Signs:
+    """The matrix written out."""
+    return np.asarray(part.toarray(), dtype=np.int8)
+
+
+OBJECTIVES_VERTEX = 120
+LARGE, FEWER_OBJECTIVES = 2000, 24
+"""Above so many columns a vertex costs so much that fewer objectives are tried."""
+
+LARGEST_DENOMINATOR = 120
+NEAR_VERTEX = 1e-7
+
+
+def fractional_vertex(statement: Statement, columns: list[int], rng: np.random.Generator, effort: int) -> Vertex | None:
+    """A fractional vertex of the problem's own feasible set, if one is met; half the objectives pay these columns."""
+    program = statement.program
+    if program is None or not statement.is_whole:
+        return None
+    own = Polyhedron(statement.matrix, program.row_lower, program.row_upper, program.lower, program.upper)
+    paying = np.zeros(statement.matrix.shape[1])
+    if own.vertex(paying) is None:
+        return None
+    paying[columns] = 3.0
+    count = effort * (OBJECTIVES_VERTEX if paying.size <= LARGE else FEWER_OBJECTIVES)
+    for turn, cost in enumerate(costs(paying.size, count, rng)):
+        x = own.vertex(cost - (turn // 5 % 2) * paying)
+        vertex = None if x is None or own.is_whole(x) else exact_vertex(program, x)
+        if vertex is not None:
+            return vertex
+    return None
+
+
+def exact_vertex(program: Program, x: Floats) -> Vertex | None:
+    """The vertex at x with the objective that is greatest there alone; None where x is no fractional vertex.
+
+    That objective is the sum of the outward normals of all limits tight at x. No feasible point exceeds it, and one
+    that attains it is tight wherever x is, hence x.
+    """
+    unit = next(
+        (d for d in range(2, LARGEST_DENOMINATOR) if np.abs(x * d - np.round(x * d)).max() < NEAR_VERTEX * d), None
+    )
+    if unit is None:
+        return None
+    numerators = np.round(x * unit).astype(np.int64)
+    matrix = program.matrix.astype(np.int64)
+    held = matrix @ numerators
+    row_low, row_high = held == unit * program.row_lower, held == unit * program.row_upper
+    low, high = numerators == unit * program.lower, numerators == unit * program.upper
+    feasible = (
+        (held >= unit * program.row_lower).all()
+        and (held <= unit * program.row_upper).all()
+        and (numerators >= unit * program.lower).all()
+        and (numerators <= unit * program.upper).all()
+    )
+    free = np.flatnonzero(~(low | high))
+    tight = matrix[np.flatnonzero(row_low | row_high)][:, free].toarray()
+    if not feasible or not (numerators % unit).any() or rank(np.unique(tight, axis=0)) != free.size:
+        return None
+    objective = matrix.T @ (row_high.astype(np.int64) - row_low) + high.astype(np.int64) - low
+    return Vertex(frozen(numerators), unit, frozen(objective))

@@ -1,1 +1,0 @@
-"""Exact loss-augmented argmax of pattern rankings, by the structure of their lattice: behind the solver `exact`."""

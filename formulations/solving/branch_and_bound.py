@@ -1,0 +1,307 @@
+"""The best ranking of a set by a flow and by tolls: groups that nest are a flow, what else is said asks a toll.
+
+Limits on groups over all positions that nest are one flow (`argmax.nested_groups`). Of the others those rows are added
+that the best ranking breaks, and no more: what crosses no group of the tree joins it; all else, limits on prefixes and
+rows of any kind, asks a toll of the cells it counts (`argmax.tolled_groups`), and a soft row never more than its price.
+By weak duality the flow under tolls y proves
+
+    best <= max over rankings of the flow of (profit - Σ y a) π  +  Σ y · limit
+
+Where no tolls prove more and the rankings they leave equal hold a document in part, the question is cut in two, with
+that document and without. It ends with a ranking that keeps all rows and whose value, less what it pays, is the bound.
+Nothing is kept from one call to the next but the rows and trees: equal questions have equal answers.
+
+A part of the rankings of a set: on some cells, with some documents; what is known of it, and how it is cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from formulations.argmax.group_limits import FOUND, FULL, GIVEN_UP, LOST, SETTLED, ascend, place_nested
+from formulations.arrays import Bools, Floats, Ints
+from formulations.display import CompactReprMixin
+from formulations.forms.form import EPSILON
+from formulations.sets.rows import SetRows
+from formulations.sets.structure import NestedGroups, SideConstraintRows
+
+SURE = 1e-6
+"""Parts of documents below this are rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Subproblem(CompactReprMixin):
+    """The rankings on these cells that place these documents. orders (t, k): those that are known, value (t,) and
+    reached (t, rows) theirs."""
+
+    allowed: Bools
+    placed: Ints
+    orders: Ints
+    value: Floats
+    reached: Floats
+
+    def some(self, which: Bools) -> Subproblem:
+        """The same part, of whose rankings these are known."""
+        return Subproblem(self.allowed, self.placed, self.orders[which], self.value[which], self.reached[which])
+
+    def within(self, allowed: Bools, placed: Ints) -> Subproblem:
+        """A part of it."""
+        here = allowed[np.arange(self.orders.shape[1]), self.orders].all(axis=1)
+        for document in placed.tolist():
+            here &= (self.orders == document).any(axis=1)
+        return Subproblem(allowed, placed, self.orders[here], self.value[here], self.reached[here])
+
+    def cut(self, weight: Floats) -> list[Subproblem] | None:
+        """Two parts, with and without what the weighted rankings hold in part: a document, else a cell; the one of
+        which they hold more comes last. None where they hold nothing in part."""
+        held = np.zeros(self.allowed.shape)
+        for share, order in zip(weight.tolist(), self.orders, strict=True):
+            held[np.arange(order.size), order] += share
+        without, inside, placed = self.allowed.copy(), self.allowed, self.placed
+        shares = held.sum(axis=0)
+        if np.abs(shares - 0.5).min() < 0.5 - SURE:
+            document = int(np.round(np.abs(shares - 0.5), 6).argmin())
+            share = shares[document]
+            without[:, document] = False
+            placed = np.append(placed, document)
+        elif np.abs(held - 0.5).min() < 0.5 - SURE:
+            i, j = divmod(int(np.round(np.abs(held - 0.5), 6).argmin()), shares.size)
+            share = held[i, j]
+            without[i, j] = False
+            inside = inside.copy()
+            inside[i], inside[:, j] = False, False
+            inside[i, j] = True
+        else:
+            return None
+        parts = [self.within(inside, placed), self.within(without, self.placed)]
+        return parts if share < 0.5 else parts[::-1]
+
+
+NEAR = (2.0**-50, 2.0**-43, 2.0**-36)
+"""Differences that count as none, relative to the largest profit."""
+
+WORK = 1e4
+"""Nanoseconds of a cell in Python."""
+
+TIGHT = 1e-9
+"""A gap, relative to the profits, from which the usual solvers are asked."""
+
+CLOSED = 1e-11
+"""A gap, relative to the profits, at which a part of the question is closed."""
+
+"""Sums of broken rows and parts of documents below this are rounding."""
+
+ASKED = 400
+"""Flows that may be asked for before the usual solvers are."""
+
+ROOM = 24
+"""Rankings that there is room for at once."""
+
+
+def best_of_groups(
+    stated: SetRows,
+    scores: Floats,
+    gain: Floats,
+    discount: Floats,
+    decay: Floats,
+    charge: float = 1.0,
+    cell_prices: Floats | None = None,
+) -> tuple[Ints, float, float, str] | None:
+    """Order, value, bound and way of the best ranking; None where its answer is not proved so.
+
+    charge: times the prices of soft rows; cell_prices: (k, n) what cells cost that are forbidden at a price.
+    """
+    rows = SideConstraintRows.of(stated)
+    if rows is None:
+        return None
+    k, n = decay.size, scores.size
+    size = float(np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max())
+    base, price = np.zeros((k, n)), rows.price
+    if cell_prices is not None:
+        base = charge * cell_prices
+        size += k * float(base.max())
+    if not np.isfinite(size):
+        return None
+    spread = float(np.abs(decay).max() * (scores.max() - scores.min()))
+    spread += float(np.abs(discount).max() * (gain.max() - gain.min()))
+    if rows.any_soft:
+        price = np.where(rows.soft, charge * np.where(rows.soft, price, 0.0), np.inf)
+    search = _Search(stated, rows, (scores, gain, discount, decay), price, base, size, spread / 8.0 or 1.0)
+    whole = not rows.any_soft and NestedGroups.of(stated) is not None
+    if not (search.nested() if whole else search.tolled()):
+        return None
+    order, proven = search.order, float(search.told[1])
+    value = float(decay @ scores[order] - discount @ gain[order])
+    if rows.any_soft or cell_prices is not None:
+        value -= search.paid(order)
+    proven += 16.0 * EPSILON * (2.0 + k + rows.groups.low.sum()) * (size + k * float(search.told[2]))
+    way = "groups" if search.parts == 1 else "groups, by cases"
+    return (order, value, max(proven, value), way) if proven - value <= TIGHT * (size + spread) else None
+
+
+@dataclass(eq=False)
+class _Search:
+    """One question, data being scores, gains, discount and decay. price (rows,), base (k, n): what rows and cells cost
+    that are broken; size: what a ranking can be worth at most; step: the tolls to begin with.
+
+    chosen: the groups of the tree; side: the rows that ask tolls, sign: 1 for their upper limit and -1 for their lower;
+    cap: the most of each that is tried; at: the last tolls. order: the best ranking; told: its worth, the bound of all
+    parts that are closed, the largest toll in what proves it.
+    """
+
+    stated: SetRows
+    rows: SideConstraintRows
+    data: tuple[Floats, Floats, Floats, Floats]
+    price: Floats
+    base: Floats
+    size: float
+    step: float
+    order: Ints = field(init=False)
+    told: Floats = field(init=False)
+    tree: NestedGroups = field(init=False)
+    chosen: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    side: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    sign: Floats = field(default_factory=lambda: np.zeros(0))
+    cap: Floats = field(default_factory=lambda: np.zeros(0))
+    at: Floats = field(default_factory=lambda: np.zeros(1))
+    asked: int = 0
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        self.order = np.full(self.base.shape[0], -1, dtype=np.int64)
+        self.told = np.array([-np.inf, -np.inf, 0.0])
+
+    def choose(self, groups: Ints) -> None:
+        """Make the tree of these groups."""
+        tree = self.stated.kept(f"tree of {groups.tolist()}", lambda: self.rows.groups.tree(groups))
+        assert tree is not None  # groups that cross are never chosen together
+        self.chosen, self.tree = groups, tree
+
+    def paid(self, order: Ints) -> float:
+        """What a ranking pays for the soft rows and cells that it breaks."""
+        soft = self.rows.soft
+        off = self.rows.off(self.rows.reached(order))[soft]
+        return float(self.price[soft] @ off) + float(self.base[np.arange(order.size), order].sum())
+
+    def placed(self) -> float | None:
+        """The bound of the flow through the tree, whose ranking goes to `order`; None where it has none."""
+        tree, told = self.tree, np.empty(2)
+        place = place_nested if place_nested.pays(WORK * self.base.size) else place_nested.in_python
+        for near in NEAR:
+            ended = place(
+                *self.data, self.base, tree.allowed, tree.leaf, tree.parent, tree.low, tree.high, near, self.order, told
+            )
+            if ended != LOST:
+                break
+        return float(told[1]) if ended == FOUND else None
+
+    def nested(self) -> bool:
+        """Whether the flow has a ranking, where all rows make a tree."""
+        self.choose(np.arange(self.rows.groups.low.size))
+        return self.kept(self.placed())
+
+    def kept(self, bound: float | None) -> bool:
+        """Take the bound of the flow for that of the question, if there is one."""
+        if bound is not None:
+            self.told[1] = bound
+        return bound is not None
+
+    def tolled(self) -> bool:
+        """Whether the tree alone, or tolls beside it, part after part of the question, closed it."""
+        none = np.zeros(0, dtype=np.int64)
+        self.choose(none)
+        while not self.side.size:
+            bound = self.placed()
+            if bound is None:
+                return False
+            reached = self.rows.reached(self.order)
+            off = self.rows.off(reached)
+            if not off.any() or not self.grown(reached):
+                return not off[~self.rows.soft].any() and self.kept(bound)
+        scores, gain, discount, decay = self.data
+        order = self.order.copy()
+        value = decay @ scores[order] - discount @ gain[order] - self.base[np.arange(order.size), order].sum()
+        self.order[:] = -1
+        all_ = Subproblem(self.rows.groups.allowed, none, order[None], np.array([value]), reached[None])
+        left = [(all_, np.inf)]
+        while left:
+            cut = self.closed(*left.pop())
+            if cut is None:
+                return False
+            self.parts += len(cut) // 2
+            left += cut
+        return bool(self.order[0] >= 0)
+
+    def closed(self, part: Subproblem, bound: float) -> list[tuple[Subproblem, float]] | None:
+        """Close a part, of which this bound is proved: [] where no ranking of it is better than the best one known, two
+        parts of it where it has to be cut, None where it is given up."""
+        while True:
+            kept = self.rows.index[self.chosen]
+            low, high = self.rows.low[kept], self.rows.high[kept]
+            keeps = (part.reached[:, kept] >= low) & (part.reached[:, kept] <= high)
+            part = part.some(np.asarray(keeps.all(axis=1)))
+            ended, part, weight, told = self.ascended(part, bound)
+            bound = told[1]
+            self.told[0], self.told[2] = told[0], max(self.told[2], told[2])
+            if ended == FULL and self.asked < ASKED:
+                continue
+            if ended in (FULL, GIVEN_UP):
+                return None
+            if ended != SETTLED:
+                self.told[1] = max(self.told[1], bound)
+                return []
+            if not self.grown(weight @ part.reached):
+                parts = part.cut(weight)
+                return None if parts is None else [(one, bound) for one in parts]
+
+    def ascended(self, part: Subproblem, bound: float) -> tuple[int, Subproblem, Floats, Floats]:
+        """How the tolls of a part ended, the part with the rankings found, their weights, and what is told."""
+        rows, tree, known = self.rows, self.tree, part.value.size
+        most = known + min(max(ASKED - self.asked, 0), ROOM)
+        orders, value = np.empty((most, part.orders.shape[1]), dtype=np.int64), np.empty(most)
+        reached = np.empty((most, rows.low.size))
+        orders[:known], value[:known], reached[:known] = part.orders, part.value, part.reached
+        weight, counted = np.zeros(value.size), np.array([known, 0])
+        told = np.array([self.told[0], bound, self.told[2]])
+        sides = self.side.size
+        self.at = np.concatenate([self.at[:-1], np.zeros(sides + 2 - self.at.size)])
+        reward = 0.0
+        if part.placed.size:
+            dearest = self.size + float(self.cap @ np.abs(rows.flat[self.side]).max(axis=1, initial=0.0))
+            reward = 4.0 * (orders.shape[1] + 1.0) * dearest
+        pays = ascend.pays(4.0 * WORK * self.base.size)
+        ended = (ascend if pays else ascend.in_python)(
+            *self.data, self.base, part.allowed, tree.leaf, tree.parent, tree.low, tree.high, part.placed, reward,
+            rows.flat, rows.low, rows.high, rows.rounding, self.price, self.side, self.sign, self.cap, orders, value,
+            reached, weight, counted, self.at, self.order, told, CLOSED * (self.size + self.step),
+        )  # fmt: skip
+        self.asked += int(counted[1])
+        found = slice(0, int(counted[0]))
+        part = Subproblem(part.allowed, part.placed, orders[found], value[found], reached[found])
+        return int(ended), part, weight[found], told
+
+    def grown(self, mean: Floats) -> bool:
+        """Add rows that the weighted rankings break: groups that cross none of the tree to it, else sides; whether
+        there were any."""
+        rows, groups = self.rows, self.rows.groups
+        costs = self.price > 0.0
+        above, below = (mean > rows.high + SURE) & costs, (mean < rows.low - SURE) & costs
+        broken = (above | below)[rows.index]
+        if self.side.size:
+            broken &= ~np.isin(rows.index, self.side)
+        chosen = self.chosen
+        for group in np.flatnonzero(broken).tolist():
+            if group not in chosen and not groups.crossing[group, chosen].any():
+                chosen = np.sort(np.append(chosen, group))
+        if chosen.size > self.chosen.size:
+            self.choose(chosen)
+            return True
+        above[self.side[self.sign > 0.0]] = False
+        below[self.side[self.sign < 0.0]] = False
+        row = np.concatenate([np.flatnonzero(above), np.flatnonzero(below)])
+        self.side = np.append(self.side, row)
+        self.sign = np.append(self.sign, np.repeat([1.0, -1.0], [above.sum(), below.sum()]))
+        self.cap = np.append(self.cap, np.where(rows.soft[row], self.price[row], self.step))
+        return bool(row.size)

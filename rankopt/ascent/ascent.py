@@ -1,0 +1,424 @@
+"""Several ascents side by side, round by round, until each is at its end or somebody stops them.
+
+One ascent as plain data, and one line search of it.
+
+What is climbed is J(w) = M(w) - (λ/2) Σ_j σ_j² (w_j - w0_j)²: M the measure, σ_j the deviation of feature j inside
+queries; λ is 0 unless given, and then J is M. A step is taken where the measure is measured again, at X w, and J is
+larger by more than tol; so J never falls, whatever rounding does to a crossing.
+
+Source: paper 3 (DirectRank), Algorithm 1; measured again, and windows, are ours.
+
+What every accepted step of an ascent saw.
+
+Which directions a round of an ascent tries.
+
+    "coordinates"    the unit vectors e_1, ..., e_d
+    "powell"         w as the last round that moved it left it, less w as it found it [Powell 1964; paper 3, section 4]
+    Random(count)    `count` vectors drawn anew for each round, each entry normal in units of one deviation of its
+                     feature
+
+Those of a round are tried in this order. Powell's is the sum of the steps of a round: along a ridge that no coordinate
+follows it goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field, replace
+from threading import Event
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.display import CompactReprMixin
+from rankopt.errors import OptionError
+from rankopt.optimize.certificate import Columns, Stop
+from rankopt.optimize.line_search import LineSearch, Point
+from rankopt.optimize.method import check_whole
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Move:
+    """One accepted step: of which path, in which round, after how many line searches of its path; along which feature
+    (-1 for Powell's direction, -2 and below for those drawn), by t, inside (low, high); the measure before it, as
+    predicted there, and as measured; seconds since the start."""
+
+    path: int
+    round: int
+    lines: int
+    feature: int
+    t: float
+    low: float
+    high: float
+    before: float
+    predicted: float
+    value: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Moves(Columns[Move]):
+    """The accepted steps as columns: `history.value[i]` is the measure after step i, and so for each field of `Move`.
+    Steps of one path stand together, in their order."""
+
+    row: ClassVar[type[Move]] = Move
+    drawn: ClassVar[tuple[str, ...]] = ("value",)
+
+    path: Ints
+    round: Ints
+    lines: Ints
+    feature: Ints
+    t: Floats
+    low: Floats
+    high: Floats
+    before: Floats
+    predicted: Floats
+    value: Floats
+    seconds: Floats
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, kind in self.kinds().items():
+            if getattr(self, name).dtype != kind:
+                raise ValueError(f"{name} of a history has another type")
+
+    def plot(self, axes: Axes | None = None, against: str = "lines") -> Axes:
+        """The measure of each path after every accepted step, against line searches ("lines") or "seconds"."""
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+        for path in np.unique(self.path):
+            own = self.path == path
+            axes.step(getattr(self, against)[own], self.value[own], where="post", label=f"path {path}")
+        axes.set(xlabel="line searches" if against == "lines" else against, ylabel="measure")
+        if 1 < np.unique(self.path).size <= 8:
+            axes.legend(frameon=False)
+        return axes
+
+
+NAMES = ("coordinates", "powell")
+
+
+@dataclass(frozen=True)
+class Random:
+    """`count` directions drawn anew in each round."""
+
+    count: int = 10
+
+    def __post_init__(self) -> None:
+        check_whole(1, count=self.count)
+
+
+@dataclass(frozen=True, eq=False)
+class Directions:
+    """The directions of every round. units: (d,) the deviations of the features, 1 where a feature is constant."""
+
+    coordinates: bool
+    powell: bool
+    drawn: int
+    units: Floats
+
+    @classmethod
+    def of(cls, given: Any, deviations: Floats) -> Directions:
+        """Of what a ranker is told: names and `Random`, in any order. OptionError for anything else."""
+        check_directions(given)
+        drawn = sum(one.count for one in given if isinstance(one, Random))
+        units = np.where(deviations > 0, deviations, 1.0)
+        return cls("coordinates" in given, "powell" in given, drawn, units)
+
+    def of_round(self, advance: Floats, generator: dict[str, Any]) -> tuple[list[int | Floats], dict[str, Any]]:
+        """The directions of a round, and the generator after its draws. advance: by which the last round moved w."""
+        found: list[int | Floats] = [*range(self.units.size)] if self.coordinates else []
+        if self.powell and advance.any():
+            found.append(advance)
+        if not self.drawn:
+            return found, generator
+        bits: Any = np.random.PCG64()
+        bits.state = generator
+        rows = np.random.Generator(bits).normal(size=(self.drawn, self.units.size)) / self.units
+        return [*found, *rows], dict(bits.state)
+
+
+def check_directions(given: Any) -> None:
+    """Raise OptionError for what names no directions."""
+    several = isinstance(given, Sequence) and not isinstance(given, str)
+    if not several or not given or not all(isinstance(one, Random) or one in NAMES for one in given):
+        raise OptionError(
+            f"directions = {given!r} cannot be; give a sequence of {', '.join(map(repr, NAMES))} and Random(count), "
+            "such as ('coordinates',)"
+        )
+    if set(given) == {"powell"}:
+        raise OptionError("directions = ('powell',) never begins: it is the sum of other steps; add 'coordinates'")
+
+
+@dataclass(frozen=True, eq=False)
+class Path(CompactReprMixin):
+    """Where an ascent stands between two line searches: all that is needed to go on to the same bits.
+
+    w: (d,), value: M(w). round: rounds begun; place: directions of it that were tried; lines: line searches in all.
+    begun, generator: w and the generator of draws as the round began; advance: by which the last round moved w.
+    moved: whether this round did; excess: how far above `value` the best of the lines of this round reached, while it
+    did not. over: no direction of a whole round led higher. chosen, rating: w as it was best judged, and how well.
+    """
+
+    number: int
+    w: Floats
+    value: float
+    begun: Floats
+    advance: Floats
+    generator: dict[str, Any]
+    round: int = 0
+    place: int = 0
+    lines: int = 0
+    moved: bool = False
+    excess: float = 0.0
+    over: bool = False
+    chosen: Floats | None = None
+    rating: float = -np.inf
+    moves: tuple[Move, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def started(cls, number: int, w: Floats, value: float, generator: dict[str, Any]) -> Path:
+        """A path that begins at w."""
+        return cls(number, w, value, w, np.zeros(w.size), generator)
+
+
+@dataclass(frozen=True, eq=False)
+class AscentProblem:
+    """How paths go: along which lines of which measure, where to stand, what counts as higher."""
+
+    search: LineSearch
+    directions: Directions
+    greedy: bool
+    point: Point
+    window: float
+    lam: float
+    w0: Floats
+    tol: float
+
+    def listed(self, path: Path) -> list[int | Floats]:
+        """The directions of the round that the path is in."""
+        return self.directions.of_round(path.advance, path.generator)[0]
+
+    def stepped(self, path: Path, seconds: float) -> Path:
+        """The path after its next line search (of a greedy one after all of a round), and the round closed after its
+        last."""
+        listed = self.listed(path)
+        path = self._greedily(path, listed, seconds) if self.greedy else self._next(path, listed, seconds)
+        return path if path.place < len(listed) else self._closed(path)
+
+    def _next(self, path: Path, listed: list[int | Floats], seconds: float) -> Path:
+        direction = listed[path.place]
+        found = self.search.along(path.w, direction, self.point, self.window, self._pull(path.w, direction))
+        path = replace(path, place=path.place + 1, lines=path.lines + 1)
+        return self._taken(path, path.place - 1, direction, found, seconds)
+
+    def _greedily(self, path: Path, listed: list[int | Floats], seconds: float) -> Path:
+        """All lines of a round from one w; of those that lead higher the highest that does so when measured."""
+        pulls = [self._pull(path.w, direction) for direction in listed]
+        if self.lam > 0:
+            lines = [
+                self.search.along(path.w, v, self.point, self.window, pull)
+                for v, pull in zip(listed, pulls, strict=True)
+            ]
+        else:
+            lines = self.search.along_all(path.w, listed, self.point, self.window)
+        path = replace(path, place=len(listed), lines=path.lines + len(listed))
+        path = replace(path, excess=max([0.0, *(line.best - path.value for line in lines)]))
+        gains = [line.value - self._cost(line.t, pull) for line, pull in zip(lines, pulls, strict=True)]
+        for place in np.argsort(-np.array(gains), kind="stable").tolist():
+            if gains[place] <= path.value + self.tol:
+                break
+            after = self._taken(path, place, listed[place], lines[place], seconds)
+            if after.moved:
+                return after
+        return path
+
+    def _taken(self, path: Path, place: int, direction: int | Floats, found: Any, seconds: float) -> Path:
+        """The path with this step, if it leads higher."""
+        if not path.moved:
+            path = replace(path, excess=max(path.excess, found.best - path.value))
+        if found.t == 0.0 or found.value - self._cost(found.t, self._pull(path.w, direction)) <= path.value + self.tol:
+            return path
+        w = moved(path.w, direction, found.t)
+        value = self.search.value(w)
+        if not (np.isfinite(w).all() and self._height(w, value) > self._height(path.w, path.value) + self.tol):
+            return path
+        feature = direction if isinstance(direction, int) else -1 - self._drawn(path, place)
+        move = Move(
+            path.number, path.round + 1, path.lines, feature, found.t, found.low, found.high, path.value, found.value,
+            value, seconds,
+        )  # fmt: skip
+        return replace(path, w=w, value=value, moved=True, moves=(*path.moves, move))
+
+    def _closed(self, path: Path) -> Path:
+        """The round is over: the next begins, unless nothing moved."""
+        if not path.moved:
+            return replace(path, round=path.round + 1, over=True)
+        _, generator = self.directions.of_round(path.advance, path.generator)
+        return replace(
+            path, round=path.round + 1, place=0, moved=False, excess=0.0, advance=path.w - path.begun, begun=path.w,
+            generator=generator,
+        )  # fmt: skip
+
+    def _drawn(self, path: Path, place: int) -> int:
+        """0 of Powell's direction, else the number of the draw, from 1."""
+        count = self.directions.units.size if self.directions.coordinates else 0
+        return place - count + (0 if self.directions.powell and path.advance.any() else 1)
+
+    def _height(self, w: Floats, value: float) -> float:
+        """J(w)."""
+        if self.lam == 0:
+            return value
+        apart = (w - self.w0) * self.directions.units
+        return value - 0.5 * self.lam * float(apart @ apart)
+
+    def _pull(self, w: Floats, direction: int | Floats) -> tuple[float, float] | None:
+        """Slope and curvature of the penalty along the line."""
+        if self.lam == 0:
+            return None
+        squares = self.directions.units**2
+        if isinstance(direction, int):
+            return self.lam * squares[direction] * (w - self.w0)[direction], self.lam * squares[direction]
+        steep = squares * direction
+        return self.lam * float(steep @ (w - self.w0)), self.lam * float(steep @ direction)
+
+    def _cost(self, t: float, pull: tuple[float, float] | None) -> float:
+        """By how much a step of t raises the penalty."""
+        return 0.0 if pull is None else t * (pull[0] + 0.5 * pull[1] * t)
+
+
+def moved(w: Floats, direction: int | Floats, t: float) -> Floats:
+    """w + t v."""
+    if not isinstance(direction, int):
+        return w + t * direction
+    there = w.copy()
+    there[direction] += t
+    return there
+
+
+Judge = Callable[[Floats], float]
+
+
+@dataclass(frozen=True)
+class Round:
+    """What callbacks see after each round: its number, from 1; the best measure of any path, how many paths are still
+    on their way, line searches of all of them and seconds since the start."""
+
+    step: int
+    value: float
+    open: int
+    lines: int
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class AscentRun:
+    """The paths as they ended, why, and the seconds that it took."""
+
+    paths: tuple[Path, ...]
+    stop: Stop
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Rounds and seconds after which it ends, threads that may follow paths, and the seconds of an earlier part."""
+
+    rounds: int
+    seconds: float | None = None
+    workers: int = 1
+    spent: float = 0.0
+
+
+def climbed(
+    climb: AscentProblem,
+    paths: Sequence[Path],
+    limits: Limits,
+    judge: Judge | None = None,
+    callbacks: Sequence[Callable[[Round, tuple[Path, ...]], bool | None]] = (),
+    keep: Callable[[tuple[Path, ...], float, bool], None] | None = None,
+) -> AscentRun:
+    """Follow the paths. A path never looks at another, so the bits are the same however many go side by side.
+
+    An interruption from the keyboard, or from a callback, ends it after the line searches that had begun; what the
+    paths have reached is the result. judge: how good weights are on other data; asked once at the start of a path and
+    after each of its rounds. keep: told after each round where the paths stand, and at the end.
+    """
+    standing, halt = list(paths), Event()
+    began = perf_counter() - limits.spent
+    ends = np.inf if limits.seconds is None else began + limits.seconds
+
+    def follow(number: int) -> None:
+        """One path to the end of its round."""
+        path = standing[number]
+        if judge is not None and path.chosen is None:
+            path = standing[number] = judged(path, judge)
+        round = path.round
+        while path.round == round and not halt.is_set() and perf_counter() < ends:
+            path = climb.stepped(path, perf_counter() - began)
+            if judge is not None and path.round > round:
+                path = judged(path, judge)
+            standing[number] = path
+
+    stop = None
+    try:
+        while stop is None:
+            open_paths = [i for i, path in enumerate(standing) if not path.over and path.round < limits.rounds]
+            if not open_paths:
+                stop = Stop.DIRECTIONS if all(path.over for path in standing) else Stop.ITERATIONS
+                break
+            lowest = min(standing[i].round for i in open_paths)
+            _side_by_side(follow, [i for i in open_paths if standing[i].round == lowest], limits.workers, halt)
+            now = perf_counter()
+            if now >= ends:
+                stop = Stop.TIME
+                break
+            told = Round(
+                lowest + 1, max(path.value for path in standing), sum(not path.over for path in standing),
+                sum(path.lines for path in standing), now - began,
+            )  # fmt: skip
+            if any([callback(told, tuple(standing)) for callback in callbacks]):
+                stop = Stop.CALLBACK
+            if keep is not None and stop is None:
+                keep(tuple(standing), now - began, False)
+    except KeyboardInterrupt:
+        stop = Stop.INTERRUPTED
+    seconds = perf_counter() - began
+    if keep is not None:
+        keep(tuple(standing), seconds, True)
+    return AscentRun(tuple(standing), stop, seconds)
+
+
+def judged(path: Path, judge: Judge) -> Path:
+    """The path with its w chosen, if that is judged better than what was."""
+    rating = judge(path.w)
+    return replace(path, chosen=path.w, rating=rating) if path.chosen is None or rating > path.rating else path
+
+
+def _side_by_side(follow: Callable[[int], None], numbers: Sequence[int], workers: int, halt: Event) -> None:
+    """Follow these paths. An interruption, or an error of one, halts the others after their line searches."""
+    if workers < 2 or len(numbers) < 2:
+        for number in numbers:
+            follow(number)
+        return
+    with ThreadPoolExecutor(min(workers, len(numbers)), thread_name_prefix="rankopt-path") as pool:
+        following = [pool.submit(follow, number) for number in numbers]
+        try:
+            done, _ = wait(following, return_when=FIRST_EXCEPTION)
+        except KeyboardInterrupt:
+            halt.set()
+            raise
+        if any(one.exception() is not None for one in done):
+            halt.set()
+    for one in following:
+        one.result()

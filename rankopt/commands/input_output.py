@@ -1,0 +1,172 @@
+"""What commands print: a table to read, or one JSON object; and the page that they write.
+
+What a command reads: a LETOR / SVMlight file, a table, or a folder of stored queries.
+
+Where a command writes: looked at before the work begins, so that no run ends at a path that cannot be written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from rankopt.errors import DataError
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+
+
+def queries_at(path: str, unjudged: float | None = None, n_features: int | None = None) -> Queries:
+    """The queries at a path: a folder that `rankopt store` wrote, a table (parquet, CSV), else a LETOR file."""
+    from rankopt.data.tables import is_table, read_table
+
+    if is_table(path):
+        return _as_wide(read_table(path, unjudged=unjudged), path, n_features)
+    if not Path(path).is_dir():
+        from rankopt.data.svmlight.reader import read_svmlight
+
+        return read_svmlight(path, unjudged=unjudged, n_features=n_features)
+    from rankopt.data.stored_folder import open_stored
+
+    return _as_wide(open_stored(path), path, n_features)
+
+
+def _as_wide(queries: Queries, path: str, n_features: int | None) -> Queries:
+    """The queries, which must have as many features as are wanted."""
+    if n_features is not None and queries.n_features != n_features:
+        raise DataError(f"{path} has {queries.n_features} features but {n_features} are wanted; store it with those.")
+    return queries
+
+
+class OutputPath(click.Path):
+    """A file (or a folder) to be written; what cannot be is wrong usage, with the cure.
+
+    made: whether folders above it are made where they are missing. dash: whether "-", standard output, is taken.
+    """
+
+    def __init__(self, *, folder: bool = False, made: bool = False, dash: bool = False) -> None:
+        super().__init__(file_okay=not folder, dir_okay=folder, allow_dash=dash)
+        self.made = made
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = super().convert(value, param, ctx)
+        if not (path == "-" and self.allow_dash):
+            try:
+                reason = self._refused(os.fsdecode(path))
+            except OSError as error:
+                reason = f"{str(path)[:60]!r}: {error.strerror}; choose another path"
+            if reason is not None:
+                self.fail(reason, param, ctx)
+        return path
+
+    def _refused(self, path: str) -> str | None:
+        """Why nothing can be written here, and the cure; OSError for names that the system refuses."""
+        if not path:
+            return "the name is empty; give a path"
+        place = Path(path)
+        if not _present(place):
+            place = place.parent
+            while not _present(place) and self.made:
+                place = place.parent
+            if not _present(place):
+                return f"{path!r}: there is no folder '{place}'; make it first, or choose another"
+            if not place.is_dir():
+                return f"{path!r}: '{place}' is a file, not a folder; choose another path"
+        if not os.access(place, os.W_OK):
+            return f"{path!r}: '{place}' cannot be written to; choose another path"
+        return None
+
+
+def _present(place: Path) -> bool:
+    try:
+        place.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
+report_option = click.option(
+    "--report", metavar="FILE", type=OutputPath(made=True), help="Write the result as one HTML page, too."
+)
+
+
+def as_json(record: dict[str, Any]) -> None:
+    """Print one JSON object; numbers that JSON does not know become null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): plain(item) for key, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(item) for item in value]
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+    click.echo(json.dumps(plain(record), ensure_ascii=False, indent=2))
+
+
+def as_given() -> str:
+    """The command that runs, with the arguments that it was given."""
+    context = click.get_current_context()
+    words = ["rankopt", str(context.command.name)]
+    for part in context.command.params:
+        value = context.params.get(str(part.name))
+        if context.get_parameter_source(str(part.name)) is not ParameterSource.COMMANDLINE:
+            continue
+        if isinstance(part, click.Option) and part.is_flag:
+            words.append(part.opts[0] if value else (part.secondary_opts or part.opts)[0])
+        else:
+            for one in value if isinstance(value, tuple) else (value,):
+                words += [*([part.opts[0]] if isinstance(part, click.Option) else []), str(one)]
+    return shlex.join(words)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Print aligned columns, text to the left and all else to the right; bold head on a terminal."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(name), *(len(row[i]) for row in cells), 0) for i, name in enumerate(head)]
+    left = [all(isinstance(row[i], str) and not _number(row[i]) for row in rows) for i in range(len(head))]
+
+    def line(row: Sequence[str]) -> str:
+        parts = (
+            cell.ljust(w) if is_text else cell.rjust(w) for cell, w, is_text in zip(row, widths, left, strict=True)
+        )
+        return "  ".join(parts).rstrip()
+
+    click.secho(line(head), bold=True)
+    for row in cells:
+        click.echo(line(row))
+
+
+def write_report(path: str, page: str) -> None:
+    """Write a page and say so on standard error."""
+    from rankopt.report import save
+
+    click.echo(f"wrote {save(page, path)}", err=True)
+
+
+@contextmanager
+def waiting(text: str) -> Iterator[None]:
+    """Show on a terminal that work is going on; show nothing in a pipe."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(text):
+        yield
+
+
+def _number(text: object) -> bool:
+    return isinstance(text, str) and text[:1] in "-0123456789" and text != "-"

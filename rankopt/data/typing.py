@@ -1,0 +1,45 @@
+"""What a caller may give as data, as types: rows of features, grades, ids of queries, attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal, Protocol, TypeAlias
+
+from numpy.typing import NDArray
+
+from formulations.typing import NonTextSequence, Sparse, SupportsArray
+
+
+class Frame(Protocol):
+    """A data frame: of pandas, polars or pyarrow."""
+
+    @property
+    def columns(self) -> Any: ...
+
+    @property
+    def shape(self) -> Any: ...
+
+
+PlainRows: TypeAlias = NDArray[Any] | Sparse | Sequence[Sequence[float] | NDArray[Any]]
+"""Features (N, d) without names."""
+
+Rows: TypeAlias = PlainRows | SupportsArray | Frame
+"""Features (N, d)."""
+
+Values: TypeAlias = SupportsArray | Sequence[float]
+"""A number a row (N,)."""
+
+Ids: TypeAlias = SupportsArray | NonTextSequence[Hashable]
+"""An id a row (N,), which no text is."""
+
+Pairs: TypeAlias = SupportsArray | Frame | NonTextSequence[NonTextSequence[Hashable]]
+"""Rows (user, item): an (n, 2) array, a data frame, or a list of pairs."""
+
+Sizes: TypeAlias = SupportsArray | Sequence[int]
+"""How many rows each query has, one query after the other."""
+
+Attributes: TypeAlias = Frame | NDArray[Any] | Mapping[str, Any]
+"""One value a row by name: a data frame, a structured array, or a mapping from name to values."""
+
+Unjudged: TypeAlias = float | Literal["drop"] | None
+"""What a negative grade means: a grade >= 0, that the document is left out, or a mistake."""

@@ -1,0 +1,105 @@
+"""Pictures of evaluations: means with their intervals, differences query by query.
+
+Results as tables elsewhere: a pandas data frame, LaTeX with booktabs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rankopt.errors import RankoptError
+from rankopt.measures.segments import Floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def dots_of_means(
+    measures: Sequence[str], runs: Mapping[str, tuple[Floats, Floats]], told: str, axes: Axes | None = None
+) -> Axes:
+    """A dot a mean and a bar its interval: measures down, runs side by side.
+
+    runs: name -> means (M,), intervals (M, 2). told: what the axis says.
+    """
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+    places = np.arange(len(measures), dtype=np.float64)
+    for number, (name, (means, intervals)) in enumerate(runs.items()):
+        y = places + (number - (len(runs) - 1) / 2) * 0.6 / max(len(runs), 1)
+        reach = np.abs(intervals.T - means)
+        axes.errorbar(means, y, xerr=np.nan_to_num(reach), fmt="o", markersize=4, capsize=2, label=name)
+    axes.set(yticks=places, yticklabels=list(measures), xlabel=told)
+    axes.invert_yaxis()
+    if len(runs) > 1:  # above: inside it would lie on some interval
+        axes.legend(frameon=False, ncols=2, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return axes
+
+
+def bars_of_differences(
+    differences: Floats, mean: float, interval: tuple[float, float], measure: str, axes: Axes | None = None
+) -> Axes:
+    """Sorted differences as bars, their mean as a line with its interval as a band."""
+    import matplotlib.pyplot as plt
+
+    axes = plt.subplots(layout="constrained")[1] if axes is None else axes
+    axes.bar(np.arange(1, len(differences) + 1), np.sort(differences)[::-1], width=1.0, color="C0", alpha=0.6)
+    axes.axhline(0.0, color="black", linewidth=0.8)
+    axes.axhspan(*interval, color="C1", alpha=0.25, linewidth=0)
+    axes.axhline(mean, color="C1", label=f"mean {mean:+.4f}")
+    axes.set(xlabel="queries", ylabel=f"difference in {measure}")
+    axes.legend(frameon=False)
+    return axes
+
+
+SPECIAL = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "_": r"\_", "%": r"\%", "&": r"\&", "#": r"\#", "$": r"\$",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column; what stands below is mathematics (signed numbers), or LaTeX already."""
+
+    text: str
+    math: bool = False
+    raw: bool = False
+
+
+def frame(records: Sequence[Mapping[str, Any]], index: Sequence[Any] | None = None) -> Any:
+    """A pandas data frame, a row a record. RankoptError where pandas is missing."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise RankoptError("to_frame needs pandas, which is not installed; pip install pandas") from error
+    return pandas.DataFrame(list(records), index=index)
+
+
+def latex_table(head: Sequence[str | Column], rows: Sequence[Sequence[str]], note: str) -> str:
+    """A `tabular` with the first column to the left and the others to the right; the note stands in a comment above.
+
+    It needs \\usepackage{booktabs}.
+    """
+    columns = [one if isinstance(one, Column) else Column(one) for one in head]
+
+    def cell(text: str, column: Column) -> str:
+        return text if column.raw else f"${text}$" if column.math else latex_text(text)
+
+    lines = [" & ".join(latex_text(column.text) for column in columns), *[
+        " & ".join(cell(text, column) for text, column in zip(row, columns, strict=True)) for row in rows
+    ]]  # fmt: skip
+    body = [f"{line} \\\\" for line in lines]
+    comment = " ".join(note.split())
+    begin = f"\\begin{{tabular}}{{l{'r' * (len(columns) - 1)}}}"
+    parts = [f"% {comment}", begin, "\\toprule", body[0], "\\midrule", *body[1:], "\\bottomrule", "\\end{tabular}", ""]
+    return "\n".join(parts)
+
+
+def latex_text(text: str) -> str:
+    """The text with what LaTeX would read as commands written out."""
+    return "".join(SPECIAL.get(sign, sign) for sign in text)

@@ -1,0 +1,146 @@
+"""What is evaluated, checked once: the grades of documents, grouped by query.
+
+Documents grouped by query, as far as evaluations and files of runs read them: a `Queries`, or one's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formulations.display import CompactReprMixin, view
+from rankopt.data.queries import graded
+from rankopt.errors import DataError, MeasureError
+from rankopt.measures.segments import Floats, Ints
+from rankopt.measures.tied_ranking import Pool
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedQueries(CompactReprMixin):
+    """Grades (N,), query boundaries (m + 1,), query ids (m) and document ids (N), where known.
+
+    pool: who is judged and retrieved, of a run held against qrels. attributes: name -> (N,), of the documents.
+    """
+
+    relevance: Floats
+    offsets: Ints
+    query_ids: tuple[Hashable, ...]
+    document_ids: tuple[Hashable, ...] | None = None
+    pool: Pool | None = None
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str:
+        pool = {} if self.pool is None else {"pool": "of a run held against qrels"}
+        return view("JudgedQueries", graded(self.offsets, self.relevance, tuple(self.attributes)) | pool)
+
+    @classmethod
+    def read(
+        cls,
+        judged: Any,
+        offsets: ArrayLike | None = None,
+        query_ids: Sequence[Hashable] | None = None,
+        document_ids: Sequence[Hashable] | None = None,
+    ) -> JudgedQueries:
+        """From anything with these four attributes (a `Queries`), or from grades and keywords.
+
+        Without offsets all rows are one query. Raises DataError for shapes that disagree and for infinite grades.
+        """
+        pool, attributes = getattr(judged, "pool", None), getattr(judged, "attributes", None) or {}
+        if hasattr(judged, "relevance") and hasattr(judged, "offsets"):
+            if not (offsets is None and query_ids is None and document_ids is None):
+                raise DataError(f"A {type(judged).__name__} brings its own offsets and ids; leave the keywords out.")
+            if judged.relevance is None:
+                raise DataError(
+                    f"This {type(judged).__name__} cannot be evaluated because it has no relevance; add it."
+                )
+            relevance, offsets = judged.relevance, judged.offsets
+            query_ids, document_ids = judged.query_ids, judged.document_ids
+        else:
+            relevance = judged
+        grades = vector("relevance", relevance)
+        if not np.all(np.isfinite(grades)):
+            row = int(np.argmin(np.isfinite(grades)))
+            raise DataError(f"relevance[{row}] cannot be {grades[row]}; grades are finite numbers.")
+        bounds = np.asarray([0, len(grades)] if offsets is None else offsets)
+        if (
+            bounds.ndim != 1
+            or len(bounds) == 0
+            or bounds[0] != 0
+            or bounds[-1] != len(grades)
+            or np.any(np.diff(bounds) < 0)
+        ):
+            raise DataError(f"offsets must rise from 0 to the number of documents, {len(grades)}; they are {bounds}.")
+        names = tuple(range(len(bounds) - 1)) if query_ids is None else tuple(query_ids)
+        documents = None if document_ids is None else tuple(document_ids)
+        for what, given, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
+            if given is not None and len(given) != wanted:
+                raise DataError(f"{what} has {len(given)} entries, but there are {wanted}; give one each.")
+        return cls(grades, bounds.astype(np.int64), names, documents, pool, attributes)
+
+    def with_only(self, attributes: Collection[str]) -> JudgedQueries:
+        """With these attributes of the documents. MeasureError for one that they do not have."""
+        for name in attributes:
+            if name not in self.attributes:
+                known = ", ".join(map(repr, self.attributes)) or "none"
+                raise MeasureError(
+                    f"A measure reads the attribute {name!r}, which the documents do not have (there is {known}); give "
+                    "it to the Queries: attributes={...}, or read_attributes."
+                )
+        return replace(self, attributes={name: np.asarray(self.attributes[name]) for name in attributes})
+
+    def check_scores(self, scores: ArrayLike) -> Floats:
+        """The scores (N,) as floats. DataError for another length or NaN."""
+        values = vector("scores", scores)
+        if len(values) != len(self.relevance):
+            raise DataError(f"There are {len(values)} scores for {len(self.relevance)} documents; give one a document.")
+        if np.any(np.isnan(values)):
+            row = int(np.argmax(np.isnan(values)))
+            raise DataError(f"scores[{row}] cannot be NaN because it has no place in an order; mend the ranker.")
+        return values
+
+    def descending_ids(self) -> NDArray[np.int64]:
+        """The key (N,) that sorts by document id, as text, last first."""
+        if self.document_ids is None:
+            raise DataError("Ties cannot be broken by document id because there are none; pass document_ids=.")
+        return descending_text([str(name) for name in self.document_ids])
+
+
+def descending_text(words: Sequence[str]) -> NDArray[np.int64]:
+    """A key (N,) that is smaller the later the word stands in the alphabet (of code points, as in C)."""
+    _, place = np.unique(np.array(words, dtype=np.str_), return_inverse=True)
+    return -place.astype(np.int64)
+
+
+def vector(what: str, values: ArrayLike) -> Floats:
+    """The values as a vector of floats. DataError for other shapes and what is not a number."""
+    try:
+        result = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise DataError(f"{what} cannot be read as numbers: {error}.") from error
+    if result.ndim != 1:
+        raise DataError(f"{what} must be one number a document; it has the shape {result.shape}.")
+    return result
+
+
+class QueryIndexed(Protocol):
+    """m queries and N documents with their ids; the documents of query q are rows offsets[q]:offsets[q + 1]."""
+
+    @property
+    def offsets(self) -> Any: ...
+
+    @property
+    def query_ids(self) -> Any: ...
+
+    @property
+    def document_ids(self) -> Any: ...
+
+
+class Grouped(QueryIndexed, Protocol):
+    """The same with grades (N,)."""
+
+    @property
+    def relevance(self) -> Any: ...

@@ -1,0 +1,236 @@
+"""Why one document stands above another: a linear score taken apart, feature by feature.
+
+What each feature moves scores by: its weight times what it varies by inside queries.
+
+What a feature varies by where it matters: inside queries, since what all documents of a query share orders none.
+
+    deviation_j = √( Σ_q Σ_{i in q} (x_ij - mean of x_j over q)² / N )
+
+coef_j × deviation_j is what a feature moves scores by, in one unit for all features.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from formulations.display import CompactReprMixin
+from rankopt.errors import DataError, OptionError
+from rankopt.explanations.counterfactual import CounterfactualChange, chance_in_order, smallest_swap
+from rankopt.scorers.linear import parts_of
+
+Floats = NDArray[np.float64]
+
+SHOWN = 10
+"""Features that a printed explanation lists; the rest is summed in one line."""
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation(CompactReprMixin):
+    """`score(x) - score(y) = Σ_j coef_j (x_j - y_j)`, its terms sorted by magnitude.
+
+    Fields (d features, most important first; terms of equal magnitude in the order of the features):
+
+    * `features`: their names, `x0`, `x1`, ... where the data named none
+    * `contributions` (d,): coef_j (x_j - y_j), in units of the score; positive speaks for x
+    * `coef`, `x`, `y` (d,): the factors
+    * `column` (d,): where each feature stands in the data
+    """
+
+    features: tuple[str, ...]
+    contributions: Floats
+    coef: Floats
+    x: Floats
+    y: Floats
+    column: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, features: tuple[str, ...], coef: Floats, x: Floats, y: Floats) -> Explanation:
+        """Take the difference of the scores of `x` and `y` (both (d,)) apart. DataError for other widths."""
+        widths = [np.shape(one) for one in (coef, x, y)]
+        if widths != [(len(features),)] * 3:
+            raise DataError(
+                f"scores cannot be explained because {len(features)} features are named and the weights, x and y have "
+                f"the shapes {', '.join(map(str, widths))}; give the features that the weights were learnt on."
+            )
+        terms = coef * (x - y)
+        order = np.argsort(-np.abs(terms), kind="stable")
+        found = cls(tuple(features[j] for j in order), terms[order], coef[order], x[order], y[order], order)
+        for column in (found.contributions, found.coef, found.x, found.y, found.column):
+            column.setflags(write=False)
+        return found
+
+    @property
+    def total(self) -> float:
+        """The score of x minus the score of y: above 0 where x stands above y."""
+        return float(self.contributions.sum())
+
+    def chance(self, noise: float) -> float:
+        """The chance that the two stay in order when each score gets independent normal noise of this deviation:
+        Φ(|total| / (noise √2)), at least 1/2.
+
+        Errors of the features, independent and of deviations τ_j, are noise of the scores of deviation √Σ coef_j² τ_j².
+        """
+        return float(chance_in_order(abs(self.total), noise))
+
+    def swap(
+        self,
+        features: Iterable[str] | None = None,
+        low: Any = None,
+        high: Any = None,
+        *,
+        units: Any = None,
+        moves: str = "y",
+        margin: float = 0.0,
+    ) -> CounterfactualChange:
+        """The smallest change of one document that exchanges the two: of one feature, and of all together.
+
+        features: names of those that may move, all by default. low, high: limits of the changed features, one number,
+        a mapping from name to number, or (d,) in the order of the data; none by default. units: what a change of each
+        feature is measured in, such as its standard deviation, as low and high are given; 1 by default, and 0 for what
+        does not vary and cannot move. moves: the document that changes, "y" or "x". margin: how far apart the scores
+        are to be afterwards, the other way round; 0 is a tie, which any more of the same change breaks.
+
+        Raises OptionError for unknown features, and for limits that exclude the document as it is. That no change does
+        it is no error: `possible` is False, and `reason` and `why` say what stands in the way.
+        """
+        if moves not in ("x", "y"):
+            raise OptionError(f"moves = {moves!r} names neither document; it is 'y' or 'x'")
+        if not 0.0 <= margin < np.inf:
+            raise OptionError(f"margin = {margin} is no distance of scores; give a finite number, 0 or more")
+        back = np.argsort(self.column)
+        names = tuple(self.features[j] for j in back.tolist())
+        may = [*names] if features is None else [features] if isinstance(features, str) else [*features]
+        for name in may:
+            if name not in names:
+                raise OptionError(f"features names {name!r}, which is none; they are called {', '.join(names)}"[:400])
+        ahead = self.total >= 0.0
+        lacks = self.total + (margin if ahead else -margin)
+        before = (self.y if moves == "y" else self.x)[back]
+        limits = [
+            _one_each(what, given, names, nothing)
+            for what, given, nothing in (("low", low, -np.inf), ("high", high, np.inf), ("units", units, 1.0))
+        ]
+        if not (np.isfinite(limits[2]) & (limits[2] >= 0.0)).all():
+            raise OptionError("units must be finite and 0 or more; give the deviation of each feature")
+        free = np.isin(np.arange(len(names)), [names.index(name) for name in may])
+        own, unit = lacks if moves == "y" else -lacks, limits[2]
+        return smallest_swap(names, moves, self.coef[back], before, own, unit, limits[0], limits[1], free)
+
+    def __str__(self) -> str:
+        """A table of the largest contributions, the sum of all others, and the total."""
+        shown = min(SHOWN, len(self.features))
+        width = max(8, *(len(name) for name in self.features[:shown])) if shown else 8
+        lines = [f"{'feature':<{width}} {'coef':>10} {'x':>10} {'y':>10} {'adds':>10}"]
+        for j in range(shown):
+            numbers = (self.coef[j], self.x[j], self.y[j])
+            lines.append(
+                f"{self.features[j]:<{width}} "
+                + " ".join(f"{number:>10.4g}" for number in numbers)
+                + f" {self.contributions[j]:>+10.4g}"
+            )
+        rest = len(self.features) - shown
+        if rest:
+            lines.append(f"{f'{rest} others':<{width}} {'':>32} {self.contributions[shown:].sum():>+10.4g}")
+        lines.append(f"{'total':<{width}} {'':>32} {self.total:>+10.4g}")
+        return "\n".join(lines)
+
+
+def _one_each(what: str, given: Any, names: tuple[str, ...], nothing: float) -> Floats:
+    """(d,) numbers, one a feature, from one number, a mapping by name or a vector; `nothing` where none is given."""
+    if isinstance(given, Mapping):
+        for name in given:
+            if name not in names:
+                raise OptionError(f"{what} names {name!r}, which is no feature; they are {', '.join(names)}"[:400])
+        given = [given.get(name, nothing) for name in names]
+    try:
+        found = np.full(len(names), nothing if given is None else np.asarray(given, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise OptionError(f"{what} must be a number, {len(names)} numbers, or numbers by name ({error})") from None
+    if np.isnan(found).any():
+        raise OptionError(f"{what} holds nan; leave out what has no limit")
+    return found
+
+
+Ints = NDArray[np.int64]
+
+ROUNDING = 1e-14
+"""Squares of deviations below this part of the mean square are what rounding leaves of a constant."""
+
+
+def deviations_within(features: Any, offsets: Ints) -> Floats:
+    """(d,) the deviation of each feature about its mean in the query; 0 for one that is constant in every query.
+
+    features: (N, d) dense or CSR, documents of query q in rows offsets[q] : offsets[q + 1]; read once, in parts.
+    """
+    sizes = np.diff(offsets)
+    if hasattr(features, "tocsr"):
+        table = csr_array(features).astype(np.float64)
+        cut = csr_array((np.ones(offsets[-1]), np.arange(offsets[-1]), offsets), shape=(sizes.size, offsets[-1]))
+        means = csr_array(cut @ table)
+        means.data = means.data**2 / np.repeat(sizes, np.diff(means.indptr))
+        table.data = table.data**2
+        squares = np.asarray(table.sum(axis=0)).ravel()
+        left = squares - np.asarray(means.sum(axis=0)).ravel()
+    else:
+        squares, left = np.zeros(features.shape[1]), np.zeros(features.shape[1])
+        for low, high in pairwise(parts_of(offsets).tolist()):
+            part = np.asarray(features[low:high], dtype=np.float64)
+            own = np.flatnonzero((offsets[:-1] >= low) & (offsets[:-1] < high))
+            means = np.add.reduceat(part, offsets[own] - low, axis=0) / sizes[own, None]
+            squares += (part**2).sum(axis=0)
+            left += ((part - np.repeat(means, sizes[own], axis=0)) ** 2).sum(axis=0)
+    left[left <= ROUNDING * squares] = 0.0
+    return np.asarray(np.sqrt(left / offsets[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Weights(CompactReprMixin):
+    """Features (d,) by falling magnitude of `effect` = coef × deviation, the deviation being that within queries: in
+    units of the score, so that features of other units can be compared. `share`: its part of the sum of magnitudes.
+    `column`: where each stands in the data."""
+
+    features: tuple[str, ...]
+    coef: Floats
+    deviation: Floats
+    column: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, names: Sequence[str], coef: Floats, deviation: Floats) -> Weights:
+        """The weights `coef` (d,) of features that vary by `deviation` (d,)."""
+        order = np.argsort(-np.abs(coef * deviation), kind="stable")
+        return cls(tuple(names[j] for j in order.tolist()), coef[order], deviation[order], order)
+
+    @classmethod
+    def on(cls, names: Sequence[str], coef: Floats, queries: Any) -> Weights:
+        """The same, deviations taken of the documents of `queries`."""
+        return cls.of(names, coef, deviations_within(queries.features, queries.offsets))
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def effect(self) -> Floats:
+        return self.coef * self.deviation
+
+    @property
+    def share(self) -> Floats:
+        size = np.abs(self.effect)
+        return size / total if (total := float(size.sum())) > 0.0 else size
+
+    @property
+    def finding(self) -> str:
+        """One sentence: how many features carry most of the score."""
+        few = min(int(np.searchsorted(np.cumsum(self.share), 0.8)) + 1, len(self))
+        if not self.share.any():
+            return "No feature moves the scores: all weights are 0, or no feature varies within a query."
+        unused = int((self.effect == 0.0).sum())
+        most = f"{self.features[0]} moves scores most, by {self.effect[0]:+.3g} a deviation"
+        rest = f"; {unused} move nothing" if unused else ""
+        return f"{most}; {few} of {len(self)} features make up four fifths of what moves them{rest}."

@@ -1,0 +1,367 @@
+"""What a sweep tells: the jumping points of a measure along a line.
+
+A step function: what events add up to.
+
+The best open interval of a step function, without sorting its events.
+
+Events fall into bins of t. In a bin the function is nowhere above its value before the bin plus what the bin's positive
+steps add up to. The bin of the largest bound is sorted first; then only those whose bound reaches what it holds.
+
+Where to stand on a line: which t in, or about, the best interval.
+
+Where to stand on a piece of a line: the best t between two ends, beyond which nobody may go.
+
+On [low, high] a step function takes few of its values, so only the events there are put in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.parallel import share
+
+Floats = NDArray[np.float64]
+
+MANY = 1 << 15
+"""Events from which threads put them together: memory that is new takes longer than to hand out the work."""
+
+
+@dataclass(frozen=True, eq=False)
+class StepEvents:
+    """M(t) = start + Σ steps[e] over the events with times[e] < t, for t that is within `widths` of no event.
+
+    start: the value at t = -∞. times, steps, widths: (E,), in no order. An event is a crossing of two lines of one
+    query (or several at one time), and its width the rounding of that crossing: within it scores that are computed in
+    floats may have either order.
+    """
+
+    start: float
+    times: Floats
+    steps: Floats
+    widths: Floats
+
+
+def joined(parts: Sequence[StepEvents]) -> StepEvents:
+    """The events of all parts, in their order."""
+    if len(parts) == 1:
+        return parts[0]
+    ends = np.cumsum([part.times.size for part in parts])
+    told = StepEvents(sum(part.start for part in parts), *np.empty((3, int(ends[-1]))))
+
+    def fill(number: int) -> None:
+        part, rows = parts[number], slice(int(ends[number]) - parts[number].times.size, int(ends[number]))
+        told.times[rows], told.steps[rows], told.widths[rows] = part.times, part.steps, part.widths
+
+    if told.times.size > MANY:
+        share(len(parts), fill)
+    else:
+        for number in range(len(parts)):
+            fill(number)
+    return told
+
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class StepFunction:
+    """M(t) = values[i] for lows[i] < t < highs[i], K + 1 open intervals in rising order, from -∞ to ∞.
+
+    Between them lie the events, each with the rounding of its crossing on both sides. Events that are no farther from
+    each other than the rounding of their own crossings are one: between them lies no interval. Three lines that meet in
+    a point, say, cross pair by pair at times that differ in floats, and what would lie between is reached by no t.
+    """
+
+    lows: Floats
+    highs: Floats
+    values: Floats
+
+    @classmethod
+    def of(cls, events: StepEvents) -> StepFunction:
+        order = np.argsort(events.times, kind="stable")
+        times, widths = events.times[order], events.widths[order]
+        values = events.start + np.append(0.0, np.cumsum(events.steps[order]))
+        apart = times[1:] - times[:-1] > widths[1:] + widths[:-1]
+        kept = np.concatenate([[True], apart, [True]]) if times.size else np.array([True])
+        inner = np.flatnonzero(apart)
+        after, before = times + widths, times - widths
+        lows = np.concatenate([[-np.inf], after[inner], after[-1:]])
+        highs = np.concatenate([before[:1], before[inner + 1], [np.inf]])
+        return cls(lows, highs, values[kept])
+
+    def at(self, t: Floats) -> Floats:
+        """M at each t; NaN where t is within the rounding of a jumping point."""
+        place = np.searchsorted(self.highs, t, side="right")
+        return np.where(t > self.lows[place], self.values[place], np.nan)
+
+    @cached_property
+    def middles(self) -> Floats:
+        """A t inside each interval; of one without an end, one that is half as far from 0 again, and 1 at least."""
+        middles = np.zeros(self.values.size)
+        if middles.size > 1:
+            lows, highs = self.lows, self.highs
+            middles[1:-1] = lows[1:-1] + (highs[1:-1] - lows[1:-1]) / 2
+            middles[0] = highs[0] - max(1.0, abs(highs[0]) / 2)
+            middles[-1] = lows[-1] + max(1.0, abs(lows[-1]) / 2)
+        return middles
+
+
+FEW = 1 << 12
+"""Events that are sorted at once."""
+
+BINS = 1 << 15
+"""Bins, at most."""
+
+EQUAL = 1e-12
+"""Values that differ by less are one: sums of steps are rounded."""
+
+
+def best_interval(events: StepEvents) -> tuple[float, float, float]:
+    """The interval (low, high) of the largest value, and that value; of equal ones the nearest to 0."""
+    if events.times.size <= FEW:
+        steps = StepFunction.of(events)
+        return _nearest(steps.lows, steps.highs, steps.values)
+    bins = _bins(events.times)
+    count = int(bins.max()) + 1
+    total = np.bincount(bins, events.steps, count).astype(np.float64, copy=False)
+    rising = np.bincount(bins, np.maximum(events.steps, 0.0), count)
+    filled = np.flatnonzero(np.bincount(bins, minlength=count))
+    before = events.start + np.cumsum(total) - total
+    bound = (before + rising)[filled]
+    first = _inside(events, bins, before, filled, np.array([np.argmax(bound)]))
+    least = max(events.start, first[2].max(initial=-np.inf)) - EQUAL
+    return _nearest(*_inside(events, bins, before, filled, np.flatnonzero(bound >= least - EQUAL)))
+
+
+def _inside(
+    events: StepEvents, bins: Ints, before: Floats, filled: Ints, chosen: Ints
+) -> tuple[Floats, Floats, Floats]:
+    """The intervals that begin in the chosen ones of the filled bins, and the first of all."""
+    wanted = np.zeros(filled.size + 1, dtype=bool)
+    wanted[chosen] = wanted[chosen + 1] = wanted[0] = True  # an interval ends where the next bin begins
+    asked = np.zeros(before.size, dtype=bool)
+    asked[filled[wanted[:-1]]] = True
+    rows = np.flatnonzero(asked[bins])
+    rows = rows[np.argsort(events.times[rows], kind="stable")]
+    times, widths, steps, own = events.times[rows], events.widths[rows], events.steps[rows], bins[rows]
+    starts = np.flatnonzero(np.diff(own, prepend=-1))
+    lengths = np.diff(np.append(starts, own.size))
+    sums = np.cumsum(steps)
+    values = before[own] + sums - np.repeat(sums[starts] - steps[starts], lengths)
+    ends = starts + lengths - 1
+    apart = np.append(times[1:] - times[:-1] > widths[1:] + widths[:-1], True)
+    place = np.searchsorted(filled, own[ends])
+    apart[ends] &= wanted[place + 1] | (place == filled.size - 1)  # else what follows was not asked for
+    lows, highs = (times + widths)[apart], np.append((times - widths)[1:], np.inf)[apart]
+    return (
+        np.append(-np.inf, lows),
+        np.append(times[0] - widths[0], highs),
+        np.append(events.start, values[apart]),
+    )
+
+
+def _nearest(lows: Floats, highs: Floats, values: Floats) -> tuple[float, float, float]:
+    top = np.flatnonzero(values >= values.max() - EQUAL)
+    away = np.maximum(np.maximum(lows[top], -highs[top]), 0.0)
+    i = top[np.argmin(away)]
+    return float(lows[i]), float(highs[i]), float(values[i])
+
+
+def _bins(times: Floats) -> Ints:
+    """A bin for each time, in the order of the times: by exponent and first digits, as they stand in memory."""
+    bits = (times + 0.0).view(np.int64)
+    ordered = np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
+    low, high = int(ordered.min()), int(ordered.max())
+    shift = max(0, (high - low).bit_length() - (BINS.bit_length() - 1))
+    return np.asarray((ordered >> shift) - (low >> shift))
+
+
+FAR = 1e5
+"""Windows beyond so many times their half width are not told from rounding well enough to be compared."""
+
+
+@dataclass(frozen=True)
+class LinePoint:
+    """A t, the open interval (low, high) around it, the value there, how many events the line has, and the largest
+    value of any of its intervals."""
+
+    t: float
+    low: float
+    high: float
+    value: float
+    events: int
+    best: float
+
+
+def middle_point(events: StepEvents, reach: float) -> LinePoint:
+    """The middle of the best interval; of one without an end its other end, away from it by half of that, and by
+    `reach` at least."""
+    low, high, value = best_interval(events)
+    return LinePoint(middle(low, high, reach), low, high, value, events.times.size, value)
+
+
+def middle(low: float, high: float, reach: float) -> float:
+    """A t in the open interval (low, high)."""
+    if np.isfinite(low) and np.isfinite(high):
+        return low + (high - low) / 2
+    if np.isfinite(low):
+        return low + max(reach, abs(low) / 2)
+    return high - max(reach, abs(high) / 2) if np.isfinite(high) else 0.0
+
+
+def window_point(events: StepEvents, h: float) -> LinePoint:
+    """The t of the largest (1 / 2h) ∫ M over [t - h, t + h]: a sliver of an interval is never taken.
+
+    That mean is linear between the jumping points ± h, so it is exact; of a stretch of best points the middle, of
+    several stretches the one nearest to 0. Where t is a jumping point it moves into the better interval beside it.
+    Jumping points so far out that h is lost in the rounding of what lies between are passed over: lines that are
+    parallel but for rounding cross there. The middle of the best interval where there are no others.
+    """
+    steps = StepFunction.of(events)
+    if steps.values.size == 1:
+        value = float(steps.values[0])
+        return LinePoint(0.0, -np.inf, np.inf, value, events.times.size, value)
+    jumps = steps.highs[:-1] + (steps.lows[1:] - steps.highs[:-1]) / 2
+    at, area = _areas(jumps, steps.values)
+    points = np.concatenate([jumps - h, jumps + h])
+    means = np.concatenate([at - area(jumps - 2 * h), area(jumps + 2 * h) - at]) / (2 * h)
+    near = np.isfinite(means) & (np.abs(points) * np.abs(steps.values).max() <= FAR * h)
+    if not near.any():
+        return middle_point(events, h)
+    means[~near] = -np.inf
+    top = np.flatnonzero(means >= means.max() - EQUAL * np.maximum(1.0, 1e-3 * np.abs(points) / h))
+    points = np.sort(points[top])
+    rank = np.searchsorted(jumps, points - h) + np.searchsorted(jumps, points + h)  # among all that were tried
+    broken = np.diff(rank) > 1
+    begins, ends = np.append(0, np.flatnonzero(broken) + 1), np.append(np.flatnonzero(broken), points.size - 1)
+    away = np.maximum(np.maximum(points[begins], -points[ends]), 0.0)
+    run = np.argmin(away)
+    t = float(points[begins[run]] + (points[ends[run]] - points[begins[run]]) / 2)
+    place = int(np.searchsorted(steps.highs, t, side="right"))
+    if not t > steps.lows[place]:
+        place = place if steps.values[place] >= steps.values[place - 1] else place - 1
+        low, high = float(steps.lows[place]), float(steps.highs[place])
+        inside = min(h / 8, (high - low) / 2)
+        t = low + inside if t <= low else high - inside
+    return _standing(steps, t, place, events)
+
+
+def penalised_point(events: StepEvents, h: float, slope: float, curvature: float) -> LinePoint:
+    """The t of the largest M(t) - slope t - curvature t²/2, curvature > 0: of each interval the t nearest to the top of
+    the parabola, away from the ends by h / 8, or by half of an interval that is narrower than that allows."""
+    steps = StepFunction.of(events)
+    inside = np.minimum(h / 8, (steps.highs - steps.lows) / 2)
+    points = np.clip(-slope / curvature, steps.lows + inside, steps.highs - inside)
+    gained = steps.values - points * (slope + curvature * points / 2)
+    top = np.flatnonzero(gained >= gained.max() - EQUAL)
+    place = int(top[np.argmin(np.abs(points[top]))])
+    return _standing(steps, float(points[place]), place, events)
+
+
+def _standing(steps: StepFunction, t: float, place: int, events: StepEvents) -> LinePoint:
+    low, high, value = float(steps.lows[place]), float(steps.highs[place]), float(steps.values[place])
+    return LinePoint(t, low, high, value, events.times.size, float(steps.values.max()))
+
+
+def _areas(jumps: Floats, values: Floats) -> tuple[Floats, Callable[[Floats], Floats]]:
+    """∫ M from 0 to each jumping point, and t -> ∫ M from 0 to t.
+
+    Summed from 0 on either way, so that far jumping points cost no digits near it.
+    """
+    zero = int(np.searchsorted(jumps, 0.0))
+    pieces = values[1:-1] * np.diff(jumps)
+    at = np.empty(jumps.size)
+    if zero < jumps.size:
+        at[zero:] = values[zero] * jumps[zero] + np.append(0.0, np.cumsum(pieces[zero:]))
+    if zero > 0:
+        at[:zero] = values[zero] * jumps[zero - 1] - np.append(0.0, np.cumsum(pieces[: zero - 1][::-1]))[::-1]
+
+    def area(t: Floats) -> Floats:
+        place = np.searchsorted(jumps, t)
+        right, left = at[np.maximum(place - 1, 0)], at[np.minimum(place, jumps.size - 1)]
+        onward = right + values[place] * (t - jumps[np.maximum(place - 1, 0)])
+        backward = left - values[place] * (jumps[np.minimum(place, jumps.size - 1)] - t)
+        return np.where(place == zero, values[place] * t, np.where(place > zero, onward, backward))
+
+    return at, area
+
+
+def within(events: StepEvents, low: float, high: float) -> StepEvents:
+    """The same function on [low, high]: events before it are in its start, those behind it left out."""
+    before = events.times + events.widths < low
+    kept = ~before & (events.times - events.widths <= high)
+    start = events.start + float(events.steps[before].sum())
+    return StepEvents(start, events.times[kept], events.steps[kept], events.widths[kept])
+
+
+def inside_point(events: StepEvents, low: float, high: float) -> LinePoint:
+    """The middle of the interval of the largest value in (low, high), of equal ones the widest."""
+    return _Pieces.of(events, low, high).best()
+
+
+def clamped_point(events: StepEvents, low: float, high: float, reach: float) -> LinePoint:
+    """`middle_point` of the whole line, or the end that is nearer to it [paper 3, section 2.4]."""
+    found = middle_point(events, reach)
+    if low <= found.t <= high:
+        return found
+    return _Pieces.of(events, low, high).near(low if found.t < low else high, (high - low) / 8)
+
+
+def window_inside(events: StepEvents, low: float, high: float, h: float) -> LinePoint:
+    """The t in [low, high] of the largest (1 / 2h) ∫ M over [t - h, t + h]; of a stretch of best points the middle.
+
+    The mean is linear between low, high and the jumping points ± h.
+    """
+    steps = StepFunction.of(within(events, low - h, high + h))
+    jumps = steps.highs[:-1] + (steps.lows[1:] - steps.highs[:-1]) / 2
+    knots = np.concatenate([[low - h], np.clip(jumps, low - h, high + h), [high + h]])
+    area = np.append(0.0, np.cumsum(steps.values * np.diff(knots)))
+    points = np.unique(np.clip(np.concatenate([[low, high], jumps - h, jumps + h]), low, high))
+    means = (np.interp(points + h, knots, area) - np.interp(points - h, knots, area)) / (2 * h)
+    top = means >= means.max() - EQUAL
+    t, flat = float(points[np.argmax(means)]), top[:-1] & top[1:]
+    if flat.any():
+        i = np.argmax(np.where(flat, np.diff(points), -1.0))
+        t = float(points[i] + (points[i + 1] - points[i]) / 2)
+    return _Pieces.of(events, low, high).near(t, h / 8)
+
+
+class _Pieces:
+    """The open intervals of a step function, cut to (low, high)."""
+
+    def __init__(self, lows: Floats, highs: Floats, values: Floats, events: int) -> None:
+        self.lows, self.highs, self.values, self.events = lows, highs, values, events
+
+    @classmethod
+    def of(cls, events: StepEvents, low: float, high: float) -> _Pieces:
+        steps = StepFunction.of(within(events, low, high))
+        lows, highs = np.maximum(steps.lows, low), np.minimum(steps.highs, high)
+        kept = lows < highs
+        if not kept.any():  # rounding covers it all
+            kept[np.argmax(steps.values)] = True
+            lows, highs = np.full(lows.size, low), np.full(lows.size, high)
+        return cls(lows[kept], highs[kept], steps.values[kept], events.times.size)
+
+    def at(self, i: int, t: float) -> LinePoint:
+        best = float(self.values.max())
+        return LinePoint(t, float(self.lows[i]), float(self.highs[i]), float(self.values[i]), self.events, best)
+
+    def best(self) -> LinePoint:
+        top = np.flatnonzero(self.values >= self.values.max() - EQUAL)
+        i = int(top[np.argmax((self.highs - self.lows)[top])])
+        return self.at(i, float(self.lows[i] + (self.highs[i] - self.lows[i]) / 2))
+
+    def near(self, t: float, step: float) -> LinePoint:
+        """At t, or, where t is a jumping point, as far as `step` inside the better interval beside it."""
+        i = int(np.searchsorted(self.highs, t))
+        if i < self.highs.size and self.lows[i] <= t:
+            return self.at(i, t)
+        beside = [j for j in (i - 1, i) if 0 <= j < self.highs.size]
+        i = max(beside, key=lambda j: self.values[j])
+        room = min(step, float(self.highs[i] - self.lows[i]) / 2)
+        return self.at(i, float(self.lows[i]) + room if t <= self.lows[i] else float(self.highs[i]) - room)

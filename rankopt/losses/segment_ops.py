@@ -1,0 +1,237 @@
+"""Sorting and averaging inside queries, for all queries at once.
+
+Equal documents share a slope, so that it does not follow the order of the input.
+
+A maximum over orders may be reached by many; each gives a subgradient, and so does their mean. Where documents of equal
+score also earn alike (and no set tells them apart), exchanging them makes another maximiser: the mean over all these
+exchanges gives each of them the mean of their slopes. Over other documents a mean is no subgradient.
+"""
+
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Shorts
+from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.parallel import share_ranges
+from formulations.sorting import QUERY_ROWS, falling_rows
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def query_of_row(offsets: Ints) -> Ints:
+    """The query of each row."""
+    return np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+
+
+def sorted_rows(query: Ints, *keys: NDArray[np.generic]) -> Ints:
+    """Rows by query, which does not fall from row to row, then by each key in turn from the largest value down, then as
+    they come: row at each place."""
+    begins = np.flatnonzero(query[1:] != query[:-1]) + 1
+    return falling_rows(np.concatenate([[0], begins, [query.size]]), *keys)
+
+
+def mean_of_alike(values: Floats, order: Ints, *traits: NDArray[np.generic]) -> Floats:
+    """The mean of `values` over all that are equal in every trait, for each; `order` brings these side by side.
+
+    Values are added one after the other as they come, as compiled code does.
+    """
+    differs = np.zeros(order.size, dtype=bool)
+    for trait in traits:
+        differs[1:] |= trait[order[1:]] != trait[order[:-1]]
+    group = np.empty(order.size, dtype=np.int64)
+    group[order] = np.cumsum(differs)
+    return np.asarray((np.bincount(group, values) / np.bincount(group))[group])
+
+
+def mean_of_runs(values: Floats, *keys: NDArray[np.generic]) -> Floats:
+    """Each run of neighbours with all keys equal gets the mean of `values` over the run."""
+    starts = np.zeros(values.size, dtype=bool)
+    starts[0] = True
+    for key in keys:
+        starts[1:] |= key[1:] != key[:-1]
+    first = np.flatnonzero(starts)
+    lengths = np.diff(np.append(first, values.size))
+    return np.repeat(np.add.reduceat(values, first) / lengths, lengths)
+
+
+FEW = 16
+"""Documents that are compared in pairs."""
+
+NONE, ONE, RISES, FALLS = 0, 1, 2, 3
+"""What is known of the documents of a kind: none seen, one, or how their scores go on."""
+
+LARGE = nb.uint64(0x9E3779B97F4A7C15)
+OTHER = nb.uint64(0xC2B2AE3D27D4EB4F)
+HALF = nb.uint64(32)
+MINUS_ZERO = -(1 << 63)
+
+
+def alike(offsets: Ints, *traits: NDArray[Any]) -> Shorts:
+    """The kind of each document, counted from 0 within its query: the same where all traits (N,) are equal, and only
+    there."""
+    order = falling_rows(offsets, *(-np.asarray(trait, dtype=np.float64) for trait in reversed(traits)))
+    differs = np.zeros(order.size, dtype=bool)
+    for trait in traits:
+        differs[1:] |= trait[order[1:]] != trait[order[:-1]]
+    differs[offsets[:-1]] = False
+    count = np.cumsum(differs)
+    kind = np.empty(order.size, dtype=np.int32)
+    kind[order] = count - np.repeat(count[offsets[:-1]], np.diff(offsets))
+    return kind
+
+
+def shared(slope: Floats, scores: Floats, kind: Shorts, offsets: Ints, order: Ints | None = None) -> Floats:
+    """`slope` (N,), documents of one query, equal score and equal kind having the mean of theirs; changed in place.
+
+    order: (N,) orders of the documents, counted within their query, in which those of a kind stand by score, if such
+    orders are at hand: equal documents are then neighbours in their kind, and soon found.
+    """
+    given = (np.ascontiguousarray(scores), kind, offsets)
+    kernel = share_range if order is None else share_ordered
+    if not kernel.pays(150 * slope.size):
+        query = query_of_row(offsets)
+        slope[:] = mean_of_alike(slope, np.lexsort((scores, kind, query)), query, kind, scores)
+        return slope
+    if order is None:
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_range(*given, first, last, slope))
+    else:
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: share_ordered(order, *given, first, last, slope))
+    return slope
+
+
+@compiled(nb.int64(READ_INTS, nb.int64))
+def _bits(scores: Ints, i: int) -> Any:
+    """The bits of a score; minus zero is zero."""
+    return 0 if scores[i] == MINUS_ZERO else scores[i]
+
+
+@compiled(nb.int64(INTS, READ_INTS, READ_SHORTS, nb.int64, nb.int64))
+def _slot(table: Ints, bits: Ints, kind: Shorts, i: int, size: int) -> Any:
+    """Where document i stands in a table of `size` slots, a power of 2, or may stand: slots hold documents, -1 is free.
+
+    The first bits of the products count: scores like 1 and 2 differ in their first bits only, and all others end in 0.
+    """
+    mixed = nb.uint64(_bits(bits, i)) * LARGE + nb.uint64(kind[i]) * OTHER
+    slot = nb.int64((mixed >> HALF) * nb.uint64(size) >> HALF)
+    while table[slot] >= 0 and (_bits(bits, table[slot]) != _bits(bits, i) or kind[table[slot]] != kind[i]):
+        slot = (slot + 1) & (size - 1)
+    return slot
+
+
+ROOM = nb.types.Array(nb.int64, 2, "C")
+
+
+@compiled(nb.void(READ_INTS, READ_SHORTS, nb.int64, nb.int64, ROOM, INTS, FLOATS, FLOATS))
+def share_query(
+    bits: Ints, kind: Shorts, low: int, high: int, room: Ints, table: Ints, total: Floats, slope: Floats
+) -> None:
+    """`shared` of the query of rows low <= i < high, scores given by their bits. Documents with a slope other than 0
+    are put into a table; the others are looked up in it.
+
+    Room: three rows of whole numbers and one of sums, a document each; table, a power of 2, twice the documents.
+    """
+    heavy, leader, count = room[0], room[1], room[2]
+    held = 0
+    for i in range(low, high):
+        if slope[i] != 0.0:
+            heavy[held] = i
+            held += 1
+    size = 4
+    while size < 2 * held:
+        size *= 2
+    table[:size] = -1
+    for h in range(held):
+        i = heavy[h]
+        slot = _slot(table, bits, kind, i, size)
+        if table[slot] < 0:
+            table[slot] = i
+            count[i - low], total[i - low] = 0, 0.0
+        one = table[slot]
+        leader[i - low] = one
+        count[one - low] += 1
+        total[one - low] += slope[i]
+    if held < high - low:
+        for i in range(low, high):
+            if slope[i] == 0.0:
+                one = table[_slot(table, bits, kind, i, size)]
+                leader[i - low] = one
+                if one >= 0:
+                    count[one - low] += 1
+    for i in range(low, high):
+        one = leader[i - low]
+        if one >= 0 and count[one - low] > 1:
+            slope[i] = total[one - low] / count[one - low]
+
+
+@compiled(nb.int64(nb.int64))
+def table_size(documents: int) -> Any:
+    """The slots of a table for so many documents: a power of 2, twice as many at least."""
+    size = 4
+    while size < 2 * documents:
+        size *= 2
+    return size
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
+def share_range(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats) -> None:
+    """`shared` of the queries first <= q < last, in time linear in their documents.
+
+    Of a list that ends at position 10 ten documents have a slope. In a best order these have the highest scores of
+    their kind; where no other has so high a score, and no two of them are equal, a glance at each is all.
+    """
+    longest = 1
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    room, total, lowest = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
+    table, bits, heavy = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(FEW, np.int64)
+    for q in range(first, last):
+        low, high, held, tied = offsets[q], offsets[q + 1], 0, False
+        lowest[: high - low] = np.inf
+        for i in range(low, high):
+            if slope[i] != 0.0:
+                if held == FEW:
+                    tied = True
+                    break
+                for h in range(held):
+                    tied |= scores[heavy[h]] == scores[i]
+                heavy[held] = i
+                held += 1
+                lowest[kind[i]] = min(lowest[kind[i]], scores[i])
+        if not tied:
+            for i in range(low, high):
+                tied |= slope[i] == 0.0 and scores[i] >= lowest[kind[i]]
+        if tied:
+            share_query(bits, kind, low, high, room, table, total, slope)
+
+
+@compiled(nb.void(READ_INTS, READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
+def share_ordered(
+    order: Ints, scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, slope: Floats
+) -> None:
+    """`share_range`, given orders (N,) of the documents. Where the scores of every kind rise all along its order, or
+    fall all along, none are equal; whatever the orders are, queries of others are shared by their table."""
+    longest = 1
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    room, total, before = np.empty((3, longest), np.int64), np.empty(longest), np.empty(longest)
+    table, bits, turn = np.empty(table_size(longest), np.int64), scores.view(np.int64), np.empty(longest, np.int8)
+    for q in range(first, last):
+        low, high, tied = offsets[q], offsets[q + 1], False
+        turn[: high - low] = NONE
+        for place in range(low, high):
+            i = low + order[place]
+            own, score = kind[i], scores[i]
+            if turn[own] == NONE:
+                turn[own] = ONE
+            elif turn[own] == ONE:
+                turn[own] = RISES if score > before[own] else FALLS
+                tied |= score == before[own]
+            else:
+                tied |= not (score > before[own] if turn[own] == RISES else score < before[own])
+            before[own] = score
+        if tied:
+            share_query(bits, kind, low, high, room, table, total, slope)

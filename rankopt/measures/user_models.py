@@ -1,0 +1,189 @@
+"""Expected reciprocal rank: a user reads down the list and stops at a document with chance p(y).
+
+    ERR@k = Σ_{i <= k} (1/i) p_i Π_{l < i} (1 - p_l)          p(y) = (2^y - 1) / 2^max_grade
+
+No inner product, but a function of the pattern of grades: it is trained by `rankopt.losses.MAPS`. Option
+`max_grade`: the highest grade of the scale (not of the data), 4 as in the program of the TREC Web track unless stated.
+
+In a tie group with factors q = 1 - p the chance to pass its first i places is the mean A_i of Π q over all subsets of i
+documents, so that place i adds (A_{i-1} - A_i) / position. These means grow by one document of factor q at a time:
+A_i <- ((m + 1 - i) A_i + i q A_{i-1}) / (m + 1), convex combinations, exact to rounding.
+
+Source: Chapelle, Metzler, Zhang and Grinspan, Expected reciprocal rank for graded relevance, 2009.
+
+Rank-biased precision: a user looks at the next document with chance p.
+
+    RBP@k = (1 - p) Σ_j [π(j) <= k] p^(π(j) - 1) y_j          a_i = (1 - p) p^(i - 1);  b(y) in {0, 1}
+
+Options: `p` in (0, 1), the user's persistence; `rel`, the least grade that counts as relevant. A list of n documents
+reaches 1 - p^n at most: what stands behind it adds p^n more at most, the residual of the source.
+
+Source: Moffat and Zobel, Rank-biased precision for measurement of retrieval effectiveness, 2008.
+
+Expected rank utility: the chance of looking at a position halves every α - 1 positions.
+
+    ERU  = Σ_j 2^((1 - π(j)) / (α - 1)) max(y_j - d, 0)          NERU = ERU / its best
+
+Options: `alpha` > 1, the position that half of the users reach; `d`, the neutral vote.
+Source: Breese, Heckerman and Kadie 1998; [ORM, section 2.3].
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import MeasureError
+from rankopt.measures.binary import Binary
+from rankopt.measures.measure import Measure
+from rankopt.measures.positional import Positional, best_sum, per_best
+from rankopt.measures.segments import Floats, Ints, position_in_query, running, totals
+from rankopt.measures.tied_ranking import Ranking
+
+
+@dataclass(frozen=True, repr=False)
+class ExpectedReciprocalRank(Measure):
+    """Reciprocal of the position at which a cascading user stops, in expectation."""
+
+    name: ClassVar[str] = "ERR"
+    along_line: ClassVar[str] = "cascade"
+    max_grade: float = field(default=4.0, metadata={"option": "max_grade"})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, max_grade: float = ...) -> Self: ...  # type: ignore[override]
+
+    def __post_init__(self) -> None:
+        try:
+            top = float(self.max_grade)
+        except (TypeError, ValueError):
+            top = np.nan
+        if not 0 < top <= 1000:
+            raise MeasureError(f"ERR cannot have max_grade={self.max_grade!r}; give the highest grade of the scale.")
+        object.__setattr__(self, "max_grade", top)
+
+    def stopping(self, relevance: Floats) -> Floats:
+        """p(y) (N,), the chance to stop at each document. MeasureError for grades outside the scale."""
+        outside = (relevance < 0) | (relevance > self.max_grade)
+        if np.any(outside):
+            raise MeasureError(
+                f"ERR cannot use the grade {relevance[outside][0]:g} because the scale ends at {self.max_grade:g}; "
+                f"write ERR(max_grade={relevance.max():g})."
+            )
+        return np.asarray((np.exp2(relevance) - 1) / np.exp2(self.max_grade))
+
+    def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
+        """Sorted by grade up to the cutoff."""
+        position = position_in_query(offsets) + 1
+        return self.stopping(relevance), np.where(position <= (self.cutoff or np.inf), 1 / position, 0.0)
+
+    def values(self, ranking: Ranking) -> Floats:
+        going_on = 1 - self.stopping(ranking.relevance)
+        passed = running(np.multiply, going_on, ranking.offsets)
+        reached = np.where(ranking.position > 1, np.roll(passed, 1), 1.0)[ranking.groups[:-1]]
+        stopped = 1 - going_on
+        for size in np.unique(ranking.size[ranking.size > 1]):
+            groups = np.flatnonzero(ranking.size == size)
+            rows = ranking.groups[groups][:, None] + np.arange(size)
+            stopped[rows] = -np.diff(subset_means(going_on[rows]), axis=1)
+        share = stopped * reached[ranking.group] / ranking.position
+        counted = (ranking.position <= (self.cutoff or np.inf)) & ranking.retrieved
+        return totals(np.where(counted, share, 0.0), ranking.offsets)
+
+
+def subset_means(factors: Floats) -> Floats:
+    """The mean product of i of the t factors, i = 0..t: factors (G, t) gives (G, t + 1)."""
+    count, size = factors.shape
+    means = np.zeros((count, size + 1))
+    means[:, 0] = 1.0
+    for m in range(size):
+        i = np.arange(1, m + 2)
+        means[:, 1 : m + 2] = ((m + 1 - i) * means[:, 1 : m + 2] + i * factors[:, m, None] * means[:, : m + 1]) / (
+            m + 1
+        )
+    return means
+
+
+ERR = ExpectedReciprocalRank()
+
+
+@dataclass(frozen=True, repr=False)
+class RankBiasedPrecision(Binary, Positional):
+    """Expected rate at which a user of persistence p finds relevant documents."""
+
+    name: ClassVar[str] = "RBP"
+    p: float = field(default=0.8, metadata={"option": "p", "shown": True})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, p: float = ..., rel: float | None = ...) -> Self: ...  # type: ignore[override]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        try:
+            p = float(self.p)
+        except (TypeError, ValueError):
+            p = np.nan
+        if not 0 < p < 1:
+            raise MeasureError(f"RBP cannot have p={self.p!r}; give a persistence between 0 and 1, such as 0.8.")
+        object.__setattr__(self, "p", p)
+
+    def discount(self, n: int) -> Floats:
+        places = np.arange(n)
+        return np.where(places < (self.cutoff or n), (1 - self.p) * self.p**places, 0.0)
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        return self.relevant(relevance)
+
+
+RBP = RankBiasedPrecision()
+
+
+@dataclass(frozen=True, repr=False)
+class ExpectedUtility(Positional):
+    """Half-life utility of the votes above d."""
+
+    name: ClassVar[str] = "ERU"
+    alpha: float = field(default=5.0, metadata={"option": "alpha", "shown": True})
+    d: float = field(default=3.0, metadata={"option": "d", "shown": True})
+
+    if TYPE_CHECKING:  # the options as keywords
+
+        def __call__(self, *, alpha: float = ..., d: float = ...) -> Self: ...  # type: ignore[override]
+
+    def __post_init__(self) -> None:
+        try:
+            alpha, d = float(self.alpha), float(self.d)
+        except (TypeError, ValueError):
+            alpha = d = np.nan
+        if not (np.isfinite(alpha) and alpha > 1 and np.isfinite(d)):
+            raise MeasureError(
+                f"{self.name} cannot have alpha={self.alpha!r}, d={self.d!r}; give a half-life alpha > 1, a number d."
+            )
+        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "d", d)
+
+    def discount(self, n: int) -> Floats:
+        places = np.arange(n)
+        return np.where(places < (self.cutoff or n), np.exp2(-places / (self.alpha - 1)), 0.0)
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        return np.maximum(relevance - self.d, 0.0)
+
+
+@dataclass(frozen=True, repr=False)
+class NormalizedExpectedUtility(ExpectedUtility):
+    """Expected rank utility over its best; not defined on a query without a vote above d."""
+
+    name: ClassVar[str] = "NERU"
+
+    def gain(self, relevance: Floats, offsets: Ints) -> Floats:
+        return per_best(super().gain(relevance, offsets), self.discounts(offsets), offsets)
+
+    def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
+        return np.asarray(best_sum(self.discounts(offsets), super().gain(relevance, offsets), offsets) > 0)
+
+
+ERU = ExpectedUtility()
+NERU = NormalizedExpectedUtility()

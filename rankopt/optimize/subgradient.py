@@ -1,0 +1,234 @@
+"""Online learning: stochastic subgradient steps of length 1/t, averaged [ORM, section 4.4, eq. 33].
+
+Steepest subgradient with a line search [paper 2, section 3.3.1].
+
+Random draws whose generator is plain data, so that a run taken up again draws what it would have drawn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.errors import OptionError
+from rankopt.optimize.bundle import at_groups, batches_of, cuts, groups_of, grown, solved
+from rankopt.optimize.method import check_number, check_part, check_whole
+from rankopt.optimize.objective import Objective
+from rankopt.optimize.planes import PlaneSet
+from rankopt.optimize.state import State
+from rankopt.risk.risk import Risk
+
+Floats = NDArray[np.float64]
+
+STUCK = 20
+"""Steps that narrow nothing after which two subgradients at a time are not enough."""
+
+
+@dataclass(frozen=True, eq=False)
+class SteepestState(State):
+    """down: the way down from w, minus the shortest subgradient known there. length: how far to go along it next.
+    idle: steps since one narrowed the gap, STUCK once and for all when there were so many."""
+
+    down: Floats = field(default_factory=lambda: np.zeros(0))
+    length: float = 0.0
+    idle: int = 0
+
+
+@dataclass(frozen=True)
+class SteepestSubgradient:
+    """w ← w - t g, g a subgradient of J at w, t by backtracking: halved until J falls by `armijo` t ‖g‖², then doubled.
+
+    A step is one evaluation of all queries. At a kink J may fall along no subgradient that an argmax gives. So each
+    point at which the search fails gives its subgradient too, and g becomes the shortest point between the two
+    (Wolfe 1975): the conjugate gradient technique that paper 2 speaks of. At a kink of many faces two are too few:
+    where 20 steps narrowed nothing, the model of all planes is minimised each time, and the next step goes there.
+
+    armijo: which part of the fall that g promises is enough, 0 < armijo < 1.
+    certify_every: steps between two solutions of the master over the planes found, which gives the bound.
+    groups, keep_idle: of the planes, as in `Bundle`.
+    """
+
+    armijo: float = 0.1
+    certify_every: int = 5
+    groups: int = 256
+    keep_idle: int = 5
+
+    quadratic: ClassVar[bool] = True  # steps are those of the squared norm
+
+    def __post_init__(self) -> None:
+        check_part(False, armijo=self.armijo)
+        check_whole(1, certify_every=self.certify_every, groups=self.groups)
+        check_whole(0, keep_idle=self.keep_idle)
+
+    def start(self, objective: Objective, w: Floats) -> SteepestState:
+        planes = PlaneSet.empty(groups_of(objective, self.groups), w.size)
+        return SteepestState(planes, np.zeros(0), trial=w, w=w, down=np.zeros_like(w))
+
+    def step(self, state: SteepestState, objective: Objective) -> SteepestState:
+        here = at_groups(objective.risk, state.trial, state.planes.references.shape[0])
+        value, before = objective.upper(state.trial, here), state
+        fall = state.length * float(state.down @ state.down)
+        state = state.seen(value, here, objective.risk.convex, enough=self.armijo * fall)
+        slope = (here.slopes - state.planes.references).sum(axis=0)  # of what touches J at w
+        heights = here.heights - here.paid + state.planes.paid
+        height = objective.regulariser(state.trial) + heights.sum() + slope @ state.trial
+        uphill = objective.lam * (state.trial - objective.w0) + slope
+        state = replace(grown(state, here), steps=state.steps + 1)
+        least = None
+        if (state.steps - 1) % self.certify_every == 0 or before.idle >= STUCK:
+            state, least = solved(state, objective, self.keep_idle)
+        narrowed = state.round > before.round or not state.gap >= before.gap - 1e-15 * abs(state.primal)
+        idle = STUCK if before.idle >= STUCK else 0 if narrowed else before.idle + 1
+        state = replace(state, idle=idle)
+        if idle >= STUCK and least is not None:
+            return replace(state, trial=least, length=0.0)
+        return self._searched(before, state, float(height), uphill)
+
+    def finish(self, state: SteepestState, objective: Objective) -> SteepestState:
+        """The state with all that its planes prove."""
+        return solved(state, objective, self.keep_idle)[0]
+
+    def _searched(self, before: SteepestState, state: SteepestState, height: float, uphill: Floats) -> SteepestState:
+        """The state with a way to go and the next trial on it, by height and subgradient at the last trial."""
+        if state.w is not before.w or not before.length:
+            down, length = -uphill, 2.0 * before.length
+            if not length:  # the length that would close the gap if J were as steep all the way (Polyak)
+                length = state.gap / max(float(uphill @ uphill), 1e-300)
+        else:
+            down, length = before.down, before.length / 2.0
+            error = state.primal - (height + uphill @ (state.w - before.trial))
+            if error <= before.length * float(down @ down):  # nearly a subgradient at w
+                down = _shortest(down, -uphill)
+                far = before.length * float(np.linalg.norm(before.down))  # as far as before, another way
+                length = far / max(float(np.linalg.norm(down)), 1e-300)
+        return replace(state, down=down, length=length, trial=state.w + length * down)
+
+
+def _shortest(one: Floats, other: Floats) -> Floats:
+    """The point between the two that is nearest to 0."""
+    across = other - one
+    size = float(across @ across)
+    part = float(np.clip(-(one @ across) / size, 0.0, 1.0)) if size else 0.0
+    return one + part * across
+
+
+def generator_of(seed: int) -> dict[str, Any]:
+    """The state of a new generator."""
+    return dict(np.random.PCG64(seed).state)
+
+
+def permuted(size: int, generator: dict[str, Any]) -> tuple[NDArray[np.int64], dict[str, Any]]:
+    """The numbers below `size` in random order, and the state of the generator after that."""
+    bits: Any = np.random.PCG64()
+    bits.state = generator
+    return np.random.Generator(bits).permutation(size), dict(bits.state)
+
+
+@dataclass(frozen=True, eq=False)
+class StochasticState(State):
+    """iterate: where the next mini-batch is evaluated; its average is `trial`. updates: how many there were.
+    radius: no better point lies farther from w₀. certified: the step after which all queries were evaluated last.
+    generator: of the order of the queries."""
+
+    iterate: Floats = field(default_factory=lambda: np.zeros(0))
+    updates: int = 0
+    radius: float = np.inf
+    certified: int = 0
+    generator: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class StochasticSubgradient:
+    """w ← w - η_t (lam (w - w₀) + p Σ_{q in B} v_q g_q),  η_t = 1 / (lam (t + shift)), B the t-th of p mini-batches.
+
+    g_q is a subgradient of loss_q at w, the reference of a nonconvex bound being that at w. A step is a pass over all p
+    mini-batches, neighbours in the canonical order of the queries, in an order that the seed says. w is kept within
+    √(2 R(w₀) / lam) of w₀, outside of which J exceeds J(w₀). The result is a mean of the w, late ones weighing more.
+
+    batch: queries in a mini-batch. A mini-batch costs some 0.2 ms beside its rankings, so small ones are dear.
+    shift: that of η_t, in passes: larger is calmer at first.
+    averaging: the t-th w weighs about t ** averaging; 0 is the plain mean.
+    certify_every: after so many passes all queries are evaluated at the mean, which proves J there, and the master
+        program over the planes of all mini-batches (or over their sums, where its solver takes one group alone) gives
+        the bound; 0: at the start and at the end only. In between w, primal and bound stay what was proven last.
+    keep_idle: master solves that a plane may lie idle before it is dropped.
+    seed: of the order, an integer; a ranker's `random_state` sets it.
+    """
+
+    batch: int = 8
+    shift: float = 1.0
+    averaging: float = 3.0
+    certify_every: int = 5
+    keep_idle: int = 5
+    seed: int = 0
+
+    patience: ClassVar[float] = np.inf  # chance may help at any time
+    quadratic: ClassVar[bool] = True  # steps are those of the squared norm
+
+    def __post_init__(self) -> None:
+        check_whole(1, batch=self.batch)
+        check_whole(0, certify_every=self.certify_every, keep_idle=self.keep_idle, seed=self.seed)
+        check_number(0.0, averaging=self.averaging, shift=self.shift)
+        if not self.shift:
+            raise OptionError("shift = 0 makes the first step endless; give more than 0")
+
+    def start(self, objective: Objective, w: Floats) -> StochasticState:
+        planes = PlaneSet.empty(groups_of(objective, self._parts(objective.risk)), w.size)
+        return StochasticState(planes, np.zeros(0), trial=w, w=w, iterate=w, generator=generator_of(self.seed))
+
+    def step(self, state: StochasticState, objective: Objective) -> StochasticState:
+        if not state.steps:
+            state = self._certified(replace(state, steps=1), objective)
+            risk = state.primal - objective.regulariser(state.w)
+            far = np.sqrt(2.0 * risk / objective.lam) + np.linalg.norm(state.w - objective.w0)
+            return replace(state, radius=float(far))
+        state = self._passed(replace(state, steps=state.steps + 1), objective)
+        due = self.certify_every and (state.steps - 1) % self.certify_every == 0
+        return self._certified(state, objective) if due else state
+
+    def _parts(self, risk: Risk) -> int:
+        """How many mini-batches the queries make."""
+        return batches_of(risk, -(-risk.weights.size // self.batch))
+
+    def finish(self, state: StochasticState, objective: Objective) -> StochasticState:
+        """The state with all queries evaluated at the mean."""
+        return state if state.certified == state.steps else self._certified(state, objective)
+
+    def _passed(self, state: StochasticState, objective: Objective) -> StochasticState:
+        """The state after a pass of mini-batches, with the plane that each of them gave."""
+        risk, parts = objective.risk, self._parts(objective.risk)
+        order, generator = permuted(parts, state.generator)
+        first = cuts(risk, parts)
+        w, mean, updates, seconds = state.iterate, state.trial, state.updates, state.seconds_argmax
+        heights, slopes = np.zeros(parts), np.zeros((parts, w.size))
+        for turn, part in enumerate(order):
+            here = risk.at(w, queries=(int(first[part]), int(first[part + 1])))
+            own = here.heights[0] - here.paid[0]  # with what the references of its planes pay added below
+            heights[turn], slopes[turn], seconds = own, here.slopes[0], seconds + here.seconds
+            updates += 1
+            length = 1.0 / (updates + self.shift * parts)  # η_t lam
+            away = (1.0 - length) * (w - objective.w0)
+            away -= length * parts / objective.lam * (here.slopes - here.references)[0]
+            size = float(np.linalg.norm(away))
+            w = objective.w0 + away * (min(1.0, state.radius / size) if size else 1.0)
+            mean = mean + (self.averaging + 1.0) / (self.averaging + updates) * (w - mean)
+        if state.planes.references.shape[0] < parts:  # planes of all parts sum to one of the risk
+            slopes, heights, order = (
+                slopes.sum(axis=0, keepdims=True),
+                heights.sum(keepdims=True),
+                np.zeros_like(order[:1]),
+            )
+        planes = state.planes.plus(slopes, heights + state.planes.paid[order], order)
+        alpha = np.append(state.alpha, np.zeros(heights.size))
+        state = replace(state, planes=planes, alpha=alpha, seconds_argmax=seconds)
+        return replace(state, iterate=w, trial=mean, updates=updates, generator=generator)
+
+    def _certified(self, state: StochasticState, objective: Objective) -> StochasticState:
+        """The state with all queries evaluated at `trial`, and the bound of the planes found there and before."""
+        here = at_groups(objective.risk, state.trial, state.planes.references.shape[0])
+        state = state.seen(objective.upper(state.trial, here), here, objective.risk.convex)
+        state, _ = solved(grown(state, here), objective, self.keep_idle)
+        return replace(state, certified=state.steps)

@@ -1,0 +1,331 @@
+"""A ranker for each λ of a path, each decay and each bound, at the price of a few fits.
+
+`lam="auto"`: λ by cross-validation over whole queries, along a path with kept planes.
+
+The queries are dealt into two halves by their content, so that no shuffle changes them. Without each half in turn a
+ranker is trained along a path of λ, in units of its own natural one (`rankopt.rankers.scale`); the half judges every
+model, and the start w₀ itself, which is λ = ∞. A measure cut at k is judged by its mean over the cuts at k, k/2, k/4
+and k/8, which varies less than the one at k. What is chosen is the factor of best mean; a final fit on all queries
+follows. Limits of steps and time begin afterwards: what they cut off would depend on the speed of the machine.
+"""
+
+# mypy: allow-subclassing-any
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from formulations.compiled import is_small
+from formulations.display import CompactReprMixin
+from formulations.solvers.active_set import ActiveSet
+from formulations.solvers.exact import Exact
+from rankopt.data.canonical_order import canonical
+from rankopt.data.typing import Attributes, Ids, Sizes, Values
+from rankopt.engines import ended
+from rankopt.errors import OptionError
+from rankopt.measures.notation import parse
+from rankopt.optimize import method_named
+from rankopt.optimize.certificate import Stop
+from rankopt.optimize.method import Clock
+from rankopt.optimize.path import follow
+from rankopt.optimize.sparse_objective import SparseObjective, largest
+from rankopt.rankers.ending import tell
+from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query
+from rankopt.rankers.options import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
+from rankopt.rankers.progress import shown
+
+if TYPE_CHECKING:
+    from rankopt.data.queries import Queries
+    from rankopt.optimize.objective import Objective
+
+# mypy: allow-subclassing-any
+
+
+@dataclass(frozen=True, eq=False)
+class Path(CompactReprMixin):
+    """models: the fitted rankers, decay by decay, for each decay bound by bound, and for each of these the largest λ
+    first. interrupted: whether some of the path was not gone."""
+
+    models: tuple[Any, ...]
+    interrupted: bool = False
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    def __getitem__(self, index: int) -> Any:
+        return self.models[index]
+
+    @property
+    def lams(self) -> tuple[float, ...]:
+        """λ of each model."""
+        return tuple(model.lam_ for model in self.models)
+
+    @property
+    def best(self) -> Any:
+        """The model with the best `eval_score_`, of equals the first."""
+        if not all(hasattr(model, "eval_score_") for model in self.models):
+            raise OptionError("a path has no best model because nothing judged it; give path an eval_set")
+        return max(self.models, key=lambda model: model.eval_score_)
+
+
+class RegularizationPathMixin:
+    """`path` of a ranker that minimises J."""
+
+    method: Any
+    checkpoint: Any
+    tol: float
+    max_iter: int
+    time_limit: float | None
+    engine: Any
+    callbacks: Sequence[Callable[..., bool | None]]
+    verbose: int
+
+    def path(
+        self,
+        X: AnyRows,
+        y: Values | None = None,
+        *,
+        lams: Iterable[float] | int | None = None,
+        decays: Iterable[AnyDecay] | None = None,
+        bounds: Iterable[AnyBound] | None = None,
+        qid: Ids | None = None,
+        group: Sizes | None = None,
+        query_weight: Weights | None = None,
+        attributes: Attributes | None = None,
+        eval_set: EvalSet | None = None,
+        eval_qid: EvalIds | None = None,
+        eval_group: EvalSizes | None = None,
+        eval_attributes: Attributes | None = None,
+        eval_X: AnyRows | None = None,
+        eval_y: Values | None = None,
+        each: Callable[[Any], None] | None = None,
+    ) -> Path:
+        """A fitted copy of this ranker for each λ of `lams`, the largest first, each with its own certificate; and so
+        for each of `decays` and `bounds`, where they are given (else this ranker's own alone).
+
+        The data are read once, and each λ begins where the one before ended, with all planes found so far: ten take
+        as many passes as one to three of the dearest fits (benchmarks/loops.md). Where those planes prove enough, a λ
+        takes no step: `n_iter_` is 0. Each decay and bound begins anew: the planes of another decay do not hold, those
+        of another bound do, and saved no passes on MQ2008. A path keeps no checkpoint; fits of each λ by itself do.
+        Under a nonconvex bound the weights may be another critical point than that of a fit of its own, which begins at
+        w₀. Limits hold for each model; Ctrl-C ends the path with what it has. `each` is called with every model when it
+        is fitted, the rest is as in `fit`.
+        lams: None is this ranker's own λ. Under penalty="l1" a number n asks for n of them, evenly in ratio, from one
+        where w = 0 is optimal (of a nonconvex bound: critical) down to a thousandth of it; under a nonconvex bound each
+        begins at w0 again, for a path that was at 0 would stay there.
+        The ranker itself stays as it is.
+        """
+        choices = _choices(self, decays, bounds)
+        wanted: Sequence[float] | None = None if lams is None or _is_count(lams) else _wanted(lams)
+        if getattr(self, "checkpoint", None) is not None:
+            raise OptionError("a path keeps no checkpoint; fit each λ by itself, or set checkpoint=None")
+        ranker: Any = clone(self)
+        queries = read_queries(ranker, X, y, qid=qid, group=group, attributes=attributes, reset=True)
+        warn_of_one_query(X, queries.n_documents, qid, group)
+        weights = query_weights(queries, query_weight)
+        ranker.n_queries_ = len(queries)
+        eval_set = in_one(eval_set, eval_X, eval_y)
+        evaluation = read_evaluation(ranker, eval_set, qid=eval_qid, group=eval_group, attributes=eval_attributes)
+        models: list[Any] = []
+        for choice in choices:
+            one = copy(ranker).set_params(**choice)
+            if lams is not None:  # its own λ is not asked for
+                one = _at(ranker, 1.0 if wanted is None else wanted[0], choice)
+            one._before(queries)
+            objective = one.objective(queries, weights)
+            values: Sequence[float] = (objective.lam,) if wanted is None else wanted
+            values = _spread(objective, lams) if _is_count(lams) else values
+            first = len(models)
+            for model in self._along(one, objective, values, evaluation):
+                models.append(model)
+                if each is not None:
+                    each(model)
+            if len(models) - first < len(values) or models[-1].certificate_.stop is Stop.INTERRUPTED:
+                return Path(tuple(models), True)
+        return Path(tuple(models))
+
+    def _along(
+        self, ranker: Any, objective: Objective, lams: Sequence[float], evaluation: Queries | None
+    ) -> Iterator[Any]:
+        """A model for each λ."""
+        judge = None if evaluation is None else ranker._judge(evaluation)
+        method = method_named(self.method, getattr(self, "random_state", None))
+        engine = objective.risk.engine
+        with ended(engine, engine is not self.engine), shown(self.verbose) as progress:
+            objective.prepare()
+
+            def clock() -> Clock:
+                return Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress))
+
+            runs = follow(objective, method, objective.start, lams, self.tol, clock, judge)
+            for lam, outcome in zip(lams, runs, strict=False):  # an interrupted path is shorter
+                model = _at(ranker, lam)
+                model._keep(outcome, replace(objective, lam=lam))
+                tell(outcome, model._cures, stacklevel=4)
+                yield model
+
+    def _before(self, queries: Queries) -> None:
+        """What a subclass has to know of the data first."""
+
+
+def _at(ranker: Any, lam: float, choice: dict[str, Any] | None = None) -> Any:
+    return copy(ranker).set_params(lam=lam, C=None, **(choice or {}))
+
+
+def _choices(ranker: Any, decays: Iterable[Any] | None, bounds: Iterable[Any] | None) -> list[dict[str, Any]]:
+    """The parameters of each combination, decay by decay."""
+    asked = {"decay": decays, "bound": bounds}
+    for name, values in asked.items():
+        if values is not None and name not in ranker.get_params(deep=False):
+            raise OptionError(
+                f"{name}s cannot be chosen here because {type(ranker).__name__} has no {name}; leave it out"
+            )
+        if isinstance(values, str) or (values is not None and not hasattr(values, "__iter__")):
+            raise OptionError(f"{name}s = {values!r} is no sequence; give a list of them, such as [{values!r}]")
+    given = {name: list(values) for name, values in asked.items() if values is not None}
+    for name, values in given.items():
+        if not values:
+            raise OptionError(f"{name}s is empty; give one {name} or more, or leave it out")
+    return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+
+
+def _is_count(lams: Any) -> bool:
+    return isinstance(lams, int | np.integer) and not isinstance(lams, bool)
+
+
+def _spread(objective: Objective, count: Any) -> tuple[float, ...]:
+    """So many λ, from the one that leaves nothing in down to a thousandth of it."""
+    if not isinstance(objective, SparseObjective):
+        raise OptionError(f"lams = {count} counts λ under penalty='l1' alone; give the λ of a path, such as [1, 0.1]")
+    most = largest(objective)
+    if count < 1 or not most > 0:
+        raise OptionError(f"lams = {count} with a largest λ of {most:g} makes no path; give the λ themselves")
+    return tuple((most * np.logspace(0.0, -3.0, count)).tolist())
+
+
+def _wanted(lams: Any) -> list[float]:
+    """The λ of a path, the largest first."""
+    if not hasattr(lams, "__iter__"):
+        raise OptionError(f"lams = {lams!r} is no sequence; give the λ of a path, such as [1, 0.1, 0.01]")
+    wanted = sorted({_positive(lam) for lam in lams}, reverse=True)
+    if not wanted:
+        raise OptionError("lams is empty; give the λ of a path, such as [1, 0.1, 0.01]")
+    return wanted
+
+
+def _positive(lam: Any) -> float:
+    try:
+        value = float(lam)
+    except (TypeError, ValueError):
+        value = np.nan
+    if not (np.isfinite(value) and value > 0):
+        raise OptionError(f"lam = {lam} in lams: the regulariser needs a positive finite weight")
+    return value
+
+
+Floats = NDArray[np.float64]
+
+FOLDS = 2
+
+FACTORS, FROM_ZERO = (10.0, 3.0, 1.0), (1.0, 1e-1, 1e-2, 1e-3)
+"""λ of the path in units of the natural one, the largest first, from a start and from w₀ = 0, which has everything to
+learn; before them stands w₀ itself."""
+
+TOL, STEPS = 1e-2, 8
+"""The relative gap to which the models of a fold are trained, and the steps that each may take: judging asks for no
+more (what a choice costs: benchmarks/choosing.md)."""
+
+
+def chosen_factor(ranker: Any, queries: Queries, weights: Floats) -> float:
+    """λ in units of the natural one, as cross-validation chooses it; of equals the largest.
+
+    Raises OptionError for fewer than two queries with something to order.
+    """
+    found, factors = judged(ranker, queries, weights)
+    first = int(np.isnan(found[0]).all())  # w₀ is no member of a path that pulls to 0
+    counted = ~np.isnan(found[first:]).any(axis=0)
+    if not counted.any():
+        raise OptionError(
+            f"lam = 'auto' cannot choose because {ranker.measure} is defined on no query that was left out; give a "
+            "number, or lam='scale'"
+        )
+    best = first + int(np.argmax(np.average(found[first:, counted], axis=1, weights=weights[counted])))  # the largest
+    return factors[max(best - 1, 0)]
+
+
+def judged(ranker: Any, queries: Queries, weights: Floats) -> tuple[Floats, tuple[float, ...]]:
+    """(1 + F, m) the measure of each query under w₀ and along the path of F factors, trained without its fold."""
+    grades, starts = np.asarray(queries.relevance), queries.offsets[:-1]
+    counted = (weights > 0) & (np.maximum.reduceat(grades, starts) > np.minimum.reduceat(grades, starts))
+    if counted.sum() < 2:
+        raise OptionError(
+            "lam = 'auto' cannot choose because fewer than two queries have something to order; give a number, or "
+            "lam='scale'"
+        )
+    folds = dealt(queries, weights, counted, min(FOLDS, int(counted.sum())))
+    factors: tuple[float, ...] = FACTORS
+    values = np.full((1 + max(len(FACTORS), len(FROM_ZERO)), len(queries)), np.nan)
+    method = method_named(ranker.method, getattr(ranker, "random_state", None))
+    for fold in range(folds.max() + 1):
+        rest, left = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        engine = "serial" if ranker.engine == "serial" else "threads"  # the data are here
+        one = clone(ranker).set_params(lam="scale", C=None, checkpoint=None, engine=engine, **as_of(ranker, queries))
+        own = queries.select(rest)
+        one.n_queries_ = rest.size
+        one.n_features_in_ = queries.n_features
+        one._before(own)
+        objective = one.objective(own, weights[rest])
+        judge = one._values(queries.select(left), steady(ranker))
+        factors = FACTORS if objective.start.any() else FROM_ZERO
+        lams = [factor * objective.lam for factor in factors]
+
+        def clock() -> Clock:
+            return Clock.started(STEPS, None)
+
+        if objective.start_counts:
+            values[0, left] = judge(objective.start)
+        gone = 0
+        with ended(objective.risk.engine, True):
+            for outcome in follow(objective, method, objective.start, lams, max(TOL, ranker.tol), clock, prove=False):
+                if outcome.certificate.stop is not Stop.INTERRUPTED:
+                    gone += 1
+                    values[gone, left] = judge(outcome.w)
+        if gone < len(factors):
+            raise KeyboardInterrupt("interrupted while lam was chosen, before the first step was done")
+    return values[: 1 + len(factors)], factors
+
+
+def as_of(ranker: Any, queries: Queries) -> dict[str, Any]:
+    """The solvers that the whole data have: a fold of data that are not small has compiled ones too."""
+    if is_small(queries.offsets):
+        return {}
+    plain = getattr(ranker, "argmax", None) == "exact" and getattr(ranker, "constraints", None) is None
+    master = {"master": ActiveSet(compiled=True)} if ranker.master == "auto" else {}
+    return {"argmax": Exact(compiled=True), **master} if plain else master
+
+
+def dealt(queries: Queries, weights: Floats, counted: NDArray[np.bool_], folds: int) -> NDArray[np.int64]:
+    """(m,) the fold of each query that is counted, dealt in turn in canonical order; -1 for the others."""
+    known = dict(zip(queries.query_ids, counted.tolist(), strict=True))
+    ordered = [query for query in canonical(queries, weights).query_ids if known[query]]
+    place = {query: number % folds for number, query in enumerate(ordered)}
+    return np.array([place.get(query, -1) for query in queries.query_ids])
+
+
+def steady(ranker: Any) -> list[Any]:
+    """The measure at its cut, a half, a quarter and an eighth of it, or itself where it has none."""
+    measure = getattr(ranker, "measure", None)
+    if measure is None:
+        return [None]
+    parsed: Any = parse(measure)
+    cut = getattr(parsed, "cutoff", None)
+    if not isinstance(cut, int):
+        return [parsed]
+    return [replace(parsed, cutoff=k) for k in sorted({max(round(cut / 2**part), 1) for part in range(4)})]
