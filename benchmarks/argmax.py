@@ -28,8 +28,8 @@ from argmax_problems import DECAYS, MEASURES, SETS, largest, lengths, notation, 
 from scipy.optimize import linear_sum_assignment
 
 from formulations import solve_batch
-from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.parallel import at_most
+from formulations.problems.ranking import RankTwoBatch
 from rankopt.data import Queries
 
 

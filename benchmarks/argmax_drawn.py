@@ -23,9 +23,9 @@ from argmax import mean, scipys
 from argmax_problems import MEASURES, largest, notation
 
 from formulations import ranking, solve_batch
-from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.parallel import at_most
-from rankopt.losses.decay import parse_decay
+from formulations.problems.ranking import RankTwoBatch
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures.notation import parse
 
 DOCUMENTS = (20, 50, 100, 300, 1000)

@@ -15,8 +15,8 @@ from time import process_time
 import numpy as np
 
 from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve_batch
-from formulations.argmax.pattern_layout import PatternLayout
-from formulations.argmax.pattern_two_grades import sort_range
+from formulations.argmax.relevance_layout import PatternLayout
+from formulations.argmax.relevance_two_grades import sort_range
 from formulations.parallel import at_most
 from formulations.solvers.exact import Exact
 

@@ -10,9 +10,9 @@ from movielens_films import queries as film_queries
 from movielens_films import read_ratings
 
 from formulations import ranking
-from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.problems.ranking import RankTwoBatch
 from rankopt.data import Queries, concatenate, read_svmlight
-from rankopt.losses.decay import parse_decay
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures.notation import parse
 from rankopt.rankers import LargeMarginRanker
 

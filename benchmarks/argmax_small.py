@@ -26,10 +26,10 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from formulations import ranking, solve_batch
-from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.parallel import at_most
+from formulations.problems.ranking import RankTwoBatch
 from formulations.solvers.exact import Exact
-from rankopt.losses.decay import parse_decay
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures.notation import parse
 
 LENGTHS, GRADES, CUTS, SPREADS = (20, 120), (3, 5), (5, 10), (0.01, 0.1, 1.0)

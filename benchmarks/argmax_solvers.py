@@ -10,7 +10,7 @@ takes to hand the problem over (matrix, sign, arcs) is left out. A cell is the g
 
 SciPy's and lapx's values are ours to 1e-9 of the largest profit. OR-Tools takes whole costs: they are shifted to begin
 at zero and multiplied by the greatest power of two for which its own arithmetic stays within 64 bits (see
-`formulations.bridges.integer_costs`), then rounded, so its order is optimal only to n / 2^b; the value of that order,
+`formulations.bridges.widening`), then rounded, so its order is optimal only to n / 2^b; the value of that order,
 in the given profits, is compared to n / 2^b more than 1e-9 of the largest profit.
 
 lapx is no dependency of ours; `lapjvc` is its quickest function that computes in doubles throughout (`lapjvs` is off by
@@ -32,9 +32,9 @@ from argmax_problems import MEASURES, POINTS, SETS, largest, lengths, notation, 
 from scipy.optimize import linear_sum_assignment
 
 from formulations import solve_batch
-from formulations.bridges.integer_costs import rounded_costs
-from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.bridges.widening import rounded_costs
 from formulations.parallel import at_most
+from formulations.problems.ranking import RankTwoBatch
 from rankopt.data import Queries
 
 DECAYS = ("linear", "power(0.5)", "log")

@@ -19,7 +19,7 @@ from formulations.argmax.layout import Layout
 from formulations.argmax.order_ideals import sort_chain
 from formulations.parallel import at_most
 from rankopt.data import Queries
-from rankopt.losses.decay import parse_decay
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures.notation import parse
 from rankopt.rankers import LargeMarginRanker
 

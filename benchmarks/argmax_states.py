@@ -28,8 +28,8 @@ from argmax_problems import DECAYS, MEASURES, SETS, notation, part, posed, rows,
 
 from formulations import solve_batch
 from formulations.argmax.layout import Layout
-from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.parallel import at_most
+from formulations.problems.ranking import RankTwoBatch
 
 KINDS = {"linear": DECAYS[:1], "power, log": DECAYS[1:]}
 MOST = 1 << 20

@@ -21,8 +21,8 @@ from argmax import mean, scipys
 from argmax_problems import DECAYS, MEASURES, POINTS, even, largest, notation, part, posed, thousand, trials
 
 from formulations import solve_batch
-from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.parallel import at_most
+from formulations.problems.ranking import RankTwoBatch
 
 GRADES = {"skewed": thousand, "even": even}
 AIM = 1000

@@ -22,8 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rankopt.data import read_ratings
-from rankopt.evaluation import ItemMean, Popularity, evaluate_ratings, strong_split, weak_split
+from rankopt.ratings import ItemMean, Popularity, evaluate_ratings, read_ratings, strong_split, weak_split
 
 BASELINES = {
     "item mean, shrunk by 5": ItemMean(5.0),

@@ -17,8 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from rankopt.data import read_ratings
-from rankopt.evaluation import evaluate_ratings, weak_split
+from rankopt.ratings import evaluate_ratings, read_ratings, weak_split
 
 KNOWN = (10, 20, 50)
 

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
-from rankopt.data import Ratings, read_ratings
 from rankopt.rankers import CofiRanker
+from rankopt.ratings import Ratings, read_ratings
 
 FACTORS = 100
 

@@ -18,9 +18,8 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import ttest_rel
 
-from rankopt.data import read_ratings
-from rankopt.evaluation import evaluate_ratings, given_split, weak_split
 from rankopt.rankers import CofiRanker
+from rankopt.ratings import evaluate_ratings, given_split, read_ratings, weak_split
 
 LOSSES = {
     "regression": ("regression", "convex"),

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from formulations import RankingSet, solve
-from formulations.solving.set_batch import SetBatch, solve_sets
+from formulations.solving.constrained_batch import SetBatch, solve_sets
 
 K = 10
 SIZES = (50, 100, 200, 500, 1000, 2000)

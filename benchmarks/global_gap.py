@@ -15,9 +15,8 @@ import warnings
 from pathlib import Path
 from time import process_time
 
-from rankopt.data import read_ratings
-from rankopt.evaluation import weak_split
 from rankopt.rankers import CofiRanker
+from rankopt.ratings import read_ratings, weak_split
 
 RUNS = {
     "nDCG@10, λ = 2": ("nDCG@10", {"lam": 2.0}),

@@ -20,10 +20,10 @@ from line_search import generated
 from formulations.parallel import at_most
 from rankopt.data import Queries
 from rankopt.engines.threads import Threads
-from rankopt.line.step_function import best_interval
-from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
 from rankopt.optimize import LineSearch
+from rankopt.sweeps.step_function import best_interval
+from rankopt.sweeps.sweep import LineSweep
 
 COUNTS = (50, 100, 200, 500, 1000, 2000, 5000)
 UNCUT = 1000

@@ -21,10 +21,10 @@ import numpy as np
 
 from formulations.parallel import at_most
 from rankopt.data import Queries, read_svmlight
-from rankopt.line.step_function import best_interval, window_point
-from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
 from rankopt.rankers import RegressionRanker
+from rankopt.sweeps.step_function import best_interval, window_point
+from rankopt.sweeps.sweep import LineSweep
 
 MEASURES = ("nDCG@5", "nDCG@10", "P@10", "RR", "AP", "ERR", "AP@10", "ERR@10", "AUC", "nDCG")
 COLUMNS = 12

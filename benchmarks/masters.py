@@ -23,7 +23,7 @@ import numpy as np
 from problems.masters import nasty, solved
 
 from formulations import FormulationError, accepting, solve
-from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.active_set import ActiveSet
 from rankopt.data import concatenate, read_svmlight
 from rankopt.optimize.bundle import Bundle

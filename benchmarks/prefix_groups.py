@@ -29,11 +29,11 @@ import numpy as np
 
 from formulations import Infeasible, RankingSet, confirm, ranking_set, solve
 from formulations.argmax.group_limits import prefix_argmax
-from formulations.bridges.prefixes import sequences_of
+from formulations.bridges.narrowing import sequences_of
+from formulations.constraints.structure import PrefixNetwork, falls_in_groups
 from formulations.integrality.prefix_limits import PrefixRows, prefix_proof
 from formulations.integrality.statement import stated
-from formulations.sets.structure import PrefixNetwork, falls_in_groups
-from formulations.solving.set_batch import SetBatch, solve_sets
+from formulations.solving.constrained_batch import SetBatch, solve_sets
 from formulations.testing.instances import drawn
 
 WAY = "exact via prefix groups"

@@ -24,8 +24,8 @@ import numpy as np
 from diversity import experts, movielens
 
 from formulations import RankingSet, ranking, ranking_set, solve
-from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.sets.parametric import QuotaCurve
+from formulations.constraints.parametric import QuotaCurve
+from formulations.problems.ranking import RankTwoAssignment
 from rankopt.measures import parse
 from rankopt.rankers import RegressionRanker
 

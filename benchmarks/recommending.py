@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from rankopt import Admissible
-from rankopt.collaborative.lists import quotas, recommendation
-from rankopt.data import read_ratings
+from rankopt.collaborative import quotas, recommendation
 from rankopt.rankers import CofiRanker
+from rankopt.ratings import read_ratings
 
 
 def main():

@@ -24,7 +24,7 @@ import numpy as np
 
 from formulations import RankingSet
 from formulations.solvers.solver import Solver
-from formulations.solving.set_batch import SetBatch, solve_sets
+from formulations.solving.constrained_batch import SetBatch, solve_sets
 
 K, USERS, ROUNDS = 10, 24, 3
 

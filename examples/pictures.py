@@ -18,10 +18,11 @@ import numpy as np
 from matplotlib import pyplot
 
 from formulations import RankingSet, price_of, ranking_set
-from rankopt.data import load_ratings_sample, load_sample
+from rankopt.data import load_sample
 from rankopt.errors import OptimumAtStart
 from rankopt.measures import compare, compare_runs, evaluate
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, PairwiseRanker, RegressionRanker, SmoothRanker
+from rankopt.ratings import load_ratings_sample
 
 SAMPLE = load_sample("les-miserables")
 

@@ -36,6 +36,11 @@ from formulations.registry import member
 if TYPE_CHECKING:
     from formulations.certificates.certify import Certificate as Certificate
     from formulations.certificates.certify import certify as certify
+    from formulations.constraints.constrained_ranking import ConstrainedRanking as ConstrainedRanking
+    from formulations.constraints.constrained_ranking import SoftRanking as SoftRanking
+    from formulations.constraints.parametric import QuotaCurve as QuotaCurve
+    from formulations.constraints.ranking_set import RankingSet as RankingSet
+    from formulations.constraints.soft import soft as soft
     from formulations.errors import FormulationError as FormulationError
     from formulations.errors import Fractional as Fractional
     from formulations.errors import Infeasible as Infeasible
@@ -45,59 +50,54 @@ if TYPE_CHECKING:
     from formulations.errors import Unbounded as Unbounded
     from formulations.errors import UnknownSolver as UnknownSolver
     from formulations.errors import Unsupported as Unsupported
-    from formulations.forms.assignment import Assignment as Assignment
-    from formulations.forms.form import Solution as Solution
-    from formulations.forms.form import Status as Status
-    from formulations.forms.grouped_simplex import GroupedSimplexQP as GroupedSimplexQP
-    from formulations.forms.lattice_path import LatticePath as LatticePath
-    from formulations.forms.linear_program import LinearProgram as LinearProgram
-    from formulations.forms.min_cost_flow import MinCostFlow as MinCostFlow
-    from formulations.forms.pattern_ranking import PatternRanking as PatternRanking
-    from formulations.forms.prefix_group_ranking import PrefixGroupRanking as PrefixGroupRanking
-    from formulations.forms.quadratic_program import QuadraticProgram as QuadraticProgram
-    from formulations.forms.rank_two_assignment import RankTwoAssignment as RankTwoAssignment
-    from formulations.forms.rescaled_ranking import RescaledRanking as RescaledRanking
+    from formulations.gallery.assignments import diverse_retrieval as diverse_retrieval
+    from formulations.gallery.assignments import matching as matching
+    from formulations.gallery.assignments import ranking_set as ranking_set
+    from formulations.gallery.marginal_ranking import marginal_ranking as marginal_ranking
+    from formulations.gallery.masters import item_factors as item_factors
+    from formulations.gallery.masters import margin_dual as margin_dual
+    from formulations.gallery.masters import sparse_margin_dual as sparse_margin_dual
+    from formulations.gallery.masters import user_factors as user_factors
+    from formulations.gallery.rankings import first_relevant_ranking as first_relevant_ranking
+    from formulations.gallery.rankings import pairwise_ranking as pairwise_ranking
+    from formulations.gallery.rankings import pattern_ranking as pattern_ranking
+    from formulations.gallery.rankings import ranking as ranking
+    from formulations.gallery.rankings import rescaled_ranking as rescaled_ranking
     from formulations.integrality.checker import confirm as confirm
     from formulations.integrality.evidence import Proof as Proof
     from formulations.integrality.evidence import Undecided as Undecided
     from formulations.integrality.evidence import Witness as Witness
     from formulations.integrality.verify import verify_integrality as verify_integrality
+    from formulations.io.toml_file import read_program as read_program
+    from formulations.io.toml_file import read_solver as read_solver
+    from formulations.io.toml_file import read_statement as read_statement
     from formulations.marginals.birkhoff import Lottery as Lottery
     from formulations.marginals.birkhoff import decompose as decompose
     from formulations.marginals.exposure import DemographicParity as DemographicParity
     from formulations.marginals.exposure import DisparateImpact as DisparateImpact
     from formulations.marginals.exposure import DisparateTreatment as DisparateTreatment
     from formulations.marginals.exposure import ExposureLimits as ExposureLimits
-    from formulations.problems.assignments import diverse_retrieval as diverse_retrieval
-    from formulations.problems.assignments import matching as matching
-    from formulations.problems.assignments import ranking_set as ranking_set
-    from formulations.problems.files import read_program as read_program
-    from formulations.problems.files import read_solver as read_solver
-    from formulations.problems.files import read_statement as read_statement
-    from formulations.problems.marginal_ranking import marginal_ranking as marginal_ranking
-    from formulations.problems.master_programs import item_factors as item_factors
-    from formulations.problems.master_programs import margin_dual as margin_dual
-    from formulations.problems.master_programs import sparse_margin_dual as sparse_margin_dual
-    from formulations.problems.master_programs import user_factors as user_factors
-    from formulations.problems.rankings import first_relevant_ranking as first_relevant_ranking
-    from formulations.problems.rankings import pairwise_ranking as pairwise_ranking
-    from formulations.problems.rankings import pattern_ranking as pattern_ranking
-    from formulations.problems.rankings import ranking as ranking
-    from formulations.problems.rankings import rescaled_ranking as rescaled_ranking
-    from formulations.sets.constrained_ranking import ConstrainedRanking as ConstrainedRanking
-    from formulations.sets.constrained_ranking import SoftRanking as SoftRanking
-    from formulations.sets.parametric import QuotaCurve as QuotaCurve
-    from formulations.sets.ranking_set import RankingSet as RankingSet
-    from formulations.sets.soft import soft as soft
+    from formulations.problems.assignment import Assignment as Assignment
+    from formulations.problems.group_sequence import PrefixGroupRanking as PrefixGroupRanking
+    from formulations.problems.lattice_path import LatticePath as LatticePath
+    from formulations.problems.linear_program import LinearProgram as LinearProgram
+    from formulations.problems.min_cost_flow import MinCostFlow as MinCostFlow
+    from formulations.problems.problem import Solution as Solution
+    from formulations.problems.problem import Status as Status
+    from formulations.problems.quadratic_program import QuadraticProgram as QuadraticProgram
+    from formulations.problems.ranking import RankTwoAssignment as RankTwoAssignment
+    from formulations.problems.relevance_ranking import PatternRanking as PatternRanking
+    from formulations.problems.rescaled_ranking import RescaledRanking as RescaledRanking
+    from formulations.problems.simplex_qp import GroupedSimplexQP as GroupedSimplexQP
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
     from formulations.solvers.batch_solution import BatchSolution as BatchSolution
     from formulations.solvers.cp_sat import CpSat as CpSat
     from formulations.solvers.cvxpy import Cvxpy as Cvxpy
     from formulations.solvers.exact import Exact as Exact
+    from formulations.solvers.function_solver import own as own
     from formulations.solvers.highs import Highs as Highs
     from formulations.solvers.ortools import OrTools as OrTools
-    from formulations.solvers.own import own as own
     from formulations.solvers.qpsolvers import QpSolvers as QpSolvers
     from formulations.solvers.scipy import Scipy as Scipy
     from formulations.solvers.solver import Answer as Answer
@@ -106,41 +106,41 @@ if TYPE_CHECKING:
     from formulations.solving.integrality_gap import integrality_gap as integrality_gap
     from formulations.solving.parametric import pareto as pareto
     from formulations.solving.parametric import price_of as price_of
-    from formulations.solving.repair_advice import Advice as Advice
-    from formulations.solving.repair_advice import advice as advice
-    from formulations.solving.repair_advice import nearest_whole as nearest_whole
     from formulations.solving.solve import solve as solve
+    from formulations.solving.suggested_changes import Advice as Advice
+    from formulations.solving.suggested_changes import advice as advice
+    from formulations.solving.suggested_changes import nearest_whole as nearest_whole
 
 ROOMS = (
-    "notation", "forms", "patterns", "integrality", "argmax", "active_set", "sets", "marginals",
-    "bridges", "problems", "certificates", "solvers", "solving", "testing",
+    "problems", "patterns", "integrality", "argmax", "active_set", "constraints", "marginals", "bridges", "gallery",
+    "certificates", "solvers", "solving", "io", "testing",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand the files of this folder."""
 
 GALLERY = {
-    "diverse_retrieval": "formulations.problems.assignments:diverse_retrieval",
-    "first_relevant_ranking": "formulations.problems.rankings:first_relevant_ranking",
-    "item_factors": "formulations.problems.master_programs:item_factors",
-    "margin_dual": "formulations.problems.master_programs:margin_dual",
-    "marginal_ranking": "formulations.problems.marginal_ranking:marginal_ranking",
-    "matching": "formulations.problems.assignments:matching",
-    "pairwise_ranking": "formulations.problems.rankings:pairwise_ranking",
-    "pattern_ranking": "formulations.problems.rankings:pattern_ranking",
-    "ranking": "formulations.problems.rankings:ranking",
-    "ranking_set": "formulations.problems.assignments:ranking_set",
-    "rescaled_ranking": "formulations.problems.rankings:rescaled_ranking",
-    "sparse_margin_dual": "formulations.problems.master_programs:sparse_margin_dual",
-    "user_factors": "formulations.problems.master_programs:user_factors",
+    "diverse_retrieval": "formulations.gallery.assignments:diverse_retrieval",
+    "first_relevant_ranking": "formulations.gallery.rankings:first_relevant_ranking",
+    "item_factors": "formulations.gallery.masters:item_factors",
+    "margin_dual": "formulations.gallery.masters:margin_dual",
+    "marginal_ranking": "formulations.gallery.marginal_ranking:marginal_ranking",
+    "matching": "formulations.gallery.assignments:matching",
+    "pairwise_ranking": "formulations.gallery.rankings:pairwise_ranking",
+    "pattern_ranking": "formulations.gallery.rankings:pattern_ranking",
+    "ranking": "formulations.gallery.rankings:ranking",
+    "ranking_set": "formulations.gallery.assignments:ranking_set",
+    "rescaled_ranking": "formulations.gallery.rankings:rescaled_ranking",
+    "sparse_margin_dual": "formulations.gallery.masters:sparse_margin_dual",
+    "user_factors": "formulations.gallery.masters:user_factors",
 }
 """Every problem, `name: "module:function"`."""
 
 WORDS = {
-    "Advice": "formulations.solving.repair_advice:Advice",
+    "Advice": "formulations.solving.suggested_changes:Advice",
     "Answer": "formulations.solvers.solver:Answer",
-    "Assignment": "formulations.forms.assignment:Assignment",
+    "Assignment": "formulations.problems.assignment:Assignment",
     "BatchSolution": "formulations.solvers.batch_solution:BatchSolution",
     "Certificate": "formulations.certificates.certify:Certificate",
-    "ConstrainedRanking": "formulations.sets.constrained_ranking:ConstrainedRanking",
+    "ConstrainedRanking": "formulations.constraints.constrained_ranking:ConstrainedRanking",
     "CpSat": "formulations.solvers.cp_sat:CpSat",
     "Cvxpy": "formulations.solvers.cvxpy:Cvxpy",
     "DemographicParity": "formulations.marginals.exposure:DemographicParity",
@@ -150,50 +150,50 @@ WORDS = {
     "ExposureLimits": "formulations.marginals.exposure:ExposureLimits",
     "FormulationError": "formulations.errors:FormulationError",
     "Fractional": "formulations.errors:Fractional",
-    "GroupedSimplexQP": "formulations.forms.grouped_simplex:GroupedSimplexQP",
+    "GroupedSimplexQP": "formulations.problems.simplex_qp:GroupedSimplexQP",
     "Highs": "formulations.solvers.highs:Highs",
     "Infeasible": "formulations.errors:Infeasible",
     "InvalidProblem": "formulations.errors:InvalidProblem",
-    "LatticePath": "formulations.forms.lattice_path:LatticePath",
-    "LinearProgram": "formulations.forms.linear_program:LinearProgram",
+    "LatticePath": "formulations.problems.lattice_path:LatticePath",
+    "LinearProgram": "formulations.problems.linear_program:LinearProgram",
     "Lottery": "formulations.marginals.birkhoff:Lottery",
-    "MinCostFlow": "formulations.forms.min_cost_flow:MinCostFlow",
+    "MinCostFlow": "formulations.problems.min_cost_flow:MinCostFlow",
     "OrTools": "formulations.solvers.ortools:OrTools",
-    "PatternRanking": "formulations.forms.pattern_ranking:PatternRanking",
-    "PrefixGroupRanking": "formulations.forms.prefix_group_ranking:PrefixGroupRanking",
+    "PatternRanking": "formulations.problems.relevance_ranking:PatternRanking",
+    "PrefixGroupRanking": "formulations.problems.group_sequence:PrefixGroupRanking",
     "Proof": "formulations.integrality.evidence:Proof",
     "QpSolvers": "formulations.solvers.qpsolvers:QpSolvers",
-    "QuadraticProgram": "formulations.forms.quadratic_program:QuadraticProgram",
-    "QuotaCurve": "formulations.sets.parametric:QuotaCurve",
-    "RankTwoAssignment": "formulations.forms.rank_two_assignment:RankTwoAssignment",
-    "RankingSet": "formulations.sets.ranking_set:RankingSet",
+    "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",
+    "QuotaCurve": "formulations.constraints.parametric:QuotaCurve",
+    "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
+    "RankingSet": "formulations.constraints.ranking_set:RankingSet",
     "Refuted": "formulations.errors:Refuted",
-    "RescaledRanking": "formulations.forms.rescaled_ranking:RescaledRanking",
+    "RescaledRanking": "formulations.problems.rescaled_ranking:RescaledRanking",
     "Scipy": "formulations.solvers.scipy:Scipy",
-    "SoftRanking": "formulations.sets.constrained_ranking:SoftRanking",
-    "Solution": "formulations.forms.form:Solution",
+    "SoftRanking": "formulations.constraints.constrained_ranking:SoftRanking",
+    "Solution": "formulations.problems.problem:Solution",
     "SolverFailed": "formulations.errors:SolverFailed",
-    "Status": "formulations.forms.form:Status",
+    "Status": "formulations.problems.problem:Status",
     "Unbounded": "formulations.errors:Unbounded",
     "Undecided": "formulations.integrality.evidence:Undecided",
     "UnknownSolver": "formulations.errors:UnknownSolver",
     "Unsupported": "formulations.errors:Unsupported",
     "Witness": "formulations.integrality.evidence:Witness",
     "accepting": "formulations.solvers:accepting",
-    "advice": "formulations.solving.repair_advice:advice",
+    "advice": "formulations.solving.suggested_changes:advice",
     "certify": "formulations.certificates.certify:certify",
     "confirm": "formulations.integrality.checker:confirm",
     "decompose": "formulations.marginals.birkhoff:decompose",
     "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
-    "nearest_whole": "formulations.solving.repair_advice:nearest_whole",
-    "own": "formulations.solvers.own:own",
+    "nearest_whole": "formulations.solving.suggested_changes:nearest_whole",
+    "own": "formulations.solvers.function_solver:own",
     "pareto": "formulations.solving.parametric:pareto",
     "price_of": "formulations.solving.parametric:price_of",
-    "read_program": "formulations.problems.files:read_program",
-    "read_solver": "formulations.problems.files:read_solver",
-    "read_statement": "formulations.problems.files:read_statement",
-    "soft": "formulations.sets.soft:soft",
+    "read_program": "formulations.io.toml_file:read_program",
+    "read_solver": "formulations.io.toml_file:read_solver",
+    "read_statement": "formulations.io.toml_file:read_statement",
+    "soft": "formulations.constraints.soft:soft",
     "solve": "formulations.solving.solve:solve",
     "solve_batch": "formulations.solving.batch:solve_batch",
     "swept": "formulations.solvers.sweep:swept",

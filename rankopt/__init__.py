@@ -5,7 +5,8 @@
     losses       upper bounds of the regret and other losses, as functions of the scores
     evaluation   how good rankings are; paired comparison
     constraints  sets of admissible rankings, stated over attributes of documents
-    line         a measure as a step function along a line
+    ratings      ratings of items by users: files, splits, evaluation
+    sweeps       a measure as a step function along a line
     optimize     the loop that minimises a loss to a proven gap
     ascent       a measure itself, climbed direction by direction
     collaborative  users and items as factors, block by block, with bounds of both and of the whole
@@ -39,9 +40,9 @@ if TYPE_CHECKING:
     __version__: str
 
 ROOMS = (
-    "data", "scorers", "measures", "losses", "evaluation", "constraints", "line", "risk", "engines", "optimize",
-    "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "mcrank", "direct_trees", "torch",
-    "experiments", "report", "commands",
+    "data", "scorers", "measures", "losses", "evaluation", "ratings", "constraints", "sweeps", "risk", "engines",
+    "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "mcrank",
+    "direct_trees", "torch", "experiments", "report", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors`, `watched` and `all_or_nothing`,
 above them `testing` and `cli`."""

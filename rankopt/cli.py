@@ -18,7 +18,7 @@ COMMANDS = {
         "rankopt.commands.cofi:cofi",
         "Learn from ratings: factors of users and items, judged beside item means and popularity.",
     ),
-    "store": ("rankopt.commands.store:store", "Store files of any size as a folder that is mapped into memory."),
+    "store": ("rankopt.commands.convert:store", "Store files of any size as a folder that is mapped into memory."),
     "resume": ("rankopt.commands.resume:resume", "Go on with a training that kept checkpoints."),
     "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),
     "rank": ("rankopt.commands.rank:rank", "Rank documents, under quotas if wanted: the best admissible ranking."),
@@ -32,9 +32,9 @@ COMMANDS = {
         "Prove or refute that the linear program of a set of rankings is whole.",
     ),
     "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same work: who is fast, who agrees, who fails."),
-    "tape": ("rankopt.commands.tape:tape", "Look into a tape of problems, without trust; check what it claims."),
+    "tape": ("rankopt.commands.trace:tape", "Look into a tape of problems, without trust; check what it claims."),
     "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
-    "warm": ("rankopt.commands.warm:warm", "Compile all that may be compiled, and say where it is kept."),
+    "warm": ("rankopt.commands.compile:warm", "Compile all that may be compiled, and say where it is kept."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }
 """Every command: where it lives, and what `rankopt --help` says of it."""

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 from formulations import named, ranking
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
-from rankopt.line.reference import LINES, check_lines, drawn_lines
 from rankopt.losses import bound_named
-from rankopt.losses.argmax import Map
-from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.criterion import Criterion
-from rankopt.losses.decay import parse_decay
 from rankopt.losses.loss import GradientLoss, Loss, says
 from rankopt.losses.margin import Bound, MarginLoss
+from rankopt.losses.oracle import Map
+from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
+from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
 
 if TYPE_CHECKING:
     from rankopt.optimize.method import Method

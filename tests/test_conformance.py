@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from planted.losses import Halfway
 
-from formulations.problems.rankings import ranking
+from formulations.gallery.rankings import ranking
 from formulations.solvers import named
 from rankopt.losses import BOUNDS, LOSSES, bound_named, loss_named, map_named
-from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_positional import PositionalArgmax
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import parse
 from rankopt.measures.dcg import DiscountedGain

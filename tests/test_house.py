@@ -18,9 +18,9 @@ from planted.losses import TopOne
 
 import formulations
 import rankopt
-from formulations.sets import constraints as order_words
-from formulations.sets import constraints as share_words
-from formulations.sets import constraints as words
+from formulations.constraints import kinds as order_words
+from formulations.constraints import kinds as share_words
+from formulations.constraints import kinds as words
 from rankopt.losses import MarginLoss, PositionalArgmax
 
 SOLVER_PACKAGES = {"cvxpy", "ortools", "highspy", "networkx", "qpsolvers", "clarabel", "daqp", "piqp"}

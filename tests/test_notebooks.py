@@ -11,12 +11,12 @@ import pytest
 import formulations
 from formulations import RankingSet, certify, integrality_gap, matching, solve, verify_integrality
 from formulations.display import LINES, WIDE, CompactReprMixin, curves, first_lines, table
-from formulations.forms.form import Form
-from rankopt.data import Queries, Ratings, load_ratings_sample, load_sample
-from rankopt.evaluation import evaluate_ratings, weak_split
+from formulations.problems.problem import Form
+from rankopt.data import Queries, load_sample
 from rankopt.evaluation.judgements import JudgedQueries
 from rankopt.measures import compare, compare_runs, evaluate, read_qrels, read_run
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, SmoothRanker
+from rankopt.ratings import Ratings, evaluate_ratings, load_ratings_sample, weak_split
 
 HOSTILE = "<script>alert('&')</script>"
 SUITS = [[1, 1, 0], [0, 1, 1], [1, 0, 1]]

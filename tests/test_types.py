@@ -11,8 +11,8 @@ from typing import get_args
 
 import pytest
 
-from formulations.sets import constraints as share_words
-from formulations.sets import given
+from formulations.constraints import constraint as given
+from formulations.constraints import kinds as share_words
 from rankopt.data import samples
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES

@@ -32,7 +32,7 @@ from scipy.sparse import csr_array
 
 from rankopt.data.svmlight import reader as reading
 from rankopt.data.svmlight.fast import parse_bytes
-from rankopt.experiments.isolation.limits import hold_memory
+from rankopt.experiments.isolation import hold_memory
 
 MEMORY = 512 << 20
 TOGETHER = 250

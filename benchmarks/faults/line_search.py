@@ -16,8 +16,8 @@ import sys
 
 import numpy as np
 
-from rankopt.line.reference import LINES, check_lines, drawn_lines
 from rankopt.measures import parse
+from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
 
 NAMES = (
     "nDCG@3", "nDCG", "nDCG(discount='letor')@5", "DCG@2", "P@2", "WTA", "RR", "RR@2", "AUC", "AP", "AP@3", "ERR",

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from formulations import Infeasible, solve
-from formulations.forms.linear_program import LinearProgram
+from formulations.problems.linear_program import LinearProgram
 from formulations.solvers import accepting
 
 WAYS = ("highs", "cvxpy", "cvxpy:HIGHS", "cvxpy:SCIPY", "cp_sat")

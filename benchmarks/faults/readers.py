@@ -9,21 +9,14 @@ import mutated
 import numpy as np
 
 from formulations.errors import FormulationError
-from formulations.problems.files import read_statement
-from rankopt.data import (
-    Queries,
-    Ratings,
-    concatenate,
-    read_attributes,
-    read_ratings,
-    read_svmlight,
-    read_svmlight_blocks,
-)
-from rankopt.data.ratings import reading as ratings_reading
-from rankopt.data.ratings.reading import Layout, read_items
+from formulations.io.toml_file import read_statement
+from rankopt.data import Queries, concatenate, read_attributes, read_svmlight, read_svmlight_blocks
 from rankopt.data.svmlight import reader as reading
 from rankopt.errors import DataError
 from rankopt.evaluation.trec import read_qrels, read_run
+from rankopt.ratings import Ratings, read_ratings
+from rankopt.ratings import reading as ratings_reading
+from rankopt.ratings.reading import Layout, read_items
 
 SECONDS = 5.0
 """Of processor, for one call of a reader."""

@@ -26,7 +26,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankopt.constraints import Admissible
-from rankopt.data import Queries, Ratings
+from rankopt.data import Queries
 from rankopt.optimize import METHODS
 from rankopt.rankers import (
     Checkpoint,
@@ -36,6 +36,7 @@ from rankopt.rankers import (
     MatchingRanker,
     PairwiseRanker,
 )
+from rankopt.ratings import Ratings
 
 RNG = np.random.default_rng(0)
 FEATURES = np.round(RNG.normal(size=(120, 4)), 1)

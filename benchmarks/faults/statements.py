@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from formulations import FormulationError, RankingSet, read_statement
-from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking
 
 SECONDS, MEMORY = 20, 3 << 30
 """What one try may take."""

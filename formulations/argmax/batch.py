@@ -36,7 +36,7 @@ from formulations.parallel import share_ranges
 
 if TYPE_CHECKING:
     from formulations.argmax.layout import Layout
-    from formulations.forms.rank_two_assignment import RankTwoBatch
+    from formulations.problems.ranking import RankTwoBatch
 
 RANGE_ROWS = 1 << 13
 """Rows of the queries that a thread takes at a time."""

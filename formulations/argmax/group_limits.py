@@ -33,7 +33,7 @@ import numpy as np
 from formulations.arrays import Bools, Floats, Ints
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, compiled
 from formulations.errors import Infeasible
-from formulations.forms.prefix_group_ranking import NOISE, WORK, PrefixGroupRanking
+from formulations.problems.group_sequence import NOISE, WORK, PrefixGroupRanking
 
 MASK = nb.types.Array(nb.bool_, 2, "C", readonly=True)
 MATRIX = nb.types.Array(nb.float64, 2, "C")

@@ -21,22 +21,23 @@ from collections.abc import Iterator
 from functools import cache
 from typing import TypeVar, cast
 
-from formulations.bridges import narrowing, prefixes, softening, widening
+from formulations.bridges import narrowing, softening, widening
+from formulations.bridges import narrowing as prefixes
 from formulations.bridges import widening as paths
 from formulations.bridges.bridge import Back, Bridge, NotApplicable
+from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
 from formulations.errors import Unsupported
-from formulations.forms.assignment import Assignment
-from formulations.forms.form import Form
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.lattice_path import LatticePath
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.pattern_ranking import PatternRanking
-from formulations.forms.prefix_group_ranking import PrefixGroupRanking
-from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.forms.rescaled_ranking import RescaledRanking
-from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.problems.assignment import Assignment
+from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.lattice_path import LatticePath
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.problem import Form
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.rescaled_ranking import RescaledRanking
+from formulations.problems.simplex_qp import GroupedSimplexQP
 
 __all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
 

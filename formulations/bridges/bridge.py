@@ -9,7 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats
-from formulations.forms.form import Form
+from formulations.problems.problem import Form
 
 Point = tuple[NDArray[Any], Floats | None]
 Back = Callable[[NDArray[Any], Floats | None], Point]

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 
 from formulations.arrays import Bools, Floats, Ints
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.constraints.structure import BlockCollapse
 from formulations.errors import Fractional, SolverFailed
-from formulations.forms.assignment import Assignment
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.structure import BlockCollapse
+from formulations.problems.assignment import Assignment
+from formulations.problems.min_cost_flow import MinCostFlow
 
 THRESHOLDS = (1e-3, 1e-6, 0.0)
 """What counts as no mass, the boldest guess first."""

@@ -11,12 +11,12 @@ from formulations.arrays import Floats, Ints
 from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.bridges.crossover import WHOLE
 from formulations.bridges.narrowing import ASKED, quick_proof
+from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.rows import widened
+from formulations.constraints.structure import candidates
 from formulations.errors import Fractional, SolverFailed
-from formulations.forms.linear_program import LinearProgram
-from formulations.notation.program import Program
-from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
-from formulations.sets.rows import widened
-from formulations.sets.structure import candidates
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.program import Program
 
 
 def cells_alone(problem: SoftRanking) -> tuple[ConstrainedRanking, Back]:

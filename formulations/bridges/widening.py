@@ -1,11 +1,19 @@
 """Widening: a form restated as one that holds more problems, with the way back. It always applies.
 
 Paths: an order by its pattern as a path of a lattice, a path as a flow of one unit, with the ways back.
+
+From float costs to whole ones, for solvers that take no others: the only place where costs are rounded.
+
+Costs are shifted to begin at zero where every solution uses the same number of them, multiplied by a power of two and
+rounded. Each rounds by half a unit at most, so two solutions of n costs each compare wrongly by n units at most: the
+solution found is optimal to `left` = n / 2^b in the given costs. Doubles being whole multiples of a power of two, no
+rounding is needed at all where whole numbers may be of any length.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from math import floor, log2
 from typing import Any
 
 import numpy as np
@@ -15,15 +23,15 @@ from formulations.arrays import Floats, Ints
 from formulations.bridges.bridge import Back, NotApplicable, Point
 from formulations.bridges.crossover import flow_on_support, order_on_support
 from formulations.errors import SolverFailed
-from formulations.forms.assignment import Assignment
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.lattice_path import MOST_STATES, LatticePath
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.pattern_ranking import PatternRanking
-from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.notation.program import Block
+from formulations.problems.assignment import Assignment
+from formulations.problems.lattice_path import MOST_STATES, LatticePath
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.program import Block
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.simplex_qp import GroupedSimplexQP
 
 
 def written_out(problem: RankTwoAssignment) -> tuple[Assignment, Back]:
@@ -112,3 +120,41 @@ def _path(flow: MinCostFlow, chain: Ints, x: Floats) -> Ints:
         path.append(int(chain[arc]))
         state = int(flow.head[arc])
     return np.array(path, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class IntegerCosts:
+    """`values` = (cost - shift) · 2^exponent, rounded; a solution best for them is optimal to `left` for the costs."""
+
+    values: Ints | list[int]
+    exponent: int
+    left: float
+
+    @property
+    def details(self) -> dict[str, float]:
+        return {"cost_exponent": self.exponent, "rounding_bound": self.left}
+
+
+def rounded_costs(cost: Floats, terms: int, nodes: int, *, shift: bool) -> IntegerCosts:
+    """Costs in 64-bit integers.
+
+    terms: how many costs make up a solution, counted with their flow. nodes: solvers multiply costs by it inside.
+    shift: whether every solution uses the same number of costs, so that a constant may be taken off.
+    """
+    low = float(cost.min(initial=np.inf)) if shift and cost.size else 0.0
+    moved = cost - low
+    spread = float(np.abs(moved).max(initial=0.0))
+    if spread == 0.0:
+        return IntegerCosts(np.zeros(cost.size, dtype=np.int64), 0, 0.0)
+    terms = max(terms, 1)
+    exponent = floor(60 - log2(max(nodes, 1)) - log2(max(terms, nodes, 1)) - log2(spread))
+    values = np.rint(np.ldexp(moved, exponent)).astype(np.int64)
+    return IntegerCosts(values, exponent, float(np.ldexp(float(terms), -exponent)))
+
+
+def exact_costs(cost: Floats) -> IntegerCosts:
+    """Costs as whole numbers of any length, without rounding."""
+    ratios = [value.as_integer_ratio() for value in cost.tolist()]
+    denominator = max((below for _, below in ratios), default=1)
+    values = [above * (denominator // below) for above, below in ratios]
+    return IntegerCosts(values, denominator.bit_length() - 1, 0.0)

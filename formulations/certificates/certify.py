@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.argmax.pattern_batch import searched_bound
+from formulations.argmax.relevance_batch import searched_bound
 from formulations.arrays import Floats
 from formulations.certificates import rational as rational_groups
 from formulations.certificates import rational as rational_orders
@@ -18,20 +18,20 @@ from formulations.certificates import rational as rational_paths
 from formulations.certificates import rational as rational_programs
 from formulations.certificates import rational as rational_sets
 from formulations.certificates.rational import Evidence
+from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
 from formulations.display import CompactReprMixin, view
 from formulations.errors import Refuted, Unsupported
-from formulations.forms.assignment import Assignment
-from formulations.forms.cvxpy_problem import AnyProblem, as_form
-from formulations.forms.form import Form, Solution, Status, proven
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.lattice_path import LatticePath
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.pattern_ranking import PatternRanking
-from formulations.forms.prefix_group_ranking import PrefixGroupRanking
-from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.problems.assignment import Assignment
+from formulations.problems.cvxpy_problem import AnyProblem, as_form
+from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.lattice_path import LatticePath
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.problem import Form, Solution, Status, proven
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.simplex_qp import GroupedSimplexQP
 
 RATIONAL: dict[type[Form], Callable[[Any, NDArray[Any], Floats | None], Evidence]] = {
     RankTwoAssignment: rational_orders.ranked,

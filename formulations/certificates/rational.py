@@ -32,22 +32,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.bridges.integer_costs import exact_costs
+from formulations.bridges.widening import exact_costs
+from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.duals import covers, open_cells, pressing
+from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, falls_in_groups
 from formulations.errors import Refuted, Unsupported
-from formulations.forms.assignment import Assignment
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.lattice_path import LatticeLevels, LatticePath, edges_of, farthest
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow, residual_potentials
-from formulations.forms.pattern_ranking import PatternRanking
-from formulations.forms.pattern_values import exact_value, rational_array
-from formulations.forms.prefix_group_ranking import PrefixGroupRanking
-from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.forms.rank_two_assignment import RankTwoAssignment
 from formulations.integrality.prefix_limits import PrefixRows
-from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
-from formulations.sets.duals import covers, open_cells, pressing
-from formulations.sets.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, falls_in_groups
+from formulations.problems.assignment import Assignment
+from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.lattice_path import LatticeLevels, LatticePath, edges_of, farthest
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow, residual_potentials
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.relevance_values import exact_value, rational_array
+from formulations.problems.simplex_qp import GroupedSimplexQP
 
 Rational = Fraction | float
 """A fraction, or a float that is infinite."""
@@ -181,7 +181,7 @@ def assigned(problem: Assignment, x: NDArray[Any], y: Floats | None) -> Evidence
 
 def _placed(profit: Exact, exponent: int, order: Ints, y: Floats | None) -> Evidence:
     """For profit / 2^exponent: prices that settle prove the order optimal; else the given ones bound it."""
-    from formulations.forms.assignment import settle
+    from formulations.problems.assignment import settle
 
     positions, documents = profit.shape
     value = Fraction(sum(profit[np.arange(positions), order].tolist()), 1 << exponent)

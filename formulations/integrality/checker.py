@@ -51,7 +51,7 @@ from formulations.integrality.readable import (
     whole_array,
 )
 from formulations.integrality.statement import Statement, stated
-from formulations.notation.program import Program
+from formulations.problems.program import Program
 
 
 def confirm_prefix_groups(statement: Statement, evidence: PrefixGroups) -> None:

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array, issparse
 
 from formulations.arrays import LARGEST, Floats
 from formulations.errors import InvalidProblem, Unsupported
-from formulations.notation.program import Program
+from formulations.problems.program import Program
 
 
 @dataclass(frozen=True, eq=False)

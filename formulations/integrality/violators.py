@@ -43,7 +43,7 @@ from formulations.integrality.ghouila_houri import MOST_ROWS, enumerated
 from formulations.integrality.proofs import Remainder, prove
 from formulations.integrality.recognition import odd_cycle
 from formulations.integrality.statement import Statement
-from formulations.notation.program import Program
+from formulations.problems.program import Program
 
 
 def shrunk(matrix: Signs, rows: list[int], columns: list[int]) -> tuple[list[int], list[int], bool]:

@@ -7,7 +7,7 @@ e[j] = Σ_i attention[i] P[i, j] is the exposure of document j, mean_G the mean 
     DisparateImpact      mean_G (u e) / mean_G u    equal for all groups     [section 4.3; u e are its clicks]
     ExposureLimits       mean_G e                   between limits for each group
 
->>> from formulations.problems.marginal_ranking import marginal_ranking
+>>> from formulations.gallery.marginal_ranking import marginal_ranking
 >>> print(marginal_ranking([[3.0, 2.0, 1.0]], constraints=DemographicParity(["a", "a", "b"], difference_bound=0.1)))
 maximise    3 P[0, 0] + 2 P[0, 1] + P[0, 2]
 subject to  position[0]: P[0, 0] + P[0, 1] + P[0, 2] = 1
@@ -32,9 +32,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array, kron, vstack
 
 from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.constraints.constraint import unlabelled
 from formulations.display import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.sets.constraint import unlabelled
 
 SLACK = 1e-9
 """The part of all attention by which sums of exposure may differ from what positions give."""

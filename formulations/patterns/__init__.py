@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from formulations.registry import member
 
 if TYPE_CHECKING:
-    from formulations.forms.pattern_data import Earnings as Earnings
-    from formulations.forms.pattern_data import FeatureMap as FeatureMap
     from formulations.patterns.losses import AP as AP
     from formulations.patterns.losses import AUC as AUC
     from formulations.patterns.losses import ERR as ERR
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from formulations.patterns.losses import PatternLoss as PatternLoss
     from formulations.patterns.losses import StepwiseLoss as StepwiseLoss
     from formulations.patterns.losses import pattern_loss as pattern_loss
+    from formulations.problems.relevance_values import Earnings as Earnings
+    from formulations.problems.relevance_values import FeatureMap as FeatureMap
 
 LOSSES = {
     "AP": "formulations.patterns.losses:AP",
@@ -34,8 +34,8 @@ LOSSES = {
 """Every loss of a pattern, `name: "module:class"`."""
 
 WORDS = {
-    "Earnings": "formulations.forms.pattern_data:Earnings",
-    "FeatureMap": "formulations.forms.pattern_data:FeatureMap",
+    "Earnings": "formulations.problems.relevance_values:Earnings",
+    "FeatureMap": "formulations.problems.relevance_values:FeatureMap",
     "PatternLoss": "formulations.patterns.losses:PatternLoss",
     "pattern_loss": "formulations.patterns.losses:pattern_loss",
 }

@@ -38,8 +38,8 @@ from numpy.typing import ArrayLike
 from formulations.arrays import Floats, Ints, finite
 from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblem
-from formulations.forms.pattern_data import Earnings
-from formulations.forms.rank_two_assignment import Weights, laid_out
+from formulations.problems.ranking import Weights, laid_out
+from formulations.problems.relevance_values import Earnings
 
 
 class PatternLoss(Protocol):

@@ -1,1 +1,1 @@
-"""The gallery: functions from data to a form. None of them can solve what it states."""
+"""Problem classes: frozen records of arrays; each computes value, feasibility and bound of a point from its data."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from formulations.bridges import crossings
 from formulations.errors import UnknownSolver
-from formulations.forms.form import Form
+from formulations.problems.problem import Form
 from formulations.solvers.back_ends import elsewhere
 from formulations.solvers.solver import Solver, optioned, stated, suits
 

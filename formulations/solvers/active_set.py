@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from formulations.arrays import Floats, Ints
-from formulations.forms.form import Form, Solution
-from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.problems.problem import Form, Solution
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.solver import Answer
 
 FEW = 32

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.argmax.pattern_layout import GRID, LATTICE, SORT, TAIL, layout_of
+from formulations.argmax.relevance_layout import GRID, LATTICE, SORT, TAIL, layout_of
 from formulations.arrays import Bools, Floats, Ints
 from formulations.certificates.certify import certify
 from formulations.compiled import is_small
 from formulations.display import CompactReprMixin
 from formulations.errors import Refuted
-from formulations.forms.form import EPSILON, Solution
-from formulations.forms.pattern_ranking import PatternBatch
-from formulations.forms.pattern_values import OrderValues
-from formulations.forms.rank_two_assignment import RankTwoBatch
+from formulations.problems.problem import EPSILON, Solution
+from formulations.problems.ranking import RankTwoBatch
+from formulations.problems.relevance_ranking import PatternBatch
+from formulations.problems.relevance_values import OrderValues
 
 RATIONAL_DOCUMENTS = 400
 """Longest query that is proved in rational numbers, which takes a second or so."""
@@ -87,7 +87,7 @@ class BatchSolution(CompactReprMixin):
         return replace(self, value=value, bound=bound)
 
     def _judged(self, left: Floats, compiled: bool | None = None) -> tuple[Floats, Floats]:
-        from formulations.forms.rank_two_duals import judged
+        from formulations.problems.ranking_duals import judged
 
         return judged(*self._given(), left, compiled)
 
@@ -103,7 +103,7 @@ class BatchSolution(CompactReprMixin):
         taken in rational arithmetic too; raises `Refuted` where more is open between them than the answer says, up to
         rounding.
         """
-        from formulations.forms.rank_two_duals import bounds_of_orders
+        from formulations.problems.ranking_duals import bounds_of_orders
 
         batch, bound = self.problems, bounds_of_orders(*self._given())
         value, _ = self._judged(np.zeros(len(self)))
@@ -176,7 +176,7 @@ class PatternSolution(CompactReprMixin):
             return self.told
         if is_small(self.problems.offsets):
             return self.problems.judged(self.order)
-        from formulations.argmax.pattern_batch import judge
+        from formulations.argmax.relevance_batch import judge
 
         return judge(self.problems, np.ascontiguousarray(self.order, dtype=np.int64))
 
@@ -229,7 +229,7 @@ class PatternSolution(CompactReprMixin):
                 problem = batch[query]
                 bound[query] = problem.bound(problem.lattice().potentials)
             return bound
-        from formulations.argmax.pattern_batch import argmax_of_patterns
+        from formulations.argmax.relevance_batch import argmax_of_patterns
 
         whole = np.where((layout.way == LATTICE) | (layout.way == TAIL), LATTICE, GRID)
         _, told = argmax_of_patterns(batch, layout, np.where(taken, whole, SORT).astype(np.int8))

@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.bridges.integer_costs import rounded_costs
+from formulations.bridges.widening import rounded_costs
 from formulations.errors import Infeasible, SolverFailed, UnknownSolver
-from formulations.forms.form import Form, Solution
-from formulations.forms.linear_program import LinearProgram
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.problem import Form, Solution
 from formulations.solvers.solver import Answer, check_limits
 
 LARGEST = 1 << 40

@@ -15,11 +15,11 @@ import numpy as np
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
-from formulations.forms.cvxpy_problem import CvxpyProblem
-from formulations.forms.form import Form, Solution, row_units, unit
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.linear_program import LinearProgram, row_sides
-from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.problems.cvxpy_problem import CvxpyProblem
+from formulations.problems.linear_program import LinearProgram, row_sides
+from formulations.problems.problem import Form, Solution, row_units, unit
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.back_ends import CVXPY, BackEnd, missing, present
 from formulations.solvers.highs import presolve
 from formulations.solvers.solver import Answer, check_limits

@@ -10,11 +10,11 @@ import numpy as np
 from formulations.argmax.assignment import assign_queries, candidates_of
 from formulations.arrays import Floats, Ints
 from formulations.compiled import is_small
-from formulations.forms.form import Form, Solution
-from formulations.forms.lattice_path import LatticePath
-from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
-from formulations.forms.prefix_group_ranking import PrefixGroupRanking
-from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
+from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.lattice_path import LatticePath
+from formulations.problems.problem import Form, Solution
+from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
+from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
 from formulations.solvers.batch_solution import BatchSolution, PatternSolution
 from formulations.solvers.solver import Answer
 
@@ -103,19 +103,19 @@ class Exact:
         return BatchSolution(batch, order, value, bound, ways, WAYS, self.spec)
 
     def _solve_patterns(self, batch: PatternBatch) -> PatternSolution:
-        from formulations.argmax.pattern_layout import PATTERN_WAYS, layout_of
+        from formulations.argmax.relevance_layout import PATTERN_WAYS, layout_of
 
         layout = layout_of(batch)
         compiled = self.compiled
         if compiled is None:
             compiled = self.room is not None or not layout.is_small(batch)
         if not compiled:
-            from formulations.argmax.pattern_numpy import search_small
+            from formulations.argmax.relevance_numpy import search_small
 
             order, ways = search_small(batch, layout)
             told = batch.judged(order)
         else:
-            from formulations.argmax.pattern_batch import argmax_of_patterns
+            from formulations.argmax.relevance_batch import argmax_of_patterns
 
             ways = layout.way
             order, told = argmax_of_patterns(batch, layout, ways)

@@ -19,8 +19,8 @@ import numpy as np
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
-from formulations.forms.form import Form, Solution, row_units, unit
-from formulations.forms.linear_program import LinearProgram
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.problem import Form, Solution, row_units, unit
 from formulations.solvers.solver import Answer, check_limits
 
 

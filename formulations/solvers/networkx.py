@@ -7,10 +7,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from formulations.bridges.integer_costs import exact_costs
+from formulations.bridges.widening import exact_costs
 from formulations.errors import Infeasible, Unbounded
-from formulations.forms.form import Form, Solution
-from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.problem import Form, Solution
 from formulations.solvers.solver import Answer
 
 

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from formulations.bridges.integer_costs import rounded_costs
+from formulations.bridges.widening import rounded_costs
 from formulations.errors import Infeasible, SolverFailed, UnknownSolver
-from formulations.forms.assignment import Assignment
-from formulations.forms.form import Form, Solution
-from formulations.forms.min_cost_flow import MinCostFlow
+from formulations.problems.assignment import Assignment
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.problem import Form, Solution
 from formulations.solvers.solver import Answer
 
 

@@ -12,9 +12,9 @@ from scipy.sparse import csc_matrix
 
 from formulations.arrays import Floats
 from formulations.errors import Infeasible, SolverFailed, Unbounded, UnknownSolver
-from formulations.forms.form import Form, Solution, unit
-from formulations.forms.linear_program import row_sides
-from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.problems.linear_program import row_sides
+from formulations.problems.problem import Form, Solution, unit
+from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.solvers.back_ends import QPSOLVERS, missing, present
 from formulations.solvers.solver import Answer, check_limits
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from formulations.errors import SolverFailed
-from formulations.forms.assignment import Assignment
-from formulations.forms.form import Form, Solution
+from formulations.problems.assignment import Assignment
+from formulations.problems.problem import Form, Solution
 from formulations.solvers.solver import Answer
 
 

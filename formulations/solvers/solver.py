@@ -25,7 +25,7 @@ from formulations.arrays import Floats
 from formulations.bridges import chains
 from formulations.display import CompactReprMixin
 from formulations.errors import UnknownSolver
-from formulations.forms.form import Form, Solution
+from formulations.problems.problem import Form, Solution
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 
 from formulations.arrays import Floats, Ints
 from formulations.errors import Crashed, FormulationError, NoAnswer
-from formulations.forms.pattern_ranking import PatternBatch, PatternRanking
-from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.forms.rescaled_ranking import RescaledBatch
+from formulations.problems.ranking import RankTwoBatch
+from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
+from formulations.problems.rescaled_ranking import RescaledBatch
 from formulations.solvers import named
 from formulations.solvers.batch_solution import BatchSolution, PatternSolution
 from formulations.solvers.exact import Exact

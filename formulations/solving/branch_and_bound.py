@@ -22,10 +22,10 @@ import numpy as np
 
 from formulations.argmax.group_limits import FOUND, FULL, GIVEN_UP, LOST, SETTLED, ascend, place_nested
 from formulations.arrays import Bools, Floats, Ints
+from formulations.constraints.rows import SetRows
+from formulations.constraints.structure import NestedGroups, SideConstraintRows
 from formulations.display import CompactReprMixin
-from formulations.forms.form import EPSILON
-from formulations.sets.rows import SetRows
-from formulations.sets.structure import NestedGroups, SideConstraintRows
+from formulations.problems.problem import EPSILON
 
 SURE = 1e-6
 """Parts of documents below this are rounding."""

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
 from formulations.display import CompactReprMixin
-from formulations.forms.form import Solution
-from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.forms.rescaled_ranking import RescaledBatch, RescaledRanking, product_bound
+from formulations.problems.problem import Solution
+from formulations.problems.ranking import RankTwoBatch
+from formulations.problems.rescaled_ranking import RescaledBatch, RescaledRanking, product_bound
 from formulations.solvers.batch_solution import BatchSolution
 
 Ask = Callable[[RankTwoBatch], tuple[Ints, Floats]]

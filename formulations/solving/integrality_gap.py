@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from formulations.constraints.constrained_ranking import SoftRanking
 from formulations.display import CompactReprMixin, lines
 from formulations.errors import Unsupported
-from formulations.forms.cvxpy_problem import AnyProblem
-from formulations.forms.form import Solution
-from formulations.forms.linear_program import LinearProgram
 from formulations.integrality.statement import stated
-from formulations.sets.constrained_ranking import SoftRanking
+from formulations.problems.cvxpy_problem import AnyProblem
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.problem import Solution
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 

@@ -46,14 +46,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from formulations.arrays import Bools, Floats, frozen
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.constraints.duals import relaxation_prices
+from formulations.constraints.parametric import MOST as MOST_PARETO
+from formulations.constraints.parametric import ConstraintLimit, Side, limit_of, limit_range, swept
+from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, curves, data_frame, paragraph, table, tick_each, view
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.problems.assignments import ranking_set
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.duals import relaxation_prices
-from formulations.sets.parametric import MOST as MOST_PARETO
-from formulations.sets.parametric import ConstraintLimit, Side, limit_of, limit_range, swept
-from formulations.sets.ranking_set import RankingSet
+from formulations.gallery.assignments import ranking_set
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 

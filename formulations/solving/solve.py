@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from formulations.argmax.pattern_batch import with_searched_bound
+from formulations.argmax.relevance_batch import with_searched_bound
 from formulations.arrays import Floats, Ints
 from formulations.bridges import Chain, crossings
 from formulations.bridges.bridge import Back
@@ -28,10 +28,10 @@ from formulations.errors import (
     UnknownSolver,
     Unsupported,
 )
-from formulations.forms.cvxpy_problem import AnyProblem, as_form
-from formulations.forms.form import Form, Solution, Status
-from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.forms.rescaled_ranking import RescaledRanking
+from formulations.problems.cvxpy_problem import AnyProblem, as_form
+from formulations.problems.problem import Form, Solution, Status
+from formulations.problems.ranking import RankTwoBatch
+from formulations.problems.rescaled_ranking import RescaledRanking
 from formulations.solvers import automatic, installed_version, named
 from formulations.solvers.solver import Answer, Solver, check_limits
 from formulations.solving.hull import search

@@ -20,14 +20,14 @@ import numpy as np
 from formulations.arrays import Floats
 from formulations.bridges import crossings
 from formulations.certificates.certify import certify
+from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import FormulationError, Fractional, Infeasible, SolverFailed
-from formulations.forms.assignment import Assignment
-from formulations.forms.form import Form, Solution, Status
-from formulations.forms.lattice_path import LatticePath
-from formulations.forms.pattern_ranking import PatternRanking
-from formulations.forms.prefix_group_ranking import PrefixGroupRanking
-from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
-from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.problems.assignment import Assignment
+from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.lattice_path import LatticePath
+from formulations.problems.problem import Form, Solution, Status
+from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
+from formulations.problems.relevance_ranking import PatternRanking
 from formulations.solvers import accepting
 from formulations.solvers.solver import Solver, suits
 from formulations.solving.batch import solve_batch

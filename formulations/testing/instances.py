@@ -16,21 +16,21 @@ from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints
 from formulations.bridges import restated
-from formulations.forms.assignment import Assignment
-from formulations.forms.form import Form
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.lattice_path import LatticePath
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.pattern_data import DOCUMENT
-from formulations.forms.pattern_ranking import PatternRanking
-from formulations.forms.prefix_group_ranking import PrefixGroupRanking
-from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.problems.master_programs import margin_dual
-from formulations.problems.rankings import first_relevant_ranking, pairwise_ranking, pattern_ranking, ranking
-from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
-from formulations.sets.ranking_set import RankingSet
+from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.ranking_set import RankingSet
+from formulations.gallery.masters import margin_dual
+from formulations.gallery.rankings import first_relevant_ranking, pairwise_ranking, pattern_ranking, ranking
+from formulations.problems.assignment import Assignment
+from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.lattice_path import LatticePath
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.problem import Form
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.problems.relevance_ranking import PatternRanking
+from formulations.problems.relevance_values import DOCUMENT
+from formulations.problems.simplex_qp import GroupedSimplexQP
 
 EXTENSIONS = ("rank one", "a = κ c", "gains constant in groups", "a decay a group", "any sign, all placed")
 

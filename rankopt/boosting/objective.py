@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from rankopt.data.validation import column
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import evaluate
-from rankopt.losses.argmax import Map
 from rankopt.losses.margin import Bound
+from rankopt.losses.oracle import Map
 from rankopt.losses.score_loss import GradedLoss, ScoreLoss
 from rankopt.measures.convention import Convention, convention_named
 from rankopt.measures.measure import Measure

@@ -23,7 +23,7 @@ from rankopt.boosting.objective import boosting_metric, boosting_objective
 from rankopt.boosting.tree_text import check_text, nodes_of
 from rankopt.data.canonical_order import canonical
 from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.losses.argmax_positional import with_distinct_grades
+from rankopt.losses.oracle_positional import with_distinct_grades
 from rankopt.persistence.onnx import Nodes
 from rankopt.rankers.base import Ranker
 from rankopt.rankers.options import AnyBound, AnyDecay, AnyMap, AnyMeasure, Normalize, Seed, number

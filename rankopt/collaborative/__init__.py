@@ -12,13 +12,13 @@ from formulations.registry import member
 PARTS = {
     "FactorCertificate": "rankopt.collaborative.certificate:FactorCertificate",
     "Factors": "rankopt.collaborative.factors:Factors",
-    "GlobalBound": "rankopt.collaborative.bounds.global_bound:GlobalBound",
-    "SingularValue": "rankopt.collaborative.bounds.singular_value:SingularValue",
-    "VerifiedBound": "rankopt.collaborative.bounds.bound_verification:VerifiedBound",
-    "VerifiedFactors": "rankopt.collaborative.bounds.verification:VerifiedFactors",
+    "GlobalBound": "rankopt.collaborative.global_bound:GlobalBound",
+    "SingularValue": "rankopt.collaborative.singular_value:SingularValue",
+    "VerifiedBound": "rankopt.collaborative.bound_verification:VerifiedBound",
+    "VerifiedFactors": "rankopt.collaborative.verification:VerifiedFactors",
     "drawn_masters": "rankopt.collaborative.masters_of_ratings:drawn_masters",
-    "of_squares": "rankopt.collaborative.bounds.global_bound:of_squares",
-    "verify_global_bound": "rankopt.collaborative.bounds.bound_verification:verify_global_bound",
+    "of_squares": "rankopt.collaborative.global_bound:of_squares",
+    "verify_global_bound": "rankopt.collaborative.bound_verification:verify_global_bound",
 }
 """What users may name, `name: "module:object"`, loaded on use; `global_bound` and `largest_singular_value` stand in
 files of their names."""

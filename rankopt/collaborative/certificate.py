@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin, lines
-from rankopt.collaborative.bounds.global_bound import GlobalBound, global_bound
+from rankopt.collaborative.global_bound import GlobalBound, global_bound
 from rankopt.collaborative.problem import ModelState
 from rankopt.optimize.certificate import Stop
 

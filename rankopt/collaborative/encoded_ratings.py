@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.linear_algebra import column_sums, row_sums
 from rankopt.data.canonical_order import HASHES, SALT, mixed
-from rankopt.data.ratings.table import Ratings
+from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

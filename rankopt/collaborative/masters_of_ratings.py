@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations import item_factors, solve, user_factors
-from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from rankopt.collaborative.factors import Factors
-from rankopt.data.ratings.table import Ratings
 from rankopt.errors import DataError
+from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
 

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.ratings.ids import check_present, check_spelling
-from rankopt.data.ratings.sources import ITEM, RATING, USER, plain_name
-from rankopt.data.ratings.table import Ratings
 from rankopt.data.validation import check_unmasked
 from rankopt.errors import DataError
+from rankopt.ratings.ids import ITEM, RATING, USER, check_present, check_spelling, plain_name
+from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

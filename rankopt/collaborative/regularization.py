@@ -47,13 +47,13 @@ from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.linear_algebra import READ_TABLE
 from rankopt.collaborative.problem import FactorProblem
-from rankopt.collaborative.start import Start, start_of
+from rankopt.collaborative.widening import Start, start_of
 from rankopt.errors import DataError
 from rankopt.evaluation.evaluation import evaluate
-from rankopt.evaluation.ratings import measured, ordered_lists
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional
 from rankopt.optimize.certificate import Stop
+from rankopt.ratings.evaluation import measured, ordered_lists
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

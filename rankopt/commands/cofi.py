@@ -14,11 +14,11 @@ from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS
 
 if TYPE_CHECKING:
-    from rankopt.collaborative.lists.quota_prices import QuotaPrice
-    from rankopt.data import Ratings
-    from rankopt.evaluation.rating_splits import Split
-    from rankopt.evaluation.ratings import RatingsEvaluation
+    from rankopt.collaborative.recommendation import QuotaPrice
     from rankopt.rankers import CofiRanker
+    from rankopt.ratings import Ratings
+    from rankopt.ratings.evaluation import RatingsEvaluation
+    from rankopt.ratings.splits import Split
 
 USERS = 25
 """Users for whom the price of a quota is found, spread over all."""
@@ -81,9 +81,8 @@ def cofi(
             raise click.UsageError(f"{option} goes with the file TRAIN, not with the sample; name TRAIN too")
     if by is not None and report is None:
         raise click.UsageError("--quota is priced in the report; give --report too")
-    from rankopt.data import load_ratings_sample, read_ratings
-    from rankopt.evaluation import given_split, weak_split
     from rankopt.rankers import CofiRanker
+    from rankopt.ratings import given_split, load_ratings_sample, read_ratings, weak_split
 
     options["factors"] = _number(options["factors"], int)
     options["strength"] = _number(strength, float)
@@ -157,7 +156,7 @@ def _parted(ratings: Ratings, split: Split) -> str:
 
 def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str, list[RatingsEvaluation]]]:
     """Ranker and baselines, among rated items and among all."""
-    from rankopt.evaluation import ItemMean, Popularity, evaluate_ratings
+    from rankopt.ratings import ItemMean, Popularity, evaluate_ratings
 
     rows = [
         (f"CofiRanker({ranker.loss})", ranker),
@@ -173,7 +172,7 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
 
 def _priced(ranker: CofiRanker, by: str) -> list[QuotaPrice]:
     """The price of a quota, where items have labels of that name."""
-    from rankopt.collaborative.lists.quota_prices import quota_prices
+    from rankopt.collaborative.recommendation import quota_prices
 
     column = ranker.item_attributes_.get(by)
     if column is None:

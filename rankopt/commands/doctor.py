@@ -47,8 +47,8 @@ def doctor(json_: bool) -> None:
 
 def _tried() -> list[dict[str, Any]]:
     """One row a solver and problem: an assignment and a margin dual with known optima."""
-    from formulations.problems.master_programs import margin_dual
-    from formulations.problems.rankings import ranking
+    from formulations.gallery.masters import margin_dual
+    from formulations.gallery.rankings import ranking
     from formulations.solvers import accepting
     from formulations.solving.solve import solve
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rankopt.data.queries import Queries
     from rankopt.evaluation.comparison import Test
-    from rankopt.evaluation.intervals import IntervalBy
+    from rankopt.evaluation.evaluation import IntervalBy
     from rankopt.evaluation.trec import Qrels, Run
     from rankopt.measures.convention import Convention
     from rankopt.measures.measure import Measure

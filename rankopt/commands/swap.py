@@ -37,10 +37,10 @@ from rankopt.commands.input_output import (
 from rankopt.losses import BOUNDS, MAPS
 
 if TYPE_CHECKING:
-    from rankopt.experiments.isolation.limits import Limits
+    from rankopt.experiments.isolation import Limits
     from rankopt.experiments.regression import Changed
     from rankopt.experiments.rows import Row
-    from rankopt.experiments.tapes.tape import Tape
+    from rankopt.experiments.traces import Tape
     from rankopt.rankers.options import BoundName, MapName
 
 PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"}
@@ -49,7 +49,7 @@ PARTS = {"argmax": "rankings or linear programs", "master": "quadratic programs"
 
 def are_problems(files: Sequence[str]) -> bool:
     """Whether the files are of problems. Raises a usage error for several files of which one is not."""
-    from rankopt.experiments.tapes.given import ENDINGS
+    from rankopt.experiments.traces import ENDINGS
 
     others = [file for file in files if not file.endswith(ENDINGS)]
     if others and len(files) > 1:
@@ -63,7 +63,7 @@ def are_problems(files: Sequence[str]) -> bool:
 def tapes_at(files: Sequence[str], argmax: str | None, master: str | None) -> list[Tape]:
     """The problems of the files. Raises a usage error for solvers of a part that none of them has, and where no solver
     is left."""
-    from rankopt.experiments.tapes.given import tapes_of
+    from rankopt.experiments.traces import tapes_of
 
     tapes = tapes_of(list(files))
     kinds = dict.fromkeys(tape.kind for tape in tapes)
@@ -106,9 +106,9 @@ def masters_at(path: str | None, problems: int) -> list[Any]:
     Factors, offsets, prior and penalties are those of a model of the ordinal loss, which the planes cut.
     """
     from rankopt.collaborative.masters_of_ratings import drawn_masters
-    from rankopt.data import load_ratings_sample, read_ratings
     from rankopt.losses import loss_named
     from rankopt.rankers import CofiRanker
+    from rankopt.ratings import load_ratings_sample, read_ratings
 
     loss = "ordinal"
     ratings = load_ratings_sample() if path is None else read_ratings(path)
@@ -285,14 +285,13 @@ def swap(
     with one argmax, master or method in the place of the usual one. Each solver works in a process of its own: crashes,
     hangs and wrong answers are rows of the result. Exit code 1 says that an answer was refuted.
     """
-    from formulations.forms.grouped_simplex import GroupedSimplexQP
-    from formulations.forms.pattern_ranking import PatternRanking
-    from formulations.forms.rank_two_assignment import RankTwoAssignment
+    from formulations.problems.ranking import RankTwoAssignment
+    from formulations.problems.relevance_ranking import PatternRanking
+    from formulations.problems.simplex_qp import GroupedSimplexQP
     from formulations.solvers import named
     from formulations.solvers.solver import suits
     from rankopt.data import load_sample
-    from rankopt.experiments.isolation.limits import Limits
-    from rankopt.experiments.isolation.shipping import method_spec
+    from rankopt.experiments.isolation import Limits, method_spec
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
     from rankopt.measures.notation import parse

@@ -17,8 +17,8 @@ import click
 from rankopt.commands.input_output import as_given, as_json, json_option, report_option, write_report
 
 if TYPE_CHECKING:
+    from formulations.constraints.parametric import Side
     from formulations.integrality import Proof, Undecided, Witness
-    from formulations.sets.parametric import Side
 
 FORM = "NAME=LOW:HIGH[:STEP][:SIDE]"
 
@@ -52,8 +52,8 @@ class SweepOption:
 def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[Any]:
     """The curve of each constraint, and of two the front of both, unless the problem is an empty set with its profit.
     Raises a usage error for what cannot be swept, `Infeasible` for an empty set that is so at all limits."""
+    from formulations.constraints.constrained_ranking import ConstrainedRanking
     from formulations.errors import InvalidProblem
-    from formulations.sets.constrained_ranking import ConstrainedRanking
     from formulations.solving.parametric import pareto, price_of
 
     read = [SweepOption.read(text) for text in sweeps]
@@ -123,11 +123,11 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     """
     import numpy as np
 
+    from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+    from formulations.constraints.ranking_set import RankingSet
     from formulations.errors import Infeasible
     from formulations.integrality import confirm, verify_integrality
-    from formulations.problems.files import read_solver, read_statement
-    from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
-    from formulations.sets.ranking_set import RankingSet
+    from formulations.io.toml_file import read_solver, read_statement
     from formulations.solving.integrality_gap import integrality_gap
     from formulations.solving.solve import solve
 
@@ -199,7 +199,7 @@ def _say(stated: str, found: Proof | Witness | Undecided, gap: Any) -> None:
 def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
     """Of an empty set what other limits cost, where asked and where one of them holds, and the least broken ranking."""
     from formulations.errors import FormulationError, Infeasible
-    from formulations.problems.files import read_set
+    from formulations.io.toml_file import read_set
 
     admissible, profit = read_set(file)
     swept: list[Any] = []
@@ -230,9 +230,9 @@ def _columns(swept: Any) -> dict[str, Any]:
 
 def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
     """What would make a refuted set whole, and a fractional optimum: each tried and proved."""
+    from formulations.constraints.ranking_set import RankingSet
     from formulations.integrality import Witness
-    from formulations.sets.ranking_set import RankingSet
-    from formulations.solving.repair_advice import advice, nearest_whole
+    from formulations.solving.suggested_changes import advice, nearest_whole
 
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
         return []

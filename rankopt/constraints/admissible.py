@@ -21,13 +21,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.constraints.constraint import Rounding, whole_number
+from formulations.constraints.kinds import COUNTING, rounded_share
+from formulations.constraints.parametric import Side
+from formulations.constraints.ranking_set import RankingSet
+from formulations.constraints.repair import Repair
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.sets.constraint import whole_number
-from formulations.sets.constraints import COUNTING, rounded_share
-from formulations.sets.given import Rounding
-from formulations.sets.parametric import Side
-from formulations.sets.ranking_set import RankingSet
-from formulations.sets.repair import Repair
 from rankopt.constraints.rule import PAIRED, Attributes, Rule, repaired, stated
 from rankopt.data.typing import Frame, Values
 from rankopt.errors import DataError, OptionError

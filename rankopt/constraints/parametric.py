@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.constraints.parametric import Side
+from formulations.constraints.parametric import swept as checked_limits
+from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.problems.assignments import ranking_set
-from formulations.sets.parametric import Side
-from formulations.sets.parametric import swept as checked_limits
-from formulations.sets.ranking_set import RankingSet
+from formulations.gallery.assignments import ranking_set
 from formulations.solving.parametric import PriceCurve, PriceCurves, price_of
 from formulations.solving.solve import solve
 from rankopt.constraints.rule import Rule, names_of

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.constraints.constraint import by_label, unlabelled
+from formulations.constraints.kinds import COUNTING
+from formulations.constraints.ranking_set import RankingSet
+from formulations.constraints.repair import Repair
+from formulations.constraints.soft import valid_price
 from formulations.errors import InvalidProblem
-from formulations.sets.constraint import by_label, unlabelled
-from formulations.sets.constraints import COUNTING
-from formulations.sets.ranking_set import RankingSet
-from formulations.sets.repair import Repair
-from formulations.sets.soft import valid_price
 from rankopt.errors import DataError, OptionError
 
 Attributes = Mapping[str, NDArray[Any]]

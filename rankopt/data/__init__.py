@@ -1,4 +1,4 @@
-"""Data: queries with their documents, features and grades; ratings of items by users; files, samples, normalisation.
+"""Data: queries with their documents, features and grades; files, samples, normalisation.
 
 The table is text: a part, and what it needs, loads when its name is first used.
 """
@@ -12,14 +12,11 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.concatenation import concatenate as concatenate
     from rankopt.data.contradictions import ContradictionFilter as ContradictionFilter
     from rankopt.data.kernel_features import KernelFeatures as KernelFeatures
+    from rankopt.data.normalisation import QueryNormalizer as QueryNormalizer
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
-    from rankopt.data.query_normalizer import QueryNormalizer as QueryNormalizer
-    from rankopt.data.ratings.reading import read_ratings as read_ratings
-    from rankopt.data.ratings.table import Ratings as Ratings
     from rankopt.data.samples import SAMPLES as SAMPLES
     from rankopt.data.samples import Sample as Sample
-    from rankopt.data.samples import load_ratings_sample as load_ratings_sample
     from rankopt.data.samples import load_sample as load_sample
     from rankopt.data.stored_folder import open_stored as open_stored
     from rankopt.data.stored_folder import store as store
@@ -32,18 +29,15 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
 PARTS = {
     "KernelFeatures": "rankopt.data.kernel_features:KernelFeatures",
     "Queries": "rankopt.data.queries:Queries",
-    "QueryNormalizer": "rankopt.data.query_normalizer:QueryNormalizer",
-    "Ratings": "rankopt.data.ratings.table:Ratings",
+    "QueryNormalizer": "rankopt.data.normalisation:QueryNormalizer",
     "SAMPLES": "rankopt.data.samples:SAMPLES",
     "Sample": "rankopt.data.samples:Sample",
     "ContradictionFilter": "rankopt.data.contradictions:ContradictionFilter",
     "concatenate": "rankopt.data.concatenation:concatenate",
-    "load_ratings_sample": "rankopt.data.samples:load_ratings_sample",
     "load_sample": "rankopt.data.samples:load_sample",
     "normalise": "rankopt.data.normalisation:normalise",
     "open_stored": "rankopt.data.stored_folder:open_stored",
     "read_attributes": "rankopt.data.attributes:read_attributes",
-    "read_ratings": "rankopt.data.ratings.reading:read_ratings",
     "read_svmlight": "rankopt.data.svmlight.reader:read_svmlight",
     "read_svmlight_blocks": "rankopt.data.svmlight.reader:read_svmlight_blocks",
     "read_table": "rankopt.data.tables:read_table",

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from formulations.display import CompactReprMixin, lines
 from rankopt.data.canonical_order import Arrangement
 from rankopt.direct_trees.tree import Tree
-from rankopt.line.step_function import StepEvents, best_interval
-from rankopt.line.sweep import LineSweep
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import query_of_row
+from rankopt.sweeps.step_function import StepEvents, best_interval
+from rankopt.sweeps.sweep import LineSweep
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -24,9 +24,16 @@ from numpy.typing import NDArray
 from rankopt.direct_trees.certificate import MeasureObjective, TreeStop
 from rankopt.direct_trees.tree import Grower, Tree
 from rankopt.errors import OptionError
-from rankopt.line.step_function import LinePoint, clamped_point, inside_point, middle_point, window_inside, window_point
 from rankopt.optimize.certificate import Columns
 from rankopt.rankers.options import number
+from rankopt.sweeps.step_function import (
+    LinePoint,
+    clamped_point,
+    inside_point,
+    middle_point,
+    window_inside,
+    window_point,
+)
 
 Floats = NDArray[np.float64]
 

@@ -31,9 +31,8 @@ from numpy.typing import ArrayLike
 
 from formulations.display import CompactReprMixin, lines
 from rankopt.errors import DataError, OptionError
-from rankopt.evaluation.evaluation import Evaluation
+from rankopt.evaluation.evaluation import Evaluation, IntervalBy, check_interval, interval_of
 from rankopt.evaluation.export import Column, bars_of_differences, frame, latex_table
-from rankopt.evaluation.intervals import IntervalBy, check_interval, interval_of
 from rankopt.evaluation.judgements import vector
 from rankopt.measures.measure import Measure
 from rankopt.measures.segments import Floats

@@ -16,9 +16,8 @@ import numpy as np
 from formulations.display import CompactReprMixin, paragraph, table, view
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import TOLD, Comparison, Test, compare, holm
-from rankopt.evaluation.evaluation import Evaluation
+from rankopt.evaluation.evaluation import Evaluation, IntervalBy
 from rankopt.evaluation.export import Column, dots_of_means, frame, latex_table, latex_text
-from rankopt.evaluation.intervals import IntervalBy
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse
 

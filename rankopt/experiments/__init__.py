@@ -8,7 +8,7 @@ from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
-    from rankopt.experiments.isolation.limits import Limits as Limits
+    from rankopt.experiments.isolation import Limits as Limits
     from rankopt.experiments.regression import Against as Against
     from rankopt.experiments.regression import Changed as Changed
     from rankopt.experiments.regression import changes as changes
@@ -16,17 +16,17 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.experiments.rows import Row as Row
     from rankopt.experiments.rows import read_rows as read_rows
     from rankopt.experiments.solver_swap import SolverSwap as SolverSwap
-    from rankopt.experiments.tapes.tape import Tape as Tape
+    from rankopt.experiments.traces import Tape as Tape
 
 PARTS = {
     "Against": "rankopt.experiments.regression:Against",
     "Changed": "rankopt.experiments.regression:Changed",
     "IntegralityStudy": "rankopt.experiments.integrality:IntegralityStudy",
-    "Limits": "rankopt.experiments.isolation.limits:Limits",
+    "Limits": "rankopt.experiments.isolation:Limits",
     "Outcome": "rankopt.experiments.rows:Outcome",
     "Row": "rankopt.experiments.rows:Row",
     "SolverSwap": "rankopt.experiments.solver_swap:SolverSwap",
-    "Tape": "rankopt.experiments.tapes.tape:Tape",
+    "Tape": "rankopt.experiments.traces:Tape",
     "changes": "rankopt.experiments.regression:changes",
     "read_rows": "rankopt.experiments.rows:read_rows",
 }

@@ -23,18 +23,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import FormulationError, Infeasible, Refuted
-from formulations.forms.linear_program import LinearProgram
+from formulations.gallery.marginal_ranking import marginal_ranking
 from formulations.integrality.checker import confirm
 from formulations.integrality.evidence import Proof, Witness
 from formulations.integrality.verify import verify_integrality
 from formulations.marginals.exposure import ExposureLimits
-from formulations.problems.marginal_ranking import marginal_ranking
-from formulations.sets.ranking_set import RankingSet
+from formulations.problems.linear_program import LinearProgram
 from formulations.solving.integrality_gap import integrality_gap
-from rankopt.experiments.isolation.limits import Limits, memory_peak, start_peak
-from rankopt.experiments.row_file import RowFile, grown
+from rankopt.experiments.isolation import Limits, memory_peak, start_peak
 from rankopt.experiments.rows import Outcome, Row, versions
+from rankopt.experiments.supervisor import RowFile, grown
 
 Statement = Callable[[int, int, int], RankingSet | LinearProgram | None]
 

@@ -24,12 +24,11 @@ from numpy.typing import NDArray
 from formulations.display import CompactReprMixin
 from formulations.solvers import SOLVERS
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments.isolation.limits import Limits, check_limits
-from rankopt.experiments.isolation.shipping import Entrant, check_entrants, spec_of
-from rankopt.experiments.row_file import RowFile, grown
+from rankopt.experiments.isolation import Entrant, Limits, check_entrants, check_limits, spec_of
+from rankopt.experiments.replay import Replay, blank_rows
 from rankopt.experiments.rows import Outcome, Row, read_rows, versions
-from rankopt.experiments.tapes.replaying import Replay, blank_rows
-from rankopt.experiments.tapes.tape import Tape
+from rankopt.experiments.supervisor import RowFile, grown
+from rankopt.experiments.traces import Tape
 from rankopt.optimize.method import check_number, check_whole
 
 MARGIN = 1.1

@@ -25,23 +25,31 @@ import numpy as np
 from sklearn.base import clone
 
 from formulations.errors import FormulationError, UnknownSolver
-from formulations.forms.form import Form
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.problems.problem import Form
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers import SOLVERS, solves
 from rankopt.data.queries import Queries
 from rankopt.data.samples import Sample
 from rankopt.data.stored_folder import open_stored, store
 from rankopt.errors import OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
-from rankopt.experiments.isolation.limits import Limits, check_limits, memory_peak, start_peak
-from rankopt.experiments.isolation.shipping import Entrant, check_entrants, method_spec, resolved, spec_of
-from rankopt.experiments.row_file import RowFile, grown
+from rankopt.experiments.isolation import (
+    Entrant,
+    Limits,
+    check_entrants,
+    check_limits,
+    memory_peak,
+    method_spec,
+    resolved,
+    spec_of,
+    start_peak,
+)
+from rankopt.experiments.recording import ArgmaxRecorder, Log, MasterRecorder, argmax_tape, master_tape
+from rankopt.experiments.replay import Replay, blank_rows, fault, warm
 from rankopt.experiments.rows import Outcome, Row, versions
-from rankopt.experiments.tapes.given import tapes_of
-from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, MasterRecorder, argmax_tape, master_tape
-from rankopt.experiments.tapes.replaying import Replay, blank_rows, fault, warm
-from rankopt.experiments.tapes.tape import Tape
+from rankopt.experiments.supervisor import RowFile, grown
+from rankopt.experiments.traces import Tape, tapes_of
 from rankopt.optimize.bundle import Bundle
 from rankopt.optimize.certificate import Step
 from rankopt.optimize.method import check_number, check_whole

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.constraints.duals import relaxation_prices
+from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
-from formulations.forms.form import EPSILON
-from formulations.notation.program import Block
-from formulations.problems.assignments import ranking_set
-from formulations.sets.constrained_ranking import ConstrainedRanking
-from formulations.sets.duals import relaxation_prices
-from formulations.sets.ranking_set import RankingSet
+from formulations.gallery.assignments import ranking_set
+from formulations.problems.problem import EPSILON
+from formulations.problems.program import Block
 from formulations.solving.solve import solve
 from rankopt.errors import RankoptError
 from rankopt.explanations.numeric_table import lines_of

@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from formulations.display import first_lines, paragraph, table, view
 from rankopt.errors import RankoptError
 from rankopt.explanations.numeric_table import lines_of, text_of
-from rankopt.losses.argmax import Argmax
 from rankopt.losses.margin import Bound, referred
+from rankopt.losses.oracle import Argmax
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,16 +15,16 @@ from formulations.registry import load, member
 from rankopt.errors import OptionError
 
 if TYPE_CHECKING:
-    from rankopt.losses.argmax import Argmax as Argmax
-    from rankopt.losses.argmax import ArgmaxResult as ArgmaxResult
-    from rankopt.losses.argmax import Map as Map
-    from rankopt.losses.argmax_positional import PositionalArgmax as PositionalArgmax
-    from rankopt.losses.decay import parse_decay as parse_decay
     from rankopt.losses.loss import Loss
     from rankopt.losses.loss import LossAt as LossAt
     from rankopt.losses.margin import Bound
     from rankopt.losses.margin import MarginLoss as MarginLoss
+    from rankopt.losses.oracle import Argmax as Argmax
+    from rankopt.losses.oracle import ArgmaxResult as ArgmaxResult
+    from rankopt.losses.oracle import Map as Map
+    from rankopt.losses.oracle_positional import PositionalArgmax as PositionalArgmax
     from rankopt.losses.ordinal import OrdinalHinge as OrdinalHinge
+    from rankopt.losses.position_weights import parse_decay as parse_decay
     from rankopt.losses.preferences import PreferenceHinge as PreferenceHinge
     from rankopt.losses.preferences import Preferences as Preferences
     from rankopt.losses.rescaled import RescaledSlack as RescaledSlack
@@ -33,15 +33,15 @@ if TYPE_CHECKING:
     from rankopt.measures.measure import Measure
 
 BOUNDS = {
-    "convex": "rankopt.losses.bounds.bounds:Convex",
-    "tie-aware": "rankopt.losses.bounds.bounds:TieAware",
-    "nonconvex": "rankopt.losses.bounds.bounds:Nonconvex",
+    "convex": "rankopt.losses.bounds:Convex",
+    "tie-aware": "rankopt.losses.bounds:TieAware",
+    "nonconvex": "rankopt.losses.bounds:Nonconvex",
 }
 
 MAPS = {
-    "positional": "rankopt.losses.argmax_positional:PositionalArgmax",
-    "pairwise": "rankopt.losses.argmax_pairwise:PairwiseArgmax",
-    "first-relevant": "rankopt.losses.argmax_first_relevant:FirstRelevantArgmax",
+    "positional": "rankopt.losses.oracle_positional:PositionalArgmax",
+    "pairwise": "rankopt.losses.oracle_relevance:PairwiseArgmax",
+    "first-relevant": "rankopt.losses.oracle_relevance:FirstRelevantArgmax",
 }
 
 LOSSES = {
@@ -54,9 +54,9 @@ LOSSES = {
 }
 
 PARTS = {
-    "Argmax": "rankopt.losses.argmax:Argmax",
-    "ArgmaxResult": "rankopt.losses.argmax:ArgmaxResult",
-    "Map": "rankopt.losses.argmax:Map",
+    "Argmax": "rankopt.losses.oracle:Argmax",
+    "ArgmaxResult": "rankopt.losses.oracle:ArgmaxResult",
+    "Map": "rankopt.losses.oracle:Map",
     "LossAt": "rankopt.losses.loss:LossAt",
     "MarginLoss": "rankopt.losses.margin:MarginLoss",
     "OrdinalHinge": "rankopt.losses.ordinal:OrdinalHinge",
@@ -64,9 +64,9 @@ PARTS = {
     "Preferences": "rankopt.losses.preferences:Preferences",
     "SquaredError": "rankopt.losses.squared:SquaredError",
     "RescaledSlack": "rankopt.losses.rescaled:RescaledSlack",
-    "PositionalArgmax": "rankopt.losses.argmax_positional:PositionalArgmax",
+    "PositionalArgmax": "rankopt.losses.oracle_positional:PositionalArgmax",
     "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",
-    "parse_decay": "rankopt.losses.decay:parse_decay",
+    "parse_decay": "rankopt.losses.position_weights:parse_decay",
 }
 """What a loss or a feature map of one's own is made of; and `ScoreLoss`, any bound at anybody's scores."""
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from formulations.arrays import Shorts
 from rankopt.errors import OptionError
 from rankopt.losses.segment_ops import alike, query_of_row, sorted_rows
-from rankopt.measures.auc import AreaUnderCurve
-from rankopt.measures.average_precision import AveragePrecision
+from rankopt.measures.average_precision import AreaUnderCurve, AveragePrecision
 from rankopt.measures.binary import WinnerTakesAll
 from rankopt.measures.first_relevant import ReciprocalRank
 from rankopt.measures.measure import Measure

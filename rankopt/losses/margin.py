@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.parallel import share_ranges
 from formulations.sorting import QUERY_ROWS
-from rankopt.losses.argmax import Argmax
 from rankopt.losses.loss import LossAt
+from rankopt.losses.oracle import Argmax
 from rankopt.losses.segment_ops import query_of_row
 
 Floats = NDArray[np.float64]

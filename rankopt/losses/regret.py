@@ -11,12 +11,12 @@ from formulations.solvers.solver import Solver
 from rankopt.data.canonical_order import Arrangement, rows_of
 from rankopt.errors import OptionError
 from rankopt.losses import MAPS, bound_named, map_named
-from rankopt.losses.argmax import Argmax, Map
-from rankopt.losses.argmax_positional import orderable, with_distinct_grades
 from rankopt.losses.combination import Combination, PartOf
-from rankopt.losses.decay import Decay, parse_decay
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound, MarginLoss
+from rankopt.losses.oracle import Argmax, Map
+from rankopt.losses.oracle_positional import orderable, with_distinct_grades
+from rankopt.losses.position_weights import Decay, parse_decay
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
 

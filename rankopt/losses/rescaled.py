@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 
 from formulations import named, rescaled_ranking, solve_batch
 from formulations.arrays import Shorts
-from formulations.forms.rescaled_ranking import RescaledBatch
+from formulations.problems.rescaled_ranking import RescaledBatch
 from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
-from rankopt.losses.decay import parse_decay
 from rankopt.losses.loss import LossAt
+from rankopt.losses.position_weights import parse_decay
 from rankopt.losses.segment_ops import alike, query_of_row, shared
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional

@@ -23,10 +23,10 @@ from rankopt.data.canonical_order import Arrangement
 from rankopt.data.grouping import codes_of_ids, grouped
 from rankopt.data.validation import column
 from rankopt.errors import DataError
-from rankopt.losses.argmax import Map
-from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.loss import Loss
 from rankopt.losses.margin import Bound
+from rankopt.losses.oracle import Map
+from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.measure import Measure
 from rankopt.measures.tied_ranking import ranked

@@ -31,8 +31,8 @@ from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled, is_s
 from formulations.parallel import share_ranges
 from rankopt.data.canonical_order import rows_of
 from rankopt.errors import OptionError
-from rankopt.losses.argmax_positional import orderable
 from rankopt.losses.loss import GradientAt
+from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.segment_ops import query_of_row, sorted_rows
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import parse

@@ -25,15 +25,15 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.evaluation.comparison import holm as holm
     from rankopt.evaluation.evaluation import Evaluation as Evaluation
     from rankopt.evaluation.evaluation import evaluate as evaluate
-    from rankopt.evaluation.judged_run import judge as judge
     from rankopt.evaluation.runs import RunComparison as RunComparison
     from rankopt.evaluation.runs import compare_runs as compare_runs
+    from rankopt.evaluation.trec import judge as judge
     from rankopt.evaluation.trec import read_qrels as read_qrels
     from rankopt.evaluation.trec import read_run as read_run
     from rankopt.evaluation.trec import write_qrels as write_qrels
     from rankopt.evaluation.trec import write_run as write_run
-    from rankopt.measures.auc import AUC as AUC
     from rankopt.measures.average_precision import AP as AP
+    from rankopt.measures.average_precision import AUC as AUC
     from rankopt.measures.binary import WTA as WTA
     from rankopt.measures.binary import P as P
     from rankopt.measures.binary import R as R
@@ -68,7 +68,7 @@ MEASURES = {
     "RR": "rankopt.measures.first_relevant:RR",
     "ERU": "rankopt.measures.user_models:ERU",
     "NERU": "rankopt.measures.user_models:NERU",
-    "AUC": "rankopt.measures.auc:AUC",
+    "AUC": "rankopt.measures.average_precision:AUC",
     "Custom": "rankopt.measures.custom:Custom",
     "AP": "rankopt.measures.average_precision:AP",
     "ERR": "rankopt.measures.user_models:ERR",
@@ -98,7 +98,7 @@ PARTS = {
     "conventions": "rankopt.measures.convention:conventions",
     "evaluate": "rankopt.evaluation.evaluation:evaluate",
     "holm": "rankopt.evaluation.comparison:holm",
-    "judge": "rankopt.evaluation.judged_run:judge",
+    "judge": "rankopt.evaluation.trec:judge",
     "parse": "rankopt.measures.notation:parse",
     "read_qrels": "rankopt.evaluation.trec:read_qrels",
     "read_run": "rankopt.evaluation.trec:read_run",

@@ -25,7 +25,7 @@ METHODS = {
 }
 
 PENALTIES = {
-    "l1": "rankopt.optimize.sparse_objective:SparseObjective",
+    "l1": "rankopt.optimize.objective:SparseObjective",
     "l2": "rankopt.optimize.objective:Objective",
 }
 """The penalties by their usual names, λ‖w‖₁ and (λ/2)‖w - w₀‖², and the objective of each."""
@@ -36,7 +36,7 @@ SEARCHES = {"LineSearch": "rankopt.optimize.line_search:LineSearch"}
 STATES = {
     "FrankWolfeState": "rankopt.optimize.frank_wolfe:FrankWolfeState",
     "PlaneSet": "rankopt.optimize.planes:PlaneSet",
-    "Standing": "rankopt.optimize.training_state:TrainingState",
+    "Standing": "rankopt.optimize.state:TrainingState",
     "State": "rankopt.optimize.state:State",
     "SteepestState": "rankopt.optimize.subgradient:SteepestState",
     "StochasticState": "rankopt.optimize.subgradient:StochasticState",

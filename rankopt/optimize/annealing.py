@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from formulations.display import CompactReprMixin, lines
 from formulations.errors import InvalidProblem
 from rankopt.optimize.certificate import Columns, Stop
-from rankopt.optimize.smooth_objective import SmoothObjective
+from rankopt.optimize.objective import SmoothObjective
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,7 @@ from rankopt.errors import MasterFailed
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
-from rankopt.optimize.state import State
-from rankopt.optimize.training_state import STALLED_AFTER, IterationInfo, TrainingState
+from rankopt.optimize.state import STALLED_AFTER, IterationInfo, State, TrainingState
 
 Floats = NDArray[np.float64]
 

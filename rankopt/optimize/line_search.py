@@ -27,7 +27,13 @@ from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.engines import engine_named
 from rankopt.errors import DataError, OptionError
-from rankopt.line.step_function import (
+from rankopt.losses.loss import Loss
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import parse
+from rankopt.risk.along_line import AlongLine, FeatureVariances, IdealOrderAt, MeasureAt, SpreadAt
+from rankopt.risk.risk import Engine
+from rankopt.risk.shard import Shard, shards
+from rankopt.sweeps.step_function import (
     LinePoint,
     StepEvents,
     StepFunction,
@@ -36,13 +42,7 @@ from rankopt.line.step_function import (
     penalised_point,
     window_point,
 )
-from rankopt.line.sweep import LineSweep
-from rankopt.losses.loss import Loss
-from rankopt.measures.measure import Measure
-from rankopt.measures.notation import parse
-from rankopt.risk.along_line import AlongLine, FeatureVariances, IdealOrderAt, MeasureAt, SpreadAt
-from rankopt.risk.risk import Engine
-from rankopt.risk.shard import Shard, shards
+from rankopt.sweeps.sweep import LineSweep
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -1,27 +1,40 @@
-"""J(w) = (lam/2)‖w - w₀‖² + R(w), and its master program over planes of R."""
+"""J(w) = (lam/2)‖w - w₀‖² + R(w), and its master program over planes of R.
+
+J_σ(w) = (λ/2)‖w - w₀‖² + Σ_q v_q loss_q(X_q w; σ) of a loss that says a gradient and is annealed.
+
+J(w) = lam ‖w‖₁ + R(w), and its master over planes of R: a linear program, so that most weights are exactly 0.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from formulations.active_set.solver import LOST
-from formulations.errors import SolverFailed
-from formulations.forms.form import Form, Solution, Status
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.problems.master_programs import margin_dual
+from formulations.errors import Infeasible, SolverFailed, Unbounded
+from formulations.gallery.masters import margin_dual, sparse_margin_dual
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.problem import Form, Solution, Status
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers import named, solves
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve, takes
-from rankopt.errors import MasterFailed
+from rankopt.errors import EngineError, MasterFailed, OptionError
+from rankopt.optimize.least_squares import column_units, in_units, spreads
 from rankopt.optimize.planes import PlaneSet
-from rankopt.risk.risk import Planes, Risk
+from rankopt.risk.risk import Engine, GradientOf, Planes, Risk, ShardGradient
+from rankopt.risk.shard import Shard
+
+if TYPE_CHECKING:
+    from rankopt.data.canonical_order import Arrangement
+
 
 Floats = NDArray[np.float64]
 
@@ -194,3 +207,188 @@ class Objective:
 def norms(rows: Floats) -> Floats:
     """The length of each row."""
     return np.asarray(np.sqrt(np.einsum("...i,...i->...", rows, rows)))
+
+
+@dataclass(frozen=True, eq=False)
+class SmoothObjective:
+    """What is descended.
+
+    units: (d,) the deviation of each feature inside queries, 0 of one that is constant there. Gradients are judged, and
+    steps are taken, in u = units × w: a step of length 1 moves scores by about one deviation, whatever the features
+    are measured in, and J is the same.
+    """
+
+    shards: tuple[Shard, ...]
+    engine: Engine
+    lam: float
+    w0: Floats
+    units: Floats
+
+    def at(self, w: Floats, sigma: float) -> tuple[float, Floats]:
+        """J_σ(w), and its gradient (d,)."""
+        parts, away = self._asked(GradientOf(w, sigma)), w - self.w0
+        with np.errstate(over="ignore", invalid="ignore"):
+            value = self.lam / 2.0 * float(away @ away) + sum(part.value for part in parts)
+            gradient = self.lam * away
+            for part in parts:
+                gradient = gradient + part.gradient
+        return value, gradient
+
+    def risk(self, w: Floats, sigma: float = 0.0) -> float:
+        """Σ_q v_q loss_q; at σ = 0 what the measure at w lacks of the best orders."""
+        return sum(part.value for part in self._asked(GradientOf(w, sigma, value_only=True)))
+
+    @property
+    def best(self) -> float:
+        """Σ_q v_q of the measure of the best orders."""
+        losses: list[Any] = [shard.loss for shard in self.shards]
+        return sum(float(shard.weights @ loss.ideal) for shard, loss in zip(self.shards, losses, strict=True))
+
+    def slope(self, gradient: Floats) -> float:
+        """‖∇_u J‖: by how much J changes, to first order, with a step in u of length 1."""
+        return float(np.linalg.norm(gradient[self.moving] / self.units[self.moving]))
+
+    @property
+    def moving(self) -> NDArray[np.bool_]:
+        """(d,) the features that order anything."""
+        return np.asarray(self.units > 0)
+
+    def _asked(self, question: GradientOf) -> list[ShardGradient]:
+        parts = self.engine.map(question, self.shards)
+        if len(parts) != len(self.shards):
+            raise EngineError(f"{type(self.engine).__name__} gave {len(parts)} answers for {len(self.shards)} shards")
+        return parts
+
+
+def deviation(shards: Sequence[Shard], w: Floats) -> float:
+    """The deviation of the scores at w inside queries: the root of Σ_q v_q (1/n_q) Σ_j (s_j - s̄)²."""
+    total = 0.0
+    for shard in shards:
+        scores, starts, sizes = shard.scores(w), shard.offsets[:-1], np.diff(shard.offsets)
+        largest = float(np.abs(scores).max(initial=0.0))
+        apart = scores - np.repeat(np.add.reduceat(scores, starts) / sizes, sizes)
+        apart[np.abs(apart) <= ROUNDING_SMOOTH_OBJECTIVE * largest] = 0.0
+        total += float(shard.weights @ (np.add.reduceat(apart**2, starts) / sizes))
+    return float(np.sqrt(total))
+
+
+ROUNDING_SMOOTH_OBJECTIVE = 2.0**-46
+"""Scores that differ by less than this part of the largest are equal: their mean is rounded."""
+
+
+def deviations(queries: Arrangement) -> Floats:
+    """(d,) the deviation of each feature inside queries, each query weighing v_q."""
+    units = column_units(queries.features)
+    features = queries.features if units is None else in_units(queries.features, units)
+    sizes = np.diff(queries.offsets)
+    shares = np.repeat(queries.weights / queries.weights.sum() / sizes, sizes)
+    found = np.sqrt(spreads(features, shares, queries.rows, queries.offsets))
+    return found if units is None else found / units
+
+
+FAINT = 1e-8
+"""Slopes of this part of the largest in their feature or less are kept from the solver: linear programming drops such
+numbers without a word. What is proven is reckoned with all of them."""
+
+NOTHING = 1e-7
+"""Weights of this part of the greatest or less are 0: solvers that end inside the feasible set never say 0."""
+
+IDLE = 1e-4
+"""A feature whose row is this part or more below lam does not press, so its weight is 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class SparseObjective(Objective):
+    """J(w) = lam ‖w‖₁ + R(w) [ORM, section 3.1, Ω = ‖w‖₁].
+
+    w0 is 0, what the penalty pulls to; `begins` is where training starts, which under a nonconvex risk says which
+    critical point is found.
+
+    Lower bound: for every α >= 0 with Σ α <= capacity in each group and |slopesᵀα| <= lam in each feature,
+    Σ α heights <= min J, since Σ_g R_g(w) >= Σ α (heights + slopes w) >= Σ α heights - lam ‖w‖₁.
+    """
+
+    begins: Floats = field(default_factory=lambda: np.zeros(0))
+
+    form: ClassVar[type[Form]] = LinearProgram
+    restarts: ClassVar[bool] = True  # a path that was at 0 would stay there: 0 is critical
+    start_counts: ClassVar[bool] = False  # least squares, say, leave nothing out
+
+    @classmethod
+    def begun_at(cls, risk: Risk, lam: float, start: Floats, master: Solver | str, small: bool) -> Self:
+        return cls(risk, lam, np.zeros_like(start), master, small, begins=start)
+
+    @classmethod
+    def check(cls, method: object) -> None:
+        """Raise OptionError for a method that needs the squared norm: the others ask the master program alone."""
+        if getattr(method, "quadratic", False):
+            name = type(method).__name__
+            raise OptionError(
+                f"method {name} cannot train penalty='l1' because its steps are those of a squared norm; use 'bundle' "
+                "or 'cutting_planes'"
+            )
+
+    @property
+    def start(self) -> Floats:
+        return self.begins
+
+    def between(self, w: Floats, least: Floats, part: float) -> Floats:
+        """All of the way: a weight that is 0 there would never be 0 on the way."""
+        return least
+
+    def regulariser(self, w: Floats) -> float:
+        return float(self.lam * np.abs(w).sum())
+
+    def takes_groups(self) -> bool:
+        two = sparse_margin_dual(np.ones((2, 1)), np.ones(2), lam=self.lam, groups=[0, 1], capacity=[1.0, 1.0])
+        return solves(self.master, two)
+
+    def solve_master(
+        self, planes: PlaneSet, capacity: Floats, alpha: Floats, precision: float | None = None
+    ) -> MasterAnswer:
+        """Minimise the penalty and the planes' maxima; w from the prices of the features, the bound from the weights.
+
+        Raises MasterFailed where the solver gives no answer, or no prices.
+        """
+        began = perf_counter()
+        seconds = LONGEST if self.ends is None else min(LONGEST, max(SHORTEST, self.ends - began))
+        program = sparse_margin_dual(
+            _without_faint(planes.slopes), planes.heights, lam=self.lam, groups=planes.group, capacity=capacity
+        )
+        start = Solution(program, alpha, None, np.nan, np.nan, Status.FEASIBLE) if alpha.any() else None
+        try:
+            limits: dict[str, Any] = {"time_limit": seconds} if takes(self.master, "time_limit") else {}
+            solution = solve(program, self.master, start, precision=precision, outward=False, **limits)
+        except (SolverFailed, Infeasible, Unbounded) as error:
+            raise MasterFailed(f"the master program was not solved: {error}; use master='auto', or another") from error
+        if not solution.dual:
+            raise MasterFailed(f"master {solution.solver!r} tells no prices, which are the weights; use 'auto'")
+        weights, pull = self._proving(planes, capacity, solution.x)
+        bound = float(weights @ planes.heights)
+        bound -= ROUNDING * float(weights @ np.abs(planes.heights))
+        prices = solution.dual["feature"]
+        presses = (np.abs(pull) >= (1.0 - IDLE) * self.lam) & (np.abs(prices) > NOTHING * np.abs(prices).max())
+        return MasterAnswer(np.where(presses, prices, 0.0), bound, weights, perf_counter() - began)
+
+    def _proving(self, planes: PlaneSet, capacity: Floats, given: Floats) -> tuple[Floats, Floats]:
+        """The weights of the planes that a solver gave, made feasible, and slopesᵀα before they were scaled."""
+        room = capacity[planes.group]
+        alpha = np.clip(given, 0.0, room)
+        alpha[alpha <= NOTHING * room] = 0.0
+        used = np.bincount(planes.group, alpha, capacity.size)
+        alpha *= (capacity / np.maximum(used, capacity))[planes.group]
+        pull, size = planes.slopes.T @ alpha, np.abs(planes.slopes).T @ alpha
+        reach = float((np.abs(pull) + ROUNDING * size).max(initial=0.0))
+        return alpha * (self.lam / max(reach, self.lam)) * (1.0 - ROUNDING), pull
+
+
+def _without_faint(slopes: Floats) -> Floats:
+    """The slopes without numbers that are next to nothing in their feature: what linear programming sees."""
+    largest = np.abs(slopes).max(axis=0, initial=0.0)
+    return np.where(np.abs(slopes) > FAINT * largest, slopes, 0.0)
+
+
+def largest(objective: Objective) -> float:
+    """A lam from which on w = 0 is optimal (of a nonconvex risk: critical): ‖g‖_∞ of the subgradient g of R at 0."""
+    here = objective.risk.at(np.zeros_like(objective.w0))
+    return float(np.abs(here.slopes - here.references).max()) * (1.0 + FAINT)

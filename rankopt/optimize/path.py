@@ -14,8 +14,7 @@ from rankopt.optimize.concave_convex import Judge, Training, train
 from rankopt.optimize.method import Clock, Method
 from rankopt.optimize.objective import Objective
 from rankopt.optimize.planes import PlaneSet
-from rankopt.optimize.state import State
-from rankopt.optimize.training_state import TrainingState
+from rankopt.optimize.state import State, TrainingState
 
 Floats = NDArray[np.float64]
 

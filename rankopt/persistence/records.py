@@ -21,7 +21,7 @@ RECORDS = {
     "Certificate": "rankopt.optimize.certificate:Certificate",
     "Chosen": "rankopt.collaborative.regularization:RegularizationChoice",
     "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
-    "Decay": "rankopt.losses.decay:Decay",
+    "Decay": "rankopt.losses.position_weights:Decay",
     "FactorCertificate": "rankopt.collaborative.certificate:FactorCertificate",
     "History": "rankopt.optimize.certificate:History",
     "Moves": "rankopt.ascent.ascent:Moves",

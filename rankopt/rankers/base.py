@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.sets.parametric import Side
+from formulations.constraints.parametric import Side
 from formulations.solving.parametric import PriceCurves
 from rankopt.constraints.admissible import Admissible
 from rankopt.constraints.parametric import swept

@@ -20,10 +20,8 @@ from rankopt.collaborative.factors import Factors, scores_of_pairs
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.reading import held_out, places_of_pairs, read_ratings_and_weights
 from rankopt.collaborative.regularization import RegularizationChoice, rated_only
-from rankopt.data.ratings.table import Ratings
 from rankopt.data.typing import Pairs, Values
 from rankopt.errors import DataError, ModelError
-from rankopt.evaluation.ratings import check_judges
 from rankopt.fitting import AtomicFitMixin
 from rankopt.measures.measure import Measure
 from rankopt.rankers.cofi_options import check_cofi, check_learned
@@ -31,6 +29,8 @@ from rankopt.rankers.cofi_training import CofiFitMixin
 from rankopt.rankers.cofi_verification import VerificationMixin
 from rankopt.rankers.options import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
 from rankopt.rankers.recommending import RecommendationMixin
+from rankopt.ratings.evaluation import check_judges
+from rankopt.ratings.table import Ratings
 
 # mypy: allow-subclassing-any
 
@@ -97,8 +97,8 @@ class CofiRanker(
     blocks are solved in turn, each to a gap that is proved. Then users may be solved once more, at λ_U of their own
     (`user_strength`): the U, b_u of the scores minimise J at that λ_U, for the M, b that were found.
 
-    Everywhere X is `rankopt.data.Ratings`, a data frame with columns of user, item and rating, or (n, 2) rows of user
-    and item with y (n,) ratings; ids are any hashables. Relabelled users or items and shuffled rows give the same
+    Everywhere X is `rankopt.ratings.Ratings`, a data frame with columns of user, item and rating, or (n, 2) rows of
+    user and item with y (n,) ratings; ids are any hashables. Relabelled users or items and shuffled rows give the same
     model, bit for bit.
 
     Args:
@@ -269,7 +269,7 @@ class CofiRanker(
     def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
         averaged; users of fewer than two different ratings tell no order and do not count, as in
-        `rankopt.evaluation.evaluate_ratings`. sample_weight: equal inside a user."""
+        `rankopt.ratings.evaluate_ratings`. sample_weight: equal inside a user."""
         check_is_fitted(self)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight)
         check_judges(self.measure, ratings.bounds, ratings.values)

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from formulations.parallel import at_most
 from rankopt.collaborative.alternation import AlternationHistory
-from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.regularization import PRIORS
+from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines import ended, engine_named
 from rankopt.errors import ModelError, OptionError, RankoptError
 from rankopt.measures.notation import parse

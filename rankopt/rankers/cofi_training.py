@@ -33,13 +33,11 @@ from rankopt.collaborative.alternation import (
     best_users,
     users_alone,
 )
-from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.certificate import certificate_of
 from rankopt.collaborative.checkpointing import as_data, chosen_of, run_of
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import scores_of_pairs
-from rankopt.collaborative.fitted_model import factors_to_caller, to_caller
-from rankopt.collaborative.problem import ModelState
+from rankopt.collaborative.problem import ModelState, factors_to_caller, to_caller
 from rankopt.collaborative.regularization import (
     LONG,
     RATINGS,
@@ -53,15 +51,15 @@ from rankopt.collaborative.regularization import (
     of_unrated,
     rated_only,
 )
-from rankopt.collaborative.start import random_start, start_of
-from rankopt.collaborative.widening import FIRST, widened
-from rankopt.data.ratings.table import Ratings
+from rankopt.collaborative.user_loss import UserLoss
+from rankopt.collaborative.widening import FIRST, random_start, start_of, widened
 from rankopt.errors import DataError, Interrupted, OptimumAtStart, OptionError
-from rankopt.evaluation.ratings import check_judges
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint, identity_of_ratings
 from rankopt.rankers.cofi_options import workers_of
 from rankopt.rankers.progress import shown
+from rankopt.ratings.evaluation import check_judges
+from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
 

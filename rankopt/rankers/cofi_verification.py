@@ -9,18 +9,12 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.bounds.loss_verification import slow_loss
-from rankopt.collaborative.bounds.verification import (
-    UsersClaim,
-    VerifiedClaim,
-    VerifiedFactors,
-    unlike_users,
-    verify_factors,
-)
 from rankopt.collaborative.certificate import FactorCertificate
+from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.reading import read_ratings_and_weights
 from rankopt.collaborative.regularization import SHRUNK
+from rankopt.collaborative.user_loss import UserLoss
+from rankopt.collaborative.verification import UsersClaim, VerifiedClaim, VerifiedFactors, unlike_users, verify_factors
 from rankopt.data.typing import Values
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.optimize.certificate import Stop

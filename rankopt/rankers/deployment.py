@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from formulations.constraints.ranking_set import RankingSet
 from formulations.errors import Infeasible
-from formulations.problems.assignments import ranking_set
-from formulations.sets.ranking_set import RankingSet
+from formulations.gallery.assignments import ranking_set
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 from rankopt.constraints.admissible import Admissible

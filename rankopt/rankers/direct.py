@@ -36,8 +36,7 @@ from rankopt.ascent.ascent import (
     check_directions,
     climbed,
 )
-from rankopt.ascent.certificate import DirectionCertificate, proved
-from rankopt.ascent.checkpointing import as_data, false_claim, paths_of
+from rankopt.ascent.certificate import DirectionCertificate, as_data, false_claim, paths_of, proved
 from rankopt.data.canonical_order import canonical
 from rankopt.data.typing import Ids, Sizes, Values
 from rankopt.engines import ended, engine_named
@@ -210,7 +209,7 @@ class LineSearchMixin:
                 raise OptionError(f"direction = {direction!r} is no feature; give its number, or one of the names")
             direction = names.index(direction)
         about = f"weight of {names[direction]}" if isinstance(direction, int | np.integer) else "t"
-        from rankopt.line.drawing import draw_line
+        from rankopt.sweeps.drawing import draw_line
 
         own: Point = self.point if point is None else point
         at = float(self.coef_[direction]) if isinstance(direction, int | np.integer) else 0.0

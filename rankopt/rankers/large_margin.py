@@ -9,24 +9,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.forms.pattern_ranking import PatternRanking
-from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.problems.relevance_ranking import PatternRanking
 from formulations.solvers import accepting, named
 from formulations.solvers.solver import Solver, suits
 from rankopt.constraints.admissible import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import bound_named, map_named
-from rankopt.losses.argmax import Map
-from rankopt.losses.argmax_constrained import AdmissibleArgmax
-from rankopt.losses.argmax_positional import PositionalArgmax
-from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import Bound, MarginLoss
+from rankopt.losses.oracle import Map
+from rankopt.losses.oracle_constrained import AdmissibleArgmax
+from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.position_weights import parse_decay
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import MeasureMix, parse
 from rankopt.measures.positional import Positional
 from rankopt.rankers.deployment import Deployment, log_weights
-from rankopt.rankers.ending import cures_at_start
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.options import (
     AnyBound,
@@ -45,6 +44,7 @@ from rankopt.rankers.options import (
     Start,
     Strength,
 )
+from rankopt.rankers.progress import cures_at_start
 from rankopt.risk.shard import Shard, shards
 from rankopt.scorers.linear import row_scores
 

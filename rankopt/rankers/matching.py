@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.forms.assignment import Assignment
+from formulations.problems.assignment import Assignment
 from formulations.solvers import accepting, named
 from formulations.solvers.solver import Solver, suits
 from rankopt.data.canonical_order import Arrangement
@@ -26,11 +26,10 @@ from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.explanations.contributions import Explanation
 from rankopt.losses import bound_named
-from rankopt.losses.argmax_slots import EMPTY, SlotArgmax, matched
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_slots import EMPTY, SlotArgmax, matched
 from rankopt.optimize.least_squares import least_squares
 from rankopt.rankers import SLOT_STARTS
-from rankopt.rankers.ending import cures_at_start
 from rankopt.rankers.inputs import documents_of, read_queries, read_rows
 from rankopt.rankers.optimized import OptimizedRanker
 from rankopt.rankers.options import (
@@ -47,10 +46,11 @@ from rankopt.rankers.options import (
     Strength,
     as_numbers,
 )
+from rankopt.rankers.progress import cures_at_start
 from rankopt.rankers.regression import row_weights
 from rankopt.rankers.regrets import RegretReport, as_arranged
 from rankopt.risk.shard import Shard, shards
-from rankopt.scorers.slots import Slots, slot_scores
+from rankopt.scorers.linear import Slots, slot_scores
 
 if TYPE_CHECKING:
     from rankopt.constraints.admissible import Admissible
@@ -127,7 +127,7 @@ class MatchingRanker(OptimizedRanker):
     Args:
         slots: k, or None: the largest grade of fit.
         slot_weight: (k,) what a right document earns in each slot, positive; 1 each by default.
-        bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.argmax_slots`).
+        bound: "convex", "tie-aware" or "nonconvex" (see `rankopt.losses.oracle_slots`).
         w0: "zeros", "regression" (least squares on belonging in the slot), or an array (k, d); by default zeros for the
             convex bound and regression for the others.
         argmax: the solver of the matchings, "auto" or any of `formulations.solvers`.

@@ -31,16 +31,14 @@ from rankopt.optimize import PENALTIES, method_named
 from rankopt.optimize.certificate import Certificate, History, Step, Stop
 from rankopt.optimize.concave_convex import Training, train
 from rankopt.optimize.method import Clock
-from rankopt.optimize.objective import Objective
-from rankopt.optimize.sparse_objective import largest
-from rankopt.optimize.training_state import TrainingState
+from rankopt.optimize.objective import Objective, largest
+from rankopt.optimize.state import TrainingState
 from rankopt.persistence.checkpoint import Checkpoint, identity
 from rankopt.rankers import STARTS
-from rankopt.rankers.ending import tell, tell_below
 from rankopt.rankers.linear import EvaluationMixin, FeatureSelectionMixin, LinearRanker
 from rankopt.rankers.options import as_numbers, check_options, in_range
 from rankopt.rankers.path import RegularizationPathMixin, chosen_factor
-from rankopt.rankers.progress import shown
+from rankopt.rankers.progress import shown, tell, tell_below
 from rankopt.rankers.scale import natural_lam, unit_of
 from rankopt.rankers.starts import start_named
 from rankopt.risk.risk import Risk

@@ -21,17 +21,17 @@ from numpy.typing import NDArray
 from formulations.errors import InvalidProblem
 from formulations.typing import Sparse, SupportsArray
 from rankopt.data.queries import Queries
-from rankopt.data.ratings.table import Ratings
 from rankopt.data.typing import Frame, Ids, Pairs, Rows, Sizes, Values
 from rankopt.errors import DataError, OptionError
 from rankopt.optimize.least_squares import largest_magnitudes
 from rankopt.rankers import STRENGTHS
+from rankopt.ratings.table import Ratings
 
 if TYPE_CHECKING:
     from formulations.solvers.solver import Solver
-    from rankopt.losses.argmax import Map
-    from rankopt.losses.decay import Decay
     from rankopt.losses.margin import Bound
+    from rankopt.losses.oracle import Map
+    from rankopt.losses.position_weights import Decay
     from rankopt.measures.measure import Measure
     from rankopt.optimize.method import Method
     from rankopt.persistence.checkpoint import Checkpoint

@@ -34,12 +34,11 @@ from rankopt.measures.notation import parse
 from rankopt.optimize import method_named
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.method import Clock
+from rankopt.optimize.objective import SparseObjective, largest
 from rankopt.optimize.path import follow
-from rankopt.optimize.sparse_objective import SparseObjective, largest
-from rankopt.rankers.ending import tell
 from rankopt.rankers.inputs import in_one, query_weights, read_evaluation, read_queries, warn_of_one_query
 from rankopt.rankers.options import AnyBound, AnyDecay, AnyRows, EvalIds, EvalSet, EvalSizes, Weights
-from rankopt.rankers.progress import shown
+from rankopt.rankers.progress import shown, tell
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries

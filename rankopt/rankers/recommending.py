@@ -10,20 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.lists.folding import folded
-from rankopt.collaborative.lists.known import KnownModel
-from rankopt.collaborative.lists.recommendation import Recommendations, Seen
+from rankopt.collaborative.fold_in import folded
+from rankopt.collaborative.known_items import KnownModel
 from rankopt.collaborative.reading import read_ratings_and_weights
+from rankopt.collaborative.recommendation import Recommendations, Seen
 from rankopt.collaborative.regularization import Penalties
+from rankopt.collaborative.user_loss import UserLoss
 from rankopt.constraints.admissible import Admissible
-from rankopt.data.ratings.ids import check_spelling
-from rankopt.data.ratings.table import Ratings
 from rankopt.data.typing import Ids, Values
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers.cofi_options import LEAST, RANGE, workers_of
 from rankopt.rankers.options import AnyRatings, Weights, number
+from rankopt.ratings.ids import check_spelling
+from rankopt.ratings.table import Ratings
 
 
 class RecommendationMixin:

@@ -18,11 +18,11 @@ from rankopt.constraints.admissible import Admissible
 from rankopt.data.canonical_order import Arrangement
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
-from rankopt.losses.argmax import Argmax
-from rankopt.losses.argmax_constrained import AdmissibleArgmax
-from rankopt.losses.argmax_positional import with_distinct_grades
 from rankopt.losses.criterion import Criterion
-from rankopt.losses.decay import Decay, parse_decay
+from rankopt.losses.oracle import Argmax
+from rankopt.losses.oracle_constrained import AdmissibleArgmax
+from rankopt.losses.oracle_positional import with_distinct_grades
+from rankopt.losses.position_weights import Decay, parse_decay
 from rankopt.losses.regret import RegretBound
 from rankopt.measures.notation import parse
 from rankopt.measures.positional import Positional

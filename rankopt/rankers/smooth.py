@@ -16,7 +16,7 @@ from formulations.compiled import is_small
 from rankopt.data.canonical_order import canonical
 from rankopt.engines import ended, engine_named
 from rankopt.errors import DataError, Interrupted, ModelError, OptimumAtStart, OptionError
-from rankopt.losses.argmax_positional import orderable
+from rankopt.losses.oracle_positional import orderable
 from rankopt.losses.smooth import SmoothedRegret, positional
 from rankopt.optimize.annealing import (
     DESCENTS,
@@ -28,9 +28,8 @@ from rankopt.optimize.annealing import (
     anneal,
 )
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.smooth_objective import SmoothObjective, deviation, deviations
+from rankopt.optimize.objective import SmoothObjective, deviation, deviations
 from rankopt.rankers import SMOOTH_STARTS
-from rankopt.rankers.ending import tell_below
 from rankopt.rankers.linear import EvaluationMixin, LinearRanker
 from rankopt.rankers.optimized import CheckpointMixin
 from rankopt.rankers.options import (
@@ -46,7 +45,7 @@ from rankopt.rankers.options import (
     in_range,
     number,
 )
-from rankopt.rankers.progress import shown
+from rankopt.rankers.progress import shown, tell_below
 from rankopt.rankers.scale import spread
 from rankopt.rankers.starts import start_named
 from rankopt.risk.shard import shards

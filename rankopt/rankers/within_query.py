@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.normalisation import METHODS, normalise
-from rankopt.data.query_normalizer import QueryNormalizer
+from rankopt.data.normalisation import METHODS, QueryNormalizer, normalise
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:

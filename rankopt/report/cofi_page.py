@@ -11,8 +11,8 @@ from rankopt.report.html import Drawing, FormattedCell, Html, by_tens, element, 
 from rankopt.report.page import page, section
 
 if TYPE_CHECKING:
-    from rankopt.collaborative.lists.quota_prices import QuotaPrice
-    from rankopt.evaluation.ratings import RatingsEvaluation
+    from rankopt.collaborative.recommendation import QuotaPrice
+    from rankopt.ratings.evaluation import RatingsEvaluation
 
 LEAD = (
     "For fixed items each user is a convex problem, for fixed users all items are one: both are solved in turn, and "

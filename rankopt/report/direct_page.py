@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankopt.explanations.contributions import Weights
-from rankopt.line.drawing import draw_line
 from rankopt.optimize.line_search import LineSearch
 from rankopt.report.charts import weights_drawing
 from rankopt.report.html import SERIES, Drawing, FormattedCell, brief, element, figures, line_style, shortened, table
 from rankopt.report.page import page, section
+from rankopt.sweeps.drawing import draw_line
 
 if TYPE_CHECKING:
     from rankopt.ascent.ascent import Moves

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rankopt.errors import OptionError
-from rankopt.line.step_function import StepEvents
-from rankopt.line.sweep import LineSweep
 from rankopt.measures.segments import position_in_query, query_of_row, running
 from rankopt.risk.shard import Shard
 from rankopt.scorers.linear import Linear
+from rankopt.sweeps.step_function import StepEvents
+from rankopt.sweeps.sweep import LineSweep
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -8,6 +8,8 @@ X w and Xᵀ r over chosen rows of a dense table: float32 or float64 features, s
 X w and Xᵀ r over chosen rows of a CSR table: float32 or float64 features, sums in float64.
 
 Indices are read as unsigned numbers: a negative one would count from the end, and to ask takes longer than to add.
+
+Slots that have weights of their own: a score a slot for each document [ORM, section 7.3].
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from numpy.typing import NDArray
 from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
 from formulations.parallel import share
 from rankopt.errors import DataError
-from rankopt.scorers.validation import check_bounds, check_entries_fit, check_rows, check_slopes, check_weights
+from rankopt.scorers.scorer import check_bounds, check_entries_fit, check_rows, check_slopes, check_slots, check_weights
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -357,3 +359,39 @@ def sparse_sums(
                 row = rows[i]
                 for entry in range(nb.uint64(starts[row]), nb.uint64(starts[row + 1])):
                     total[nb.uint64(columns[entry])] += r[i] * data[entry]
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """s_ij = ⟨w_j, x_i⟩ for slot j, w being (slots, d) in a row."""
+
+    linear: Linear
+    slots: int
+
+    @property
+    def dimensions(self) -> int:
+        return self.linear.dimensions * self.slots
+
+    @property
+    def features(self) -> Any:
+        return self.linear.features
+
+    def with_features(self, features: Any) -> Slots:
+        return Slots(self.linear.with_features(features), self.slots)
+
+    def scores(self, w: Floats, first: int, last: int) -> Floats:
+        check_weights(w, self.dimensions, self.slots)
+        return np.stack([self.linear.scores(own, first, last) for own in w.reshape(self.slots, -1)], axis=1)
+
+    def pull(self, slopes: tuple[Floats, ...], bounds: Ints) -> tuple[Floats, ...]:
+        for r in slopes:
+            check_slots(r, self.slots)
+        by_slot = [
+            self.linear.pull(tuple(np.ascontiguousarray(r[:, j]) for r in slopes), bounds) for j in range(self.slots)
+        ]
+        return tuple(np.hstack(part) for part in zip(*by_slot, strict=True))
+
+
+def slot_scores(features: Any, coef: Floats) -> Floats:
+    """(N, k) the score of each document for each slot."""
+    return np.stack([linear_scores(features, own) for own in coef], axis=1)

@@ -20,7 +20,7 @@ import numpy as np
 from formulations.sorting import nth_largest
 from formulations.sorting import sort_falling
 from formulations.argmax.layout import find_cones
-from formulations.forms.rank_two_duals import settle_prices
+from formulations.problems.ranking_duals import settle_prices
 from rankopt.losses.segment_ops import table_size
 
 def select(): return nth_largest(np.array([3.0, 1.0, 2.0, 5.0]), 1)

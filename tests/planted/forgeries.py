@@ -22,14 +22,14 @@ from problems.integrality_matrices import (
 )
 
 from formulations import RankingSet, Solution, Status, certify, own, ranking_set, solve, solve_batch
+from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
 from formulations.errors import FormulationError
-from formulations.forms.assignment import Assignment
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.rank_two_assignment import RankTwoAssignment, RankTwoBatch
 from formulations.integrality import Proof, Witness, confirm, verify_integrality
 from formulations.integrality.evidence import Colouring, Families, Part, Parts, RowOrder, Signings, Tree, Vertex
-from formulations.sets.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.problems.assignment import Assignment
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
 from formulations.solvers.batch_solution import BatchSolution
 from formulations.solvers.solver import Answer
 from formulations.testing.instances import FORMS, instances

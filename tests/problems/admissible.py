@@ -5,8 +5,8 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from rankopt.constraints import Admissible
-from rankopt.losses.argmax_constrained import AdmissibleArgmax
-from rankopt.losses.decay import parse_decay
+from rankopt.losses.oracle_constrained import AdmissibleArgmax
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures import parse
 
 SETS = {

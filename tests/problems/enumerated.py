@@ -17,7 +17,7 @@ from formulations import FormulationError, margin_dual, solve
 from rankopt.constraints import Admissible
 from rankopt.data.queries import Queries
 from rankopt.errors import OptimumAtStart
-from rankopt.losses.decay import parse_decay
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures.notation import parse
 from rankopt.optimize import METHODS
 from rankopt.optimize.certificate import Stop

@@ -5,8 +5,8 @@ from itertools import combinations
 import numpy as np
 from scipy.sparse import csr_array
 
-from formulations.forms.linear_program import LinearProgram
-from formulations.notation.program import Block
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.program import Block
 
 R10 = np.array(
     [[1, 1, 1, 1, 1], [1, 1, 1, 0, 0], [1, 0, 1, 1, 0], [1, 0, 0, 1, 1], [1, 1, 0, 0, 1]],

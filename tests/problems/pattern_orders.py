@@ -5,7 +5,7 @@ from itertools import pairwise, permutations
 import numpy as np
 
 from rankopt.data.canonical_order import Arrangement
-from rankopt.losses.decay import parse_decay
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures.tied_ranking import Ranking
 
 

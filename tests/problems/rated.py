@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankopt.data.ratings.table import Ratings
+from rankopt.ratings.table import Ratings
 
 
 def few(users=5, items=8, each=4, seed=0, grades=5):

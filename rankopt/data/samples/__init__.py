@@ -1,4 +1,4 @@
-"""Small data sets that need no download: queries from real data, and made-up ratings.
+"""Small data sets of queries that need no download.
 
 The table is text: a new sample is one file and one line here, and its name among those for type checkers.
 """
@@ -10,7 +10,6 @@ from typing import Any, Literal
 
 from formulations.display import view, wrapped
 from rankopt.data.queries import Queries
-from rankopt.data.ratings.table import Ratings
 from rankopt.errors import OptionError
 
 SAMPLES = {
@@ -19,11 +18,7 @@ SAMPLES = {
 }
 """Every sample of queries, `name: "module:function"`."""
 
-RATED = {"films": "rankopt.data.samples.films:films"}
-"""Every sample of ratings, likewise."""
-
 SampleName = Literal["digits", "les-miserables"]
-RatedName = Literal["films"]
 """Their names as types; a test holds them to the tables."""
 
 
@@ -53,20 +48,10 @@ class Sample:
 
 def load_sample(name: SampleName) -> Sample:
     """The sample of this name, the same on every machine and in every run. Raises OptionError for an unknown name."""
-    sample: Sample = _made(name, SAMPLES)
+    if name not in SAMPLES:
+        raise OptionError(f"unknown sample {name!r}; available: {', '.join(map(repr, sorted(SAMPLES)))}.")
+    sample: Sample = _once(SAMPLES[name])
     return sample
-
-
-def load_ratings_sample(name: RatedName = "films") -> Ratings:
-    """The ratings of this name, the same on every machine and in every run. Raises OptionError for an unknown name."""
-    ratings: Ratings = _made(name, RATED)
-    return ratings
-
-
-def _made(name: str, table: dict[str, str]) -> Any:
-    if name not in table:
-        raise OptionError(f"{name!r} is no sample; there are {', '.join(map(repr, sorted(table)))}.")
-    return _once(table[name])
 
 
 @cache

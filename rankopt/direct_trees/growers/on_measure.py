@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rankopt.direct_trees.growers.documents import Size, TrainingDocuments
 from rankopt.direct_trees.tree import Tree, landing
-from rankopt.line.step_function import LinePoint, StepEvents, middle_point
+from rankopt.sweeps.step_function import LinePoint, StepEvents, middle_point
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

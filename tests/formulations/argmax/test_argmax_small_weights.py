@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from formulations import ranking, solve, solve_batch
-from formulations.forms.rank_two_assignment import RankTwoBatch
-from rankopt.losses.decay import parse_decay
+from formulations.problems.ranking import RankTwoBatch
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures.notation import parse
 
 

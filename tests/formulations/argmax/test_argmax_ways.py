@@ -13,8 +13,8 @@ from formulations.argmax.batch import RANGE_ROWS
 from formulations.argmax.layout import find_cones
 from formulations.argmax.order_ideals import CHAINS
 from formulations.errors import Refuted
-from formulations.forms.rank_two_assignment import RankTwoBatch
 from formulations.parallel import at_most
+from formulations.problems.ranking import RankTwoBatch
 from formulations.solvers.exact import Exact
 from formulations.testing.instances import brute_force
 

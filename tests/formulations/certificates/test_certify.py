@@ -11,10 +11,10 @@ from scipy.sparse import csr_array
 from formulations import Refuted, SolverFailed, Status, Unsupported, certify, margin_dual, matching, ranking, solve
 from formulations.bridges import restated
 from formulations.bridges.crossover import flow_on_support, order_on_support
-from formulations.forms.assignment import shortest_path_prices
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.problems.assignment import shortest_path_prices
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.testing.instances import FORMS, instances
 
 EVERYTHING = [(form, name, problem) for form in FORMS for name, problem, _ in instances(form)]

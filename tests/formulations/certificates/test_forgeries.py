@@ -10,9 +10,9 @@ from planted.forgeries import ATTACKS, attack
 
 from formulations import RankingSet, Refuted, Status, certify, own, ranking, ranking_set, solve
 from formulations.errors import NoAnswer
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.rank_two_assignment import RankTwoAssignment
-from formulations.problems.master_programs import margin_dual
+from formulations.gallery.masters import margin_dual
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.ranking import RankTwoAssignment
 from formulations.solvers.solver import Answer
 
 

@@ -9,13 +9,13 @@ from scipy.sparse import csr_array
 
 from formulations import matching, ranking, ranking_set, solve, solve_batch
 from formulations.bridges import restated
-from formulations.forms.directed_rounding import Pair, above, below, difference, products, weighted
-from formulations.forms.linear_program import LinearProgram, implied_reach
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.forms.rank_two_assignment import RankTwoBatch
-from formulations.problems.master_programs import margin_dual
-from formulations.sets.ranking_set import RankingSet
+from formulations.constraints.ranking_set import RankingSet
+from formulations.gallery.masters import margin_dual
+from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
+from formulations.problems.linear_program import LinearProgram, implied_reach
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoBatch
 
 TRIES = 150
 
@@ -65,9 +65,9 @@ def between(value, optimum, bound, maximises=True):
 def way(request, monkeypatch):
     """Both ways of judging orders, whatever the size."""
     small = request.param == "exact sums"
-    monkeypatch.setattr("formulations.forms.rank_two_duals.is_small", lambda offsets: small)
+    monkeypatch.setattr("formulations.problems.ranking_duals.is_small", lambda offsets: small)
     monkeypatch.setattr("formulations.solvers.exact.is_small", lambda offsets: small)
-    monkeypatch.setattr("formulations.forms.rank_two_duals.PAIRS", 1 << 60 if small else -1)
+    monkeypatch.setattr("formulations.problems.ranking_duals.PAIRS", 1 << 60 if small else -1)
 
 
 @pytest.mark.every(3)

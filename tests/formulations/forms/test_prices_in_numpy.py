@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from formulations import ranking
-from formulations.forms import rank_two_duals as rank_two_outward
-from formulations.forms.rank_two_duals import bound_of_prices, bounds_of_orders, judged, prices_of
+from formulations.problems import ranking_duals as rank_two_outward
+from formulations.problems.ranking_duals import bound_of_prices, bounds_of_orders, judged, prices_of
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -11,8 +11,8 @@ from formulations import (
     ranking_set,
     solve,
 )
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.quadratic_program import QuadraticProgram
 
 
 def test_a_price_on_a_missing_limit_counts_as_none():

@@ -20,11 +20,11 @@ from problems.integrality_matrices import (
 from scipy.sparse import block_array, csr_array
 
 from formulations.errors import InvalidProblem, Refuted, Unsupported
+from formulations.gallery.assignments import matching
 from formulations.integrality import Proof, Undecided, Witness, confirm, proof_of, verify_integrality
 from formulations.integrality.evidence import Parts
 from formulations.integrality.network import tree_of
 from formulations.integrality.recognition import laminar_families, leaf_of_columns, tree_parents
-from formulations.problems.assignments import matching
 from formulations.solving.integrality_gap import integrality_gap
 
 

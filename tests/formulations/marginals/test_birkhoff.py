@@ -8,9 +8,9 @@ import pytest
 from problems.orders import SHAPES, all_orders
 
 from formulations.errors import FormulationError, InvalidProblem
+from formulations.gallery.marginal_ranking import marginal_ranking
 from formulations.marginals.birkhoff import SHRINK, decompose
 from formulations.marginals.exposure import DemographicParity
-from formulations.problems.marginal_ranking import marginal_ranking
 from formulations.solving.solve import solve
 
 

@@ -9,11 +9,11 @@ from scipy.optimize import LinearConstraint, linprog
 
 from formulations.certificates.certify import certify
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.forms.form import Status
+from formulations.gallery.assignments import matching
+from formulations.gallery.marginal_ranking import marginal_ranking
 from formulations.marginals.birkhoff import decompose
 from formulations.marginals.exposure import DemographicParity, DisparateImpact, DisparateTreatment, ExposureLimits
-from formulations.problems.assignments import matching
-from formulations.problems.marginal_ranking import marginal_ranking
+from formulations.problems.problem import Status
 from formulations.solving.solve import solve
 
 KINDS = [DemographicParity, DisparateTreatment, DisparateImpact]

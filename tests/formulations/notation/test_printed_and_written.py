@@ -12,10 +12,10 @@ from formulations import (
     solve,
 )
 from formulations.bridges import restated
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.quadratic_program import QuadraticProgram
-from formulations.notation.program import Block, name_at, split_by_block
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.program import Block, name_at, split_by_block
+from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.testing.instances import FORMS, instances
 
 PROGRAMS = [

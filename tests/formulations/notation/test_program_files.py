@@ -7,7 +7,7 @@ import pytest
 
 from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_set, read_program, solve
 from formulations.errors import FormulationError, InvalidProblem, Unsupported
-from formulations.notation.writers import write
+from formulations.problems.program import write
 
 
 def drawn(seed):

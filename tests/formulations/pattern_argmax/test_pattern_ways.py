@@ -20,8 +20,8 @@ from formulations import (
     solve,
 )
 from formulations import solve_batch as solved
-from formulations.argmax.pattern_batch import argmax_of_patterns
-from formulations.argmax.pattern_layout import GRID, LATTICE, PATTERN_WAYS, TAIL, PatternLayout
+from formulations.argmax.relevance_batch import argmax_of_patterns
+from formulations.argmax.relevance_layout import GRID, LATTICE, PATTERN_WAYS, TAIL, PatternLayout
 from formulations.patterns import AP, Cells, Discounted, StepwiseLoss, pattern_loss
 from formulations.solvers.exact import Exact
 

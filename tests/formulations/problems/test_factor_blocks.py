@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from formulations import InvalidProblem, certify, item_factors, solve, user_factors
-from formulations.problems.master_programs import unpacked
+from formulations.gallery.masters import unpacked
 
 SOLVERS = ["active_set", "qpsolvers:piqp", "cvxpy:CLARABEL"]
 USERS, ITEMS, WIDTH = 5, 8, 3

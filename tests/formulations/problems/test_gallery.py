@@ -15,7 +15,7 @@ from formulations import (
     matching,
     solve,
 )
-from formulations.forms.linear_program import LinearProgram
+from formulations.problems.linear_program import LinearProgram
 
 
 def test_importing_formulations_loads_no_solver():

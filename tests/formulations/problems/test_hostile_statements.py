@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from formulations import InvalidProblem, RankingSet, read_statement
-from formulations.problems import files as statement_file
+from formulations.io import toml_file as statement_file
 
 SMALL = "documents = 5\npositions = 3\n"
 LARGE = "documents = 2048\npositions = 2048\n"

@@ -16,8 +16,8 @@ from formulations import (
     solve_batch,
     verify_integrality,
 )
-from formulations.forms.pattern_values import exact_value
 from formulations.patterns import Cells, StepwiseLoss
+from formulations.problems.relevance_values import exact_value
 
 OWN = {
     "cells": Cells(lambda good, bads, relevant, others: np.exp(-0.5 * good - 0.3 * bads) / max(relevant, 1)),

@@ -16,7 +16,7 @@ from formulations import (
     solve,
     solve_batch,
 )
-from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.problems.ranking import RankTwoAssignment
 from formulations.testing import check_problem
 
 

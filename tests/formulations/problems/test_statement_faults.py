@@ -8,7 +8,7 @@ import pytest
 
 from formulations import RankingSet
 from formulations.errors import InvalidProblem
-from formulations.problems.files import read_statement
+from formulations.io.toml_file import read_statement
 
 HEAD = "documents = 4\npositions = 2\n"
 

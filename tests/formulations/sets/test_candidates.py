@@ -5,7 +5,7 @@ import pytest
 
 from formulations import RankingSet, certify, named, ranking_set, solve, verify_integrality
 from formulations.bridges.narrowing import relaxed
-from formulations.sets.structure import candidates, kinds
+from formulations.constraints.structure import candidates, kinds
 
 N, K = 40, 4
 GROUP = np.arange(N) % 3 == 0

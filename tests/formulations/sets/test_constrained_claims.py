@@ -7,10 +7,10 @@ import pytest
 from problems.constrained_rankings import EVERY, PROFIT, SIX, brute_force, stated
 
 from formulations import RankingSet, Refuted, SolverFailed, Status, Unsupported, certify, matching, ranking_set, solve
-from formulations.forms.assignment import Assignment
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.problems.assignment import Assignment
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.solvers.solver import Answer
 
 

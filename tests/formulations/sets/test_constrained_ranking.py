@@ -17,7 +17,7 @@ from formulations import (
     ranking_set,
     solve,
 )
-from formulations.sets.structure import BlockCollapse, LaminarNetwork
+from formulations.constraints.structure import BlockCollapse, LaminarNetwork
 
 INSIDE = ("cvxpy:CLARABEL", "cvxpy:SCS", "cvxpy:OSQP")
 """Solvers that end inside the optimal face where there are ties."""

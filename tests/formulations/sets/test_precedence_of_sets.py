@@ -7,8 +7,8 @@ import pytest
 
 from formulations import Infeasible, InvalidProblem, RankingSet, certify, confirm, price_of, ranking_set, solve
 from formulations import verify_integrality as verified
-from formulations.problems.files import read_statement
-from formulations.solving.set_batch import SetBatch, solve_sets
+from formulations.io.toml_file import read_statement
+from formulations.solving.constrained_batch import SetBatch, solve_sets
 
 
 def units(order, a, b):

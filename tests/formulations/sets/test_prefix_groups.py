@@ -22,13 +22,13 @@ from formulations import (
     solve,
     verify_integrality,
 )
-from formulations.bridges.prefixes import by_groups
-from formulations.forms.form import proven
-from formulations.forms.rank_two_assignment import RankTwoAssignment
+from formulations.bridges.narrowing import by_groups
 from formulations.integrality.evidence import PrefixGroups
 from formulations.integrality.prefix_limits import prefix_proof
 from formulations.integrality.statement import stated
-from formulations.solving.set_batch import SetBatch, solve_sets
+from formulations.problems.problem import proven
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.solving.constrained_batch import SetBatch, solve_sets
 from formulations.testing.instances import EXTENSIONS, drawn, failing
 
 WAY = "exact via prefix groups"

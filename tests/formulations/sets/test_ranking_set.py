@@ -21,8 +21,8 @@ from formulations import (
     solve,
     verify_integrality,
 )
-from formulations.sets.conflict import conflict
-from formulations.sets.constraints import WORDS, rounded_share, taken
+from formulations.constraints.conflict import conflict
+from formulations.constraints.kinds import WORDS, rounded_share, taken
 
 N, K = 5, 3
 EVERY = list(permutations(range(N), K))

@@ -5,8 +5,8 @@ import pytest
 
 from formulations import RankingSet, matching, ranking, ranking_set, solve
 from formulations.bridges import restated
-from formulations.forms.assignment import Assignment
-from formulations.forms.linear_program import LinearProgram
+from formulations.problems.assignment import Assignment
+from formulations.problems.linear_program import LinearProgram
 
 
 def nested(random):

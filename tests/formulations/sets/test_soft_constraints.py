@@ -20,7 +20,7 @@ from formulations import (
     solve,
     verify_integrality,
 )
-from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.testing import check_problem
 
 N, K = 5, 3

@@ -12,7 +12,7 @@ from formulations.solvers.cvxpy import Cvxpy, told
 
 LISTED = """
 import sys, formulations
-from formulations.forms.grouped_simplex import GroupedSimplexQP
+from formulations.problems.simplex_qp import GroupedSimplexQP
 formulations.accepting(formulations.matching([[1.0, 2.0]])), formulations.accepting(GroupedSimplexQP)
 print(*sorted({name.partition(".")[0] for name in sys.modules}))
 """

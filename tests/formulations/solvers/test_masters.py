@@ -8,8 +8,8 @@ from problems.masters import KINDS, nasty, solved
 
 from formulations import FormulationError, Status, accepting, certify, margin_dual, named, solve
 from formulations.bridges import restated
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers.active_set import ActiveSet
 from formulations.solvers.cvxpy import stated
 

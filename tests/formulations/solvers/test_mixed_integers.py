@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
 from formulations import Infeasible, UnknownSolver, certify, solve
-from formulations.forms.linear_program import LinearProgram
+from formulations.problems.linear_program import LinearProgram
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
 

@@ -11,7 +11,7 @@ from formulations.errors import Crashed, NoAnswer
 from formulations.solvers import back_ends, named, specs
 from formulations.solvers.back_ends import CVXPY, present
 from formulations.solvers.cvxpy import Cvxpy
-from formulations.solvers.own import imported
+from formulations.solvers.function_solver import imported
 from formulations.testing import check_solver
 from rankopt.data import load_sample
 from rankopt.rankers import LargeMarginRanker

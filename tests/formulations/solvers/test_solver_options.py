@@ -11,7 +11,7 @@ from formulations.solvers.cp_sat import CpSat
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs
 from formulations.solvers.solver import listed
-from rankopt.experiments.isolation.shipping import resolved, spec_of
+from rankopt.experiments.isolation import resolved, spec_of
 
 
 def test_a_name_with_options_is_the_solver_with_them():

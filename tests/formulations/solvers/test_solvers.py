@@ -30,12 +30,12 @@ from formulations import (
     solve,
 )
 from formulations.bridges import restated
-from formulations.bridges.integer_costs import exact_costs, rounded_costs
-from formulations.forms.assignment import Assignment
-from formulations.forms.grouped_simplex import GroupedSimplexQP
-from formulations.forms.linear_program import LinearProgram
-from formulations.forms.min_cost_flow import MinCostFlow
-from formulations.forms.quadratic_program import QuadraticProgram
+from formulations.bridges.widening import exact_costs, rounded_costs
+from formulations.problems.assignment import Assignment
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.simplex_qp import GroupedSimplexQP
 from formulations.solvers import SOLVERS, specs
 from formulations.solvers.cvxpy import Cvxpy
 from formulations.solvers.highs import Highs

@@ -18,7 +18,7 @@ from formulations import (
     ranking_set,
     verify_integrality,
 )
-from formulations.solving.repair_advice import nearest_whole
+from formulations.solving.suggested_changes import nearest_whole
 
 
 def vertices_are_whole(admissible, rng, tries=8):

@@ -9,7 +9,7 @@ from problems.few import few
 from formulations import RankingSet, solve
 from formulations.errors import Infeasible
 from formulations.solving import branch_and_bound as group_prices
-from formulations.solving.set_batch import SetBatch, solve_sets
+from formulations.solving.constrained_batch import SetBatch, solve_sets
 
 
 def drawn(seed, most=6):

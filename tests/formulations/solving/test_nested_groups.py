@@ -8,9 +8,9 @@ from problems.few import few
 
 from formulations import RankingSet, solve
 from formulations.argmax.group_limits import FOUND, place_nested
+from formulations.constraints.structure import NestedGroups
 from formulations.errors import Infeasible
-from formulations.sets.structure import NestedGroups
-from formulations.solving.set_batch import SetBatch, solve_sets
+from formulations.solving.constrained_batch import SetBatch, solve_sets
 
 
 def drawn(seed, most=6):

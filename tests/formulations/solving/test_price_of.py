@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set, solve
-from formulations.sets.parametric import limit_of
+from formulations.constraints.parametric import limit_of
 from formulations.solving.parametric import PriceCurve, PriceCurves
 
 N, K = 6, 3

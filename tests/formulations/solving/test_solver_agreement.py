@@ -18,7 +18,7 @@ from formulations import (
     solve,
 )
 from formulations.bridges.narrowing import quick_proof
-from formulations.sets.structure import BlockCollapse, LaminarNetwork
+from formulations.constraints.structure import BlockCollapse, LaminarNetwork
 
 FEW, ALL = range(1, 200, 9), range(200)
 """Seeds of the problems: these always, all as a study."""

@@ -11,19 +11,19 @@ import numpy as np
 import pytest
 from problems.rated import few, tastes
 
+from rankopt.collaborative import plane_blocks
+from rankopt.collaborative import user_block as user_masters
 from rankopt.collaborative.alternation import Alternation, alternated
-from rankopt.collaborative.blocks import plane_blocks
-from rankopt.collaborative.blocks import user_block as user_masters
-from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt
-from rankopt.collaborative.blocks.user_block import UserBundles, mix
-from rankopt.collaborative.blocks.user_loss import UserLoss
-from rankopt.collaborative.blocks.user_planes import FEW
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.problem import ModelState, block_bounds
 from rankopt.collaborative.regularization import Penalties
-from rankopt.data import Ratings
+from rankopt.collaborative.shards import CodedPlanesAt
+from rankopt.collaborative.user_block import UserBundles, mix
+from rankopt.collaborative.user_loss import UserLoss
+from rankopt.collaborative.user_planes import FEW
 from rankopt.engines.serial import Serial
+from rankopt.ratings import Ratings
 
 LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]
 

@@ -9,13 +9,13 @@ from formulations import ranking, solve
 from formulations.solvers import named
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.masters_of_ratings import drawn_masters
-from rankopt.data import Ratings
 from rankopt.errors import DataError
 from rankopt.experiments import SolverSwap
 from rankopt.losses import bound_named, loss_named
-from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_positional import PositionalArgmax
 from rankopt.measures import parse
+from rankopt.ratings import Ratings
 
 
 def made(seed=0, users=20, items=12, width=3):

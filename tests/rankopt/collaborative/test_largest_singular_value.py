@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.sparse import block_diag, csr_array, random_array
 
-from rankopt.collaborative.bounds.singular_value import (
+from rankopt.collaborative.singular_value import (
     frobenius_bound,
     largest_singular_value,
     natural_start,

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from problems.rated import tastes
 
-from rankopt.collaborative.blocks import least_squares as regression
-from rankopt.collaborative.blocks import plane_blocks
-from rankopt.collaborative.blocks.rated_shards import CodedPlanesAt, RidgesFor
-from rankopt.collaborative.blocks.user_loss import UserLoss
+from rankopt.collaborative import least_squares as regression
+from rankopt.collaborative import plane_blocks
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.regularization import Penalties
-from rankopt.data import Ratings
+from rankopt.collaborative.shards import CodedPlanesAt, RidgesFor
+from rankopt.collaborative.user_loss import UserLoss
 from rankopt.engines import messages
 from rankopt.engines.processes import Processes
+from rankopt.ratings import Ratings
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="processes need Linux or macOS")
 

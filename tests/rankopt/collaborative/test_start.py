@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from problems.rated import tastes
 
-from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.regularization import Penalties
-from rankopt.collaborative.start import start_of
+from rankopt.collaborative.user_loss import UserLoss
+from rankopt.collaborative.widening import start_of
 from rankopt.engines.serial import Serial
 
 

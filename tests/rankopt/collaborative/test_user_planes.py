@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rankopt.collaborative import encoded_ratings as books
-from rankopt.collaborative.blocks.user_planes import FEW, QuantizedSlopes, UserPlanes
 from rankopt.collaborative.encoded_ratings import encode_values
+from rankopt.collaborative.user_planes import FEW, QuantizedSlopes, UserPlanes
 
 BOUNDS = np.array([0, 4, 4, 7, 12])
 SCALE = np.array([1.0, 2.0, 0.5, 3.0])

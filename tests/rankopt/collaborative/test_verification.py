@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from rankopt.collaborative.bounds import loss_verification
-from rankopt.collaborative.bounds.loss_verification import cheapest_mean, slow_loss
-from rankopt.data import Ratings
+from rankopt.collaborative import loss_verification
+from rankopt.collaborative.loss_verification import cheapest_mean, slow_loss
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import loss_named
 from rankopt.rankers import CofiRanker, load_model
+from rankopt.ratings import Ratings
 
 
 def drawn(seed=0, users=30, items=20, share=0.4):

@@ -7,10 +7,17 @@ import pytest
 from click.testing import CliRunner
 
 from rankopt.cli import rankopt
-from rankopt.data import Ratings, load_ratings_sample, read_ratings
 from rankopt.errors import DataError
-from rankopt.evaluation import ItemMean, evaluate_ratings, given_split, weak_split
 from rankopt.rankers import load_model
+from rankopt.ratings import (
+    ItemMean,
+    Ratings,
+    evaluate_ratings,
+    given_split,
+    load_ratings_sample,
+    read_ratings,
+    weak_split,
+)
 
 
 def written(folder, ratings, name):

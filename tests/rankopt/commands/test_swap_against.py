@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_set
-from formulations.notation.writers import write
+from formulations.problems.program import write
 from rankopt.cli import rankopt
 from rankopt.experiments import Tape, read_rows
 from rankopt.experiments.regression import changes

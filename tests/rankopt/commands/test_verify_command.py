@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from formulations import Infeasible, InvalidProblem, RankingSet, SolverFailed, price_of, read_statement, solve
-from formulations.sets.constrained_ranking import ConstrainedRanking
+from formulations.constraints.constrained_ranking import ConstrainedRanking
 from rankopt.cli import main, rankopt
 
 SITES = """

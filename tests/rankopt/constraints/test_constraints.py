@@ -9,9 +9,9 @@ import pytest
 from sklearn.base import clone
 
 from formulations import RankingSet
+from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.errors import Infeasible
 from formulations.integrality import verify_integrality
-from formulations.sets.constrained_ranking import ConstrainedRanking
 from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
 from rankopt.constraints.greedy import GroupCapacities

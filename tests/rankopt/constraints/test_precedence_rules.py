@@ -8,7 +8,7 @@ import pytest
 
 from formulations import RankingSet, confirm, solve, verify_integrality
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.problems.assignments import ranking_set
+from formulations.gallery.assignments import ranking_set
 from rankopt.constraints import Admissible
 from rankopt.constraints.greedy import GroupCapacities
 from rankopt.data import Queries

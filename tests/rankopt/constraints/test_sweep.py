@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulations.errors import Infeasible
-from formulations.problems.assignments import ranking_set
+from formulations.gallery.assignments import ranking_set
 from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries

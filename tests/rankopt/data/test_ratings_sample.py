@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from rankopt.data import load_ratings_sample
-from rankopt.data.samples.films import GENRES
 from rankopt.errors import OptionError
+from rankopt.ratings import load_ratings_sample
+from rankopt.ratings.films import GENRES
 
 
 def test_it_is_the_same_in_every_run_and_shaped_as_ratings_are():

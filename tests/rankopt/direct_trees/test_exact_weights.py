@@ -12,10 +12,10 @@ from rankopt.direct_trees.certificate import MeasureObjective
 from rankopt.direct_trees.growers.documents import Size, TrainingDocuments
 from rankopt.direct_trees.growers.on_measure import OnMeasure
 from rankopt.direct_trees.growers.scikit_learn import ScikitLearn
-from rankopt.line import sweep as sweep_module
-from rankopt.line.reference import all_crossings, value_at
 from rankopt.measures import parse
 from rankopt.rankers import DirectBoostedRanker
+from rankopt.sweeps import sweep as sweep_module
+from rankopt.sweeps.reference import all_crossings, value_at
 
 MEASURES = ("nDCG@3", "nDCG", "AP@10", "ERR@10", "AP", "ERR", "RR", "AUC", "P@3")
 SMALL = {"n_estimators": 8, "num_leaves": 5, "min_child_samples": 3, "interval": (0.1, 0.5)}

@@ -6,17 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from rankopt.data import Ratings
 from rankopt.errors import DataError, MeasureError, OptionError
-from rankopt.evaluation import (
-    ItemMean,
-    Popularity,
-    evaluate,
-    evaluate_ratings,
-    given_split,
-    strong_split,
-    weak_split,
-)
+from rankopt.evaluation import evaluate
+from rankopt.ratings import ItemMean, Popularity, Ratings, evaluate_ratings, given_split, strong_split, weak_split
 
 
 def made(seed=0, users=40, items=60, n=900):
@@ -121,7 +113,7 @@ def test_a_mean_has_its_standard_error_where_there_is_one():
 def test_all_items_are_scored_some_users_at_a_time(monkeypatch):
     split = weak_split(made(), seed=1)
     whole = evaluate_ratings(split, ItemMean().fit(split.train), candidates="all")
-    monkeypatch.setattr("rankopt.evaluation.ratings.PAIRS", 130)
+    monkeypatch.setattr("rankopt.ratings.evaluation.PAIRS", 130)
     np.testing.assert_array_equal(
         whole.values, evaluate_ratings(split, ItemMean().fit(split.train), candidates="all").values
     )

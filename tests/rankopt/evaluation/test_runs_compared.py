@@ -8,8 +8,8 @@ from scipy import stats
 
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.comparison import signed_rank_p
+from rankopt.evaluation.evaluation import interval_of
 from rankopt.evaluation.export import latex_text
-from rankopt.evaluation.intervals import interval_of
 from rankopt.measures import compare, compare_runs, evaluate, holm
 
 MEASURES = ["nDCG@3", "RR", "Success@1"]

@@ -11,7 +11,7 @@ from formulations import RankingSet, ranking, ranking_set, solve
 from formulations.testing.instances import FORMS, instances
 from rankopt.errors import DataError
 from rankopt.experiments import Outcome, SolverSwap, Tape
-from rankopt.experiments.tapes.replaying import blank_rows
+from rankopt.experiments.replay import blank_rows
 
 
 def saved(tape, path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from formulations import RankingSet
-from formulations.forms.linear_program import LinearProgram
+from formulations.problems.linear_program import LinearProgram
 from rankopt.experiments import IntegralityStudy, Limits, Outcome
 from rankopt.experiments.integrality import OBJECTIVES, STATEMENTS, Study
 from rankopt.experiments.rows import Row

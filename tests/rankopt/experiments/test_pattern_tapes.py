@@ -6,9 +6,9 @@ import pytest
 from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve, solve_batch
 from formulations.patterns import Cells
 from rankopt.experiments import Outcome, SolverSwap, Tape
-from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, argmax_tape
-from rankopt.experiments.tapes.replaying import batch_claim, tied_pairs
-from rankopt.experiments.tapes.tape import RecordedProblem
+from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
+from rankopt.experiments.replay import batch_claim, tied_pairs
+from rankopt.experiments.traces import RecordedProblem
 
 
 def batch(n=8, count=6):

@@ -3,8 +3,8 @@
 import numpy as np
 
 from formulations import RankingSet, ranking_set, solve
-from rankopt.experiments.tapes.replaying import tied_pairs
-from rankopt.experiments.tapes.tape import Packed, unpacked
+from rankopt.experiments.replay import tied_pairs
+from rankopt.experiments.traces import Packed, unpacked
 
 
 def test_a_soft_problem_is_stored_and_read():

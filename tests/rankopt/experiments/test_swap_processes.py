@@ -53,7 +53,7 @@ def test_a_worker_dies_with_its_parent(tmp_path):
         "from formulations import RankTwoAssignment, own\n"
         "from problems.swaps import rankings\n"
         "from rankopt.experiments import Limits, SolverSwap\n"
-        "import rankopt.experiments.isolation.supervisor as supervisor\n"
+        "import rankopt.experiments.supervisor as supervisor\n"
         "begun = supervisor._Worker.next_row\n"
         "def told(self, *given):\n"
         "    print(self.process.pid, flush=True)\n"

@@ -9,10 +9,10 @@ from rankopt.constraints import Admissible
 from rankopt.data import load_sample
 from rankopt.errors import DataError, OptionError
 from rankopt.experiments import Outcome, SolverSwap, Tape
-from rankopt.experiments.tapes.recording import ArgmaxRecorder, Log, argmax_tape
-from rankopt.experiments.tapes.replaying import tied_pairs
-from rankopt.experiments.tapes.tape import FORMS as STORED
-from rankopt.experiments.tapes.tape import Packed, unpacked
+from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
+from rankopt.experiments.replay import tied_pairs
+from rankopt.experiments.traces import FORMS as STORED
+from rankopt.experiments.traces import Packed, unpacked
 from rankopt.rankers import LargeMarginRanker
 
 

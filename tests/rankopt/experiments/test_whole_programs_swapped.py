@@ -6,8 +6,8 @@ import pytest
 
 from formulations import read_program, solve
 from rankopt.experiments import Outcome, SolverSwap
-from rankopt.experiments.tapes.replaying import unbeaten
-from rankopt.experiments.tapes.tape import RecordedProblem
+from rankopt.experiments.replay import unbeaten
+from rankopt.experiments.traces import RecordedProblem
 
 WHOLE = "maximize\n x + y\nst\n c: x + y <= 1.5\ngenerals\n x y\nend\n"
 EMPTY = "minimize\n x\nst\n a: x >= 1\n b: x <= 0\nend\n"

@@ -14,7 +14,7 @@ from rankopt import Queries
 from rankopt.constraints import Admissible
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import ScoreLoss
-from rankopt.losses.decay import parse_decay
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures import evaluate, parse
 from rankopt.rankers import LargeMarginRanker, LossRanker, MatchingRanker, PairwiseRanker, RegressionRanker
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from rankopt.line.intersections import by_falling_score, first_order
-from rankopt.line.reference import LINES, drawn_lines
+from rankopt.sweeps.intersections import by_falling_score, first_order
+from rankopt.sweeps.reference import LINES, drawn_lines
 
 
 def ordered(scores, slopes):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankopt.line.step_function import (
+from rankopt.sweeps.step_function import (
     StepEvents,
     StepFunction,
     clamped_point,

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from rankopt.line import full_sweeps as uncut_module
-from rankopt.line.intersections import DIGIT, HALF, LOW, pairs_in_time
-from rankopt.line.reference import LINES, check_lines, drawn_lines
-from rankopt.line.step_function import StepFunction
-from rankopt.line.sweep import LineSweep
 from rankopt.measures import parse
+from rankopt.sweeps import full_sweeps as uncut_module
+from rankopt.sweeps.intersections import DIGIT, HALF, LOW, pairs_in_time
+from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
+from rankopt.sweeps.step_function import StepFunction
+from rankopt.sweeps.sweep import LineSweep
 from rankopt.testing import check_line_search
 
 UNCUT = ["AP", "ERR", "nDCG", "MeanNDCG", "AP@40", "ERR@40", "ERU(alpha=3, d=50)"]

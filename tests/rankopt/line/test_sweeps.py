@@ -7,18 +7,18 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from rankopt.line import step_function as best_module
-from rankopt.line import sweep as sweep_module
-from rankopt.line import sweep as ways_module
-from rankopt.line.intersections import sort_times
-from rankopt.line.reference import LINES, check_lines, drawn_lines
-from rankopt.line.step_function import StepEvents, StepFunction, best_interval, middle_point, window_point
-from rankopt.line.sweep import LineSweep
 from rankopt.measures import MEASURES, Convention, Measure, MeasureMix, Positional, parse
 from rankopt.measures.average_precision import AveragePrecision
 from rankopt.measures.incomplete_judgements import Pooled
 from rankopt.measures.novelty import BySubtopic
 from rankopt.measures.segments import totals
+from rankopt.sweeps import step_function as best_module
+from rankopt.sweeps import sweep as sweep_module
+from rankopt.sweeps import sweep as ways_module
+from rankopt.sweeps.intersections import sort_times
+from rankopt.sweeps.reference import LINES, check_lines, drawn_lines
+from rankopt.sweeps.step_function import StepEvents, StepFunction, best_interval, middle_point, window_point
+from rankopt.sweeps.sweep import LineSweep
 from rankopt.testing import check_line_search
 
 SWEPT = [

@@ -8,16 +8,16 @@ import pytest
 from problems.admissible import SETS, batch_of, drawn, written_out
 from problems.means import is_mean
 
-from formulations.problems.rankings import ranking
-from formulations.sets.ranking_set import RankingSet
+from formulations.constraints.ranking_set import RankingSet
+from formulations.gallery.rankings import ranking
 from formulations.solvers import named
 from rankopt.constraints import Admissible
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, bound_named
-from rankopt.losses.argmax_constrained import AdmissibleArgmax
-from rankopt.losses.argmax_positional import PositionalArgmax
-from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_constrained import AdmissibleArgmax
+from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures import parse
 from rankopt.testing import check_loss
 

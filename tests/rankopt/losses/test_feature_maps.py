@@ -11,12 +11,12 @@ from problems.pattern_orders import arranged, batch, every_order
 from formulations.solvers import named
 from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS, MAPS, MarginLoss, bound_named, map_named
-from rankopt.losses.argmax_pairwise import PairwiseArgmax, inverted_by_score
-from rankopt.losses.argmax_positional import with_distinct_grades
-from rankopt.losses.bounds.bounds import Convex
+from rankopt.losses.bounds import Convex
 from rankopt.losses.criterion import Criterion
-from rankopt.losses.decay import parse_decay
+from rankopt.losses.oracle_positional import with_distinct_grades
+from rankopt.losses.oracle_relevance import PairwiseArgmax, inverted_by_score
 from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures import parse
 from rankopt.testing import check_loss
 

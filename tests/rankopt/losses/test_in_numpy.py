@@ -8,11 +8,11 @@ from formulations.compiled import KEPT, PAYS, Kernel
 from formulations.parallel import at_most
 from formulations.solvers import named
 from rankopt.losses import bound_named, margin
+from rankopt.losses import oracle_positional as references
 from rankopt.losses import pairwise as pairwise_kernel
-from rankopt.losses import positional_references as references
 from rankopt.losses import segment_ops as ties
-from rankopt.losses.argmax_positional import PositionalArgmax
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_positional import PositionalArgmax
 from rankopt.losses.pairwise import PairwiseHinge
 
 

@@ -5,13 +5,13 @@ from itertools import pairwise, permutations
 import numpy as np
 import pytest
 
-from formulations.problems.rankings import ranking
+from formulations.gallery.rankings import ranking
 from formulations.solvers import named
 from rankopt.losses import BOUNDS, bound_named
-from rankopt.losses.argmax_positional import PositionalArgmax
-from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_positional import PositionalArgmax
 from rankopt.losses.pairwise import PairwiseHinge
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures import parse
 
 MEASURES = ["nDCG@3", "nDCG", "P@2", "DCG@2", "ERU(alpha=3, d=0)", "WTA", "R@2", "RBP(p=0.5)"]

@@ -13,10 +13,10 @@ from formulations.solvers import named
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import OptionError
-from rankopt.losses.argmax_positional import PositionalArgmax
-from rankopt.losses.argmax_slots import SlotArgmax
-from rankopt.losses.decay import parse_decay
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_positional import PositionalArgmax
+from rankopt.losses.oracle_slots import SlotArgmax
+from rankopt.losses.position_weights import parse_decay
 from rankopt.measures import parse
 from rankopt.rankers import LargeMarginRanker, MatchingRanker
 

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose
 from problems.slots import benefit_of, drawn, matchings
 
 from rankopt.losses import BOUNDS, bound_named
-from rankopt.losses.argmax_slots import SlotArgmax
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_slots import SlotArgmax
 
 
 def loss_of(benefit, offsets, bound):

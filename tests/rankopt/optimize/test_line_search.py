@@ -7,13 +7,13 @@ from scipy.sparse import csr_array
 from rankopt.data import Queries
 from rankopt.engines import ENGINES, engine_named
 from rankopt.errors import DataError, OptionError
-from rankopt.line import sweep as sweep_module
 from rankopt.losses.pairwise import PairwiseHinge
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
 from rankopt.risk import shard as sharding
 from rankopt.risk.along_line import AlongLine
 from rankopt.risk.shard import shards_of_grades
+from rankopt.sweeps import sweep as sweep_module
 
 RNG = np.random.default_rng(0)
 TABLE = np.round(RNG.normal(size=(240, 5)), 1)

@@ -16,7 +16,7 @@ from formulations.solvers import accepting
 from rankopt.constraints.admissible import Admissible
 from rankopt.data import Queries
 from rankopt.errors import OptimumAtStart, OptionError
-from rankopt.optimize.sparse_objective import largest
+from rankopt.optimize.objective import largest
 from rankopt.rankers import LargeMarginRanker, LossRanker, PairwiseRanker, load_model
 
 DOUBTFUL = {"cp_sat", "cvxpy:DAQP", "cvxpy:OSQP", "cvxpy:PDLP", "cvxpy:SCS"}

@@ -13,7 +13,7 @@ from formulations import Unsupported
 from rankopt.data import load_sample
 from rankopt.data.queries import Queries
 from rankopt.errors import EngineError, OptimumAtStart
-from rankopt.losses.bounds.bounds import Convex, Nonconvex
+from rankopt.losses.bounds import Convex, Nonconvex
 from rankopt.optimize import METHODS
 from rankopt.optimize.bundle import Bundle, CuttingPlanes
 from rankopt.optimize.certificate import Stop

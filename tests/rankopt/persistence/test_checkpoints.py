@@ -13,7 +13,7 @@ from rankopt.data import load_sample
 from rankopt.errors import OptionError
 from rankopt.optimize import METHODS, method_named
 from rankopt.optimize.certificate import Stop
-from rankopt.optimize.training_state import TrainingState
+from rankopt.optimize.state import TrainingState
 from rankopt.rankers import Checkpoint, LargeMarginRanker, MatchingRanker, PairwiseRanker
 from rankopt.rankers.optimized import SLOPES
 from rankopt.risk import shard as sharding

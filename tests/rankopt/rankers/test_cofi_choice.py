@@ -9,13 +9,13 @@ from problems.rated import tastes
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.collaborative import regularization as choice
-from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.regularization import Penalties
-from rankopt.data.ratings.table import Ratings
+from rankopt.collaborative.user_loss import UserLoss
 from rankopt.errors import DataError, OptimumAtStart, OptionError
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import CofiRanker
+from rankopt.ratings.table import Ratings
 
 
 @pytest.mark.every(5)
@@ -144,7 +144,7 @@ def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
 
 
 def test_an_interruption_of_a_fold_ends_the_choice_and_leaves_the_ranker_unfitted(monkeypatch):
-    from rankopt.collaborative.blocks.least_squares import Regression
+    from rankopt.collaborative.least_squares import Regression
 
     real, calls = Regression.around, []
 

@@ -5,9 +5,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rankopt.collaborative.blocks import plane_blocks, rated_shards
-from rankopt.data.ratings.table import Ratings
+from rankopt.collaborative import plane_blocks
+from rankopt.collaborative import shards as rated_shards
 from rankopt.rankers import CofiRanker
+from rankopt.ratings.table import Ratings
 
 
 def generated(users, each=100, items=1100):

@@ -11,16 +11,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import KFold, cross_val_score
 
-from rankopt.collaborative.blocks import plane_blocks
-from rankopt.collaborative.bounds.bound_verification import verify_global_bound
-from rankopt.collaborative.bounds.global_bound import global_bound
-from rankopt.data.ratings.table import Ratings
+from rankopt.collaborative import plane_blocks
+from rankopt.collaborative.bound_verification import verify_global_bound
+from rankopt.collaborative.global_bound import global_bound
 from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, OptimumAtStart, OptionError
 from rankopt.losses import OrdinalHinge
 from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import CofiRanker, cofi_training, load_model
 from rankopt.rankers import cofi_training as cofi_choice
+from rankopt.ratings.table import Ratings
 
 FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
 QUICK = {"factors": 3, "strength": 0.5}
@@ -492,7 +492,7 @@ def test_a_run_with_free_factors_goes_on_to_the_same_bits(loss, tmp_path):
 
 def test_an_interruption_after_a_widening_keeps_the_fit(monkeypatch):
     from rankopt.collaborative import widening
-    from rankopt.collaborative.blocks.least_squares import Regression
+    from rankopt.collaborative.least_squares import Regression
 
     ratings, real = tastes(), Regression.around
     narrow = CofiRanker(**{**FREE, "factors": 8}).fit(ratings)
@@ -620,8 +620,8 @@ def test_data_that_cannot_be_used():
 @pytest.mark.every(5)
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
 def test_all_engines_agree_bit_for_bit(loss, workers, monkeypatch):
-    from rankopt.collaborative.blocks import least_squares as regression
-    from rankopt.collaborative.blocks import plane_blocks
+    from rankopt.collaborative import least_squares as regression
+    from rankopt.collaborative import plane_blocks
 
     monkeypatch.setattr(plane_blocks, "CHUNK", 100)  # five shards
     monkeypatch.setattr(regression, "SHARD_ROWS", 100)

@@ -13,15 +13,15 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.collaborative import alternation as best
-from rankopt.collaborative.blocks.user_loss import UserLoss
 from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.regularization import LONG, RELAXED, Penalties
-from rankopt.data.ratings.table import Ratings
+from rankopt.collaborative.user_loss import UserLoss
 from rankopt.errors import Interrupted, ModelError, OptimumAtStart, OptionError
 from rankopt.optimize.certificate import Stop
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import CofiRanker, load_model
 from rankopt.rankers import cofi_training as cofi_users
+from rankopt.ratings.table import Ratings
 from rankopt.report.cofi_page import page_of_cofi
 
 QUICK = {"factors": 3, "strength": 0.5}

@@ -13,10 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankopt.ascent import DirectionCertificate, verify_directions
 from rankopt.ascent.ascent import Path, moved
-from rankopt.ascent.checkpointing import as_data, false_claim, paths_of
+from rankopt.ascent.certificate import as_data, false_claim, paths_of
 from rankopt.data import Queries
 from rankopt.errors import DataError, Interrupted, OptionError
-from rankopt.line import sweep as sweep_module
 from rankopt.measures import evaluate
 from rankopt.optimize import LineSearch
 from rankopt.optimize.certificate import Stop
@@ -32,6 +31,7 @@ from rankopt.rankers import (
     load_model,
 )
 from rankopt.risk import shard as sharding
+from rankopt.sweeps import sweep as sweep_module
 
 X, Y, QID = made(3, queries=14, documents=8, features=4)
 ALL = ("coordinates", "powell", Random(3))

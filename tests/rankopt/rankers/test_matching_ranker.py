@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from rankopt.data import Queries
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.losses import BOUNDS
-from rankopt.losses.argmax_slots import EMPTY, matched
+from rankopt.losses.oracle_slots import EMPTY, matched
 from rankopt.optimize import METHODS
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, load_model
 

@@ -7,10 +7,10 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt import Admissible
-from rankopt.collaborative.lists.quotas import ConstrainedRecommender
-from rankopt.data import Ratings, load_ratings_sample
+from rankopt.collaborative.quotas import ConstrainedRecommender
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers import CofiRanker, load_model
+from rankopt.ratings import Ratings, load_ratings_sample
 
 GENRES = ("a", "b", "c")
 
@@ -128,9 +128,9 @@ def test_admissible_lists_are_the_best_of_all(rules):
 def test_few_candidates_hold_the_best_list(films, ranker, first, more, monkeypatch):
     """The reduction, and few of what it leaves with a proof for the rest, against all items in one program."""
     from formulations import solve
-    from formulations.sets.constrained_ranking import ConstrainedRanking
+    from formulations.constraints.constrained_ranking import ConstrainedRanking
 
-    monkeypatch.setattr("rankopt.collaborative.lists.quotas.FIRST", first)
+    monkeypatch.setattr("rankopt.collaborative.quotas.FIRST", first)
     admissible = Admissible(6).at_most(2, by="genre").at_most(1, documents={"genre": "War"}, positions=range(4))
     for count in more.values():
         admissible = admissible.at_least(count, documents={"genre": "War"}, positions=range(5))

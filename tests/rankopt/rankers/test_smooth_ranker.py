@@ -17,7 +17,7 @@ from rankopt.measures import evaluate, parse
 from rankopt.optimize.annealing import AnnealingStep
 from rankopt.optimize.certificate import Stop
 from rankopt.optimize.least_squares import spread, spreads
-from rankopt.optimize.smooth_objective import deviation
+from rankopt.optimize.objective import deviation
 from rankopt.rankers import Checkpoint, LargeMarginRanker, RegressionRanker, SmoothRanker, load_model
 from rankopt.rankers.progress import _line
 from rankopt.risk import shard as sharding

@@ -10,7 +10,7 @@ from rankopt import Queries
 from rankopt.constraints import Admissible
 from rankopt.errors import DataError, MeasureError, OptimumAtStart, OptionError
 from rankopt.losses import BOUNDS, MAPS, map_named
-from rankopt.losses.argmax_pairwise import PairwiseArgmax
+from rankopt.losses.oracle_relevance import PairwiseArgmax
 from rankopt.measures import MeasureMix, parse
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, load_model, svm
 from rankopt.rankers.papers import PAPERS

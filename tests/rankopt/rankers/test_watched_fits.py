@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankopt.data import KernelFeatures, QueryNormalizer, load_ratings_sample, load_sample
+from rankopt.data import KernelFeatures, QueryNormalizer, load_sample
 from rankopt.rankers import (
     BoostedRanker,
     CofiRanker,
@@ -27,6 +27,7 @@ from rankopt.rankers import (
     RegressionRanker,
     SmoothRanker,
 )
+from rankopt.ratings import load_ratings_sample
 
 KNOWN = importlib.util.find_spec("sklearn.callback") is not None
 needs_callbacks = pytest.mark.skipif(not KNOWN, reason=f"scikit-learn {sklearn.__version__} has no callbacks")

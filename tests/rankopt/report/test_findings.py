@@ -9,10 +9,10 @@ from click.testing import CliRunner
 from problems.swap_rows import sample_rows
 
 from rankopt.cli import rankopt
-from rankopt.data import load_ratings_sample, load_sample
-from rankopt.evaluation import ItemMean, Popularity, evaluate_ratings, weak_split
+from rankopt.data import load_sample
 from rankopt.experiments.rows import Outcome
 from rankopt.rankers import CofiRanker, DirectRanker
+from rankopt.ratings import ItemMean, Popularity, evaluate_ratings, load_ratings_sample, weak_split
 from rankopt.report.cofi_page import page_of_cofi
 from rankopt.report.direct_page import page_of_direct
 from rankopt.report.page import page, section

@@ -6,10 +6,10 @@ from html import unescape
 
 import pytest
 
-from rankopt.collaborative.lists.quota_prices import QuotaPrice
-from rankopt.data import load_ratings_sample
+from rankopt.collaborative.recommendation import QuotaPrice
 from rankopt.errors import OptimumAtStart
 from rankopt.rankers import CofiRanker
+from rankopt.ratings import load_ratings_sample
 from rankopt.report.cofi_page import page_of_cofi
 
 

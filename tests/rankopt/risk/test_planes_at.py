@@ -6,12 +6,11 @@ from numpy.testing import assert_allclose
 from problems.slots import benefit_of, drawn
 
 from rankopt.losses import bound_named
-from rankopt.losses.argmax_slots import SlotArgmax
 from rankopt.losses.margin import MarginLoss
+from rankopt.losses.oracle_slots import SlotArgmax
 from rankopt.risk.risk import PlanesAt
 from rankopt.risk.shard import Shard
-from rankopt.scorers.linear import Linear
-from rankopt.scorers.slots import Slots
+from rankopt.scorers.linear import Linear, Slots
 
 
 @pytest.mark.parametrize("merged", [True, False])

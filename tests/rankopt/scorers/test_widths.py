@@ -9,8 +9,7 @@ from rankopt.errors import DataError
 from rankopt.explanations.contributions import Explanation
 from rankopt.rankers import LargeMarginRanker, MatchingRanker
 from rankopt.rankers.deployment import Deployment
-from rankopt.scorers.linear import Linear, linear_scores, pair_sums, row_scores, row_sums
-from rankopt.scorers.slots import Slots, slot_scores
+from rankopt.scorers.linear import Linear, Slots, linear_scores, pair_sums, row_scores, row_sums, slot_scores
 
 N, D = 9, 4
 DENSE = np.random.default_rng(0).normal(size=(N, D))

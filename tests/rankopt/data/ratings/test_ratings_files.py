@@ -8,10 +8,9 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from rankopt.data import Ratings, read_ratings
-from rankopt.data.ratings import reading
-from rankopt.data.ratings.reading import Layout, read_items
 from rankopt.errors import DataError
+from rankopt.ratings import Ratings, read_ratings, reading
+from rankopt.ratings.reading import Layout, read_items
 
 DATA = "1\t10\t5\t880\n2\t10\t3\t881\n1\t9\t4.5\t882\n"
 EXPECTED = Ratings.of([1, 2, 1], [10, 10, 9], [5, 3, 4.5])

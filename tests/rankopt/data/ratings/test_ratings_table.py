@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
-from rankopt.data import Ratings
 from rankopt.errors import DataError
 from rankopt.rankers import CofiRanker, load_model
+from rankopt.ratings import Ratings
 
 
 def triplets(seed=0, n=400, users=30, items=40):

@@ -1,0 +1,270 @@
+"""Whether a ranking set is empty, and which of its constraints cannot hold together.
+
+The conflict is irreducible: leave out any one of its members and the others can be met. It is found by divide and
+conquer [Junker 2004, QuickXplain], each question being a search for one point in whole numbers.
+
+A ranking of a set by one pass over the positions, where that finds one: much cheaper than a search.
+
+Each position takes the allowed document that serves the most rows still below their floor, breaks no ceiling, and is
+the first such. What comes out is checked; nothing is concluded where it fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from formulations.arrays import Bools, Floats, Ints
+from formulations.constraints.constraint import Constraint, broken
+from formulations.constraints.duals import whole_point, within
+from formulations.constraints.rows import SetRows
+from formulations.constraints.structure import equal_rows
+from formulations.errors import SolverFailed
+
+
+def greedy_point(stated: SetRows, constraints: Sequence[Constraint]) -> Ints | None:
+    """The document at each position of a ranking in the set, or None where the pass finds none."""
+    k, n = stated.shape
+    low, high = stated.lower[k:], stated.upper[k:]
+    reached = np.zeros(low.size)
+    used = np.zeros(n, dtype=bool)
+    order = np.empty(k, dtype=np.int64)
+    first = np.searchsorted(stated.cell, np.arange(k + 1) * n)
+    for i in range(k):
+        start, end = stated.weights.indptr[first[i]], stated.weights.indptr[first[i + 1]]
+        rows, weight = stated.weights.indices[start:end], stated.weights.data[start:end]
+        spans = np.diff(stated.weights.indptr[first[i] : first[i + 1] + 1])
+        cell = np.repeat(np.arange(spans.size), spans)
+        breaks = np.bincount(cell, reached[rows] + weight > high[rows], spans.size)
+        serves = np.bincount(cell, (weight > 0) & (reached[rows] < low[rows]), spans.size)
+        document = stated.cell[first[i] : first[i + 1]] % n
+        worth = np.where((breaks > 0) | used[document], -1.0, serves)
+        if not worth.size or worth.max() < 0:
+            return None
+        best = int(np.argmax(worth))
+        order[i], used[document[best]] = document[best], True
+        np.add.at(reached, rows[cell == best], weight[cell == best])
+    return None if broken(constraints, order, n) else order
+
+
+POSITION = "position"
+
+SECONDS = 30.0
+"""How long one search for a point may take."""
+
+NOTICED = 1e-7
+"""Smaller prices and sums of broken rows are rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConflictMember:
+    """A named part of the statement that can be left out: rows of one constraint, or the cells that it forbids."""
+
+    name: str
+    says: str
+    matrix: csr_array
+    lower: Floats
+    upper: Floats
+    forbids: Bools | None = None
+
+
+def emptiness(stated: SetRows, constraints: Sequence[Constraint], places: int) -> str:
+    """Why no ranking is in a set that leaves room for `places` documents: an irreducible conflict, and the cure."""
+    k, n = stated.shape
+    found = conflict((k, n), constraints)
+    left = "" if not places else f"the set leaves room for {'1 document' if places == 1 else f'{places} documents'}: "
+    # A constraint that names positions would name others in a shorter list.
+    alike = all(_alike(member, k, n) for member in _members(constraints, k, n)[:-1])
+    cure = f"lower k to {places}, or loosen one of them" if places and alike else "loosen one of them"
+    return (
+        f"no ranking of {k} of {n} documents is in the set. "
+        f"Conflict: {', '.join(f'{member.name} ({member.says})' for member in found)}; {left}{cure}"
+    )
+
+
+def _alike(member: ConflictMember, k: int, n: int) -> bool:
+    """Whether a member says the same of every position."""
+    table = member.matrix.toarray() if member.forbids is None else member.forbids
+    by_position = table.reshape(-1, k, n)
+    return bool((by_position == by_position[:, :1]).all())
+
+
+def room(stated: SetRows, constraints: Sequence[Constraint]) -> int:
+    """The most positions, from the first on, that documents can fill while all else of the set holds: k unless the set
+    is empty, and 0 where it cannot hold whatever is filled."""
+    k, n = stated.shape
+    if stated.blocks_of is not None:
+        return min(k, int(stated.blocks_of.max()) + 1)
+    if greedy_point(stated, constraints) is not None:
+        return k
+    *others, position = _members(constraints, k, n)
+    some = replace(position, lower=np.full(k, -np.inf))
+    # No position is filled before the one above it.
+    steps = csr_array(position.matrix[:-1] - position.matrix[1:])
+    unbroken = ConflictMember("", "", steps, np.zeros(k - 1), np.ones(k - 1))
+    point = _point([some, unbroken, *others], few(constraints, k, n), np.ones(k * n))
+    return 0 if point is None else int(point.sum())
+
+
+def conflict(shape: tuple[int, int], constraints: Sequence[Constraint]) -> list[ConflictMember]:
+    """An irreducible set of members that cannot hold together; empty if the set is not empty."""
+    members, usable = _members(constraints, *shape), few(constraints, *shape)
+    suspects = _suspects(members, usable)
+    if suspects is None or _point(suspects, usable) is not None:
+        suspects = members
+        if _point(members, usable) is not None:
+            return []
+    place = {id(member): at for at, member in enumerate(members)}
+    return sorted(_smallest([], suspects, False, usable), key=lambda member: place[id(member)])
+
+
+def _suspects(members: Sequence[ConflictMember], usable: Bools) -> list[ConflictMember] | None:
+    """Members that conflict even where documents may be split, seen from the prices of breaking them: a few of many;
+    None where they do not."""
+    from scipy.optimize import linprog
+
+    rows = [_as_row(member) for member in members]
+    asked = np.flatnonzero(usable)
+    matrix, low, high = _stacked(rows, asked)
+    floors, ceilings = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
+    sides = csr_array(vstack([-matrix[floors], matrix[ceilings]]))
+    found = linprog(
+        np.concatenate([np.zeros(asked.size), np.ones(sides.shape[0])]),
+        A_ub=csr_array(hstack([sides, -eye_array(sides.shape[0])])),
+        b_ub=np.concatenate([-low[floors], high[ceilings]]),
+        bounds=np.array([[0.0, 1.0]] * asked.size + [[0.0, np.inf]] * sides.shape[0]),
+        method="highs-ds",
+        options={"time_limit": SECONDS},
+    )
+    if found.status != 0 or found.fun <= NOTICED:
+        return None
+    owner = np.repeat(np.arange(len(rows)), [row.lower.size for row in rows])
+    charged = np.abs(found.ineqlin.marginals) > NOTICED
+    return [members[at] for at in np.unique(owner[np.concatenate([floors, ceilings])][charged])]
+
+
+def _as_row(member: ConflictMember) -> ConflictMember:
+    """A ban said as a row: none of its cells is held."""
+    if member.forbids is None:
+        return member
+    return replace(
+        member,
+        matrix=csr_array(member.forbids.reshape(1, -1).astype(np.float64)),
+        lower=np.full(1, -np.inf),
+        upper=np.zeros(1),
+        forbids=None,
+    )
+
+
+def _smallest(
+    kept: list[ConflictMember], asked: list[ConflictMember], grown: bool, usable: Bools
+) -> list[ConflictMember]:
+    """A smallest part of `asked` that conflicts with `kept`, given that all of it does."""
+    if grown and _point(kept, usable) is None:
+        return []
+    if len(asked) == 1:
+        return asked
+    left, right = asked[: len(asked) // 2], asked[len(asked) // 2 :]
+    late = _smallest(kept + left, right, bool(left), usable)
+    early = _smallest(kept + late, left, bool(late), usable)
+    return early + late
+
+
+def _members(constraints: Sequence[Constraint], k: int, n: int) -> list[ConflictMember]:
+    """Each row, pin and ban by name, then documents and positions: a conflict is sought among the former first."""
+    cell = np.arange(k * n)
+    ones = np.ones(k * n)
+    position = csr_array((ones, (cell // n, cell)), shape=(k, k * n))
+    document = csr_array((ones, (cell % n, cell)), shape=(n, k * n))
+    members: list[ConflictMember] = []
+    for constraint in constraints:
+        if constraint.forbids is not None:
+            empty = csr_array((0, k * n))
+            members.append(
+                ConflictMember(constraint.name, constraint.said(0), empty, np.empty(0), np.empty(0), constraint.forbids)
+            )
+        for row in range(constraint.rows):
+            part = slice(row, row + 1)
+            members.append(
+                ConflictMember(
+                    constraint.block.name(row),
+                    constraint.said(row),
+                    constraint.matrix[part],
+                    constraint.lower[part],
+                    constraint.upper[part],
+                )
+            )
+    members.append(ConflictMember("document", "each stands once at most", document, np.full(n, -np.inf), np.ones(n)))
+    members.append(ConflictMember(POSITION, "each holds one document", position, np.ones(k), np.ones(k)))
+    return members
+
+
+def _point(members: Sequence[ConflictMember], usable: Bools, objective: Floats | None = None) -> Ints | None:
+    """Zeros and ones that satisfy the members (the best for `objective`), or None if there are none.
+
+    usable: (k n,) the cells that no ranking needs others beside (see `few`).
+    """
+    from scipy.optimize import Bounds, LinearConstraint
+
+    cells = usable.size
+    upper = np.ones(cells)
+    for member in members:
+        if member.forbids is not None:
+            upper[member.forbids.ravel()] = 0.0
+    if any(member.name == POSITION for member in members):  # no more than k cells are used
+        upper[~usable] = 0.0
+    asked = np.flatnonzero(upper)
+    if not asked.size:
+        return None if any((m.lower > 0).any() or (m.upper < 0).any() for m in members) else np.zeros(cells, np.int64)
+    matrix, low, high = _stacked(members, asked)
+    found = whole_point(
+        np.zeros(asked.size) if objective is None else -objective[asked],
+        constraints=[LinearConstraint(matrix, low, high)] if members else [],
+        bounds=Bounds(np.zeros(asked.size), np.ones(asked.size)),
+        integrality=np.ones(asked.size),
+        options={"time_limit": SECONDS},
+    )
+    if found.status == 2:
+        return None
+    if found.x is None:
+        raise SolverFailed(
+            f"whether the set is empty could not be decided{within(found, SECONDS)} ({found.message}); state fewer or "
+            "simpler constraints"
+        )
+    point = np.zeros(cells, dtype=np.int64)
+    point[asked] = np.round(found.x)
+    return point
+
+
+def few(constraints: Sequence[Constraint], k: int, n: int) -> Bools:
+    """(k n,) the cells of the first k documents of each kind: no ranking needs more of documents that no member tells
+    apart."""
+    parts = [constraint.matrix for constraint in constraints]
+    parts += [csr_array(c.forbids.reshape(1, -1)) for c in constraints if c.forbids is not None]
+    cells = csr_array(vstack([csr_array((0, k * n)), *parts])).tocoo()
+    row, cell = cells.coords
+    table = csr_array((cells.data.astype(float), (cell % n, cell // n * cells.shape[0] + row)), (n, k * cells.shape[0]))
+    kind = equal_rows(table)
+    order = np.argsort(kind, kind="stable")
+    sorted_ = kind[order]
+    rank = np.arange(kind.size) - np.searchsorted(sorted_, sorted_)
+    chosen = np.zeros(kind.size, dtype=bool)
+    chosen[order[rank < k]] = True
+    return np.tile(chosen, k)
+
+
+def _stacked(members: Sequence[ConflictMember], cells: Ints) -> tuple[csr_array, Floats, Floats]:
+    """All rows and their limits, in units that make coefficients about one: tolerances are absolute."""
+    matrix = (
+        csr_array(vstack([member.matrix for member in members]))[:, cells] if members else csr_array((0, cells.size))
+    )
+    largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel()
+    unit = np.where(largest > 0, np.ldexp(1.0, np.frexp(largest)[1]), 1.0)
+    scaled = csr_array(matrix.multiply(1.0 / unit[:, None]))
+    low, high = (
+        np.concatenate([np.empty(0), *(getattr(m, side) for m in members)]) / unit for side in ("lower", "upper")
+    )
+    return scaled, low, high

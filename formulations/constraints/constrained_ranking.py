@@ -1,0 +1,290 @@
+"""The best ranking of an admissible set.
+
+The best ranking of a set some of whose constraints may be broken at a price.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import LARGEST, Floats, Ints, finite, frozen
+from formulations.constraints.constraint import broken
+from formulations.constraints.duals import earned, pressing, proven_bound, recovered_prices, relaxation_prices
+from formulations.constraints.ranking_set import RankingSet
+from formulations.constraints.rows import SetRows, reach, widened
+from formulations.constraints.soft import priced, valid_price
+from formulations.errors import InvalidProblem, NoAnswer
+from formulations.problems.assignment import is_order
+from formulations.problems.directed_rounding import below, products
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.problem import EPSILON, Form, Solution
+from formulations.problems.program import Program, split_by_block, write
+from formulations.problems.ranking import RankTwoAssignment
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConstrainedRanking(Form):
+    """max over rankings π of an admissible set of Σ profit[i, j] π[i, j].
+
+    variables    π[i, j] = 1 where document j stands at position i (only where the set allows it)
+    subject to   position   each position holds one document
+                 document   each document stands at one position at most (where no other row implies it)
+                 and the rows of the set, by name
+    integrality  that of the set's statement: see `verify_integrality`
+
+    `profit` (k, n) has the set's shape. `ranked` is the same problem without its set, where profit has rank two. A
+    point x is the order: the document at each position. A dual y holds one price a row other than the positions: one
+    more unit of the row's limit raises the bound by no more than that (and the value, where the relaxation is whole);
+    y > 0 presses on the upper limit, y < 0 on the lower. Where
+    prices alone do not prove the best ranking, y is a proof by cases: a row of prices a case (`prices`).
+    """
+
+    profit: Floats
+    admissible: RankingSet
+    ranked: RankTwoAssignment | None = None
+
+    solvable = True
+    takes_soft: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profit", finite("profit", self.profit, 2))
+        shape = (self.admissible.positions, self.admissible.documents)
+        if self.profit.shape != shape:
+            raise InvalidProblem(
+                f"profit has shape {self.profit.shape}, but the set ranks {shape[0]} of {shape[1]} documents; "
+                "give a row a position and a column a document"
+            )
+        if self.admissible.softened and not self.takes_soft:
+            raise InvalidProblem("the set has soft constraints; state the problem by ranking_set(profit, admissible)")
+        self.admissible.check_nonempty()
+
+    @property
+    def stated(self) -> SetRows:
+        """The rows that prices are of."""
+        return self.admissible.stated
+
+    @property
+    def worth(self) -> Floats:
+        """(k, n) what each cell earns."""
+        return self.profit
+
+    @property
+    def positions(self) -> int:
+        return self.admissible.positions
+
+    @property
+    def documents(self) -> int:
+        return self.admissible.documents
+
+    @cached_property
+    def scale(self) -> float:
+        """The largest profit in magnitude."""
+        return float(np.abs(self.profit).max())
+
+    @property
+    def extent(self) -> str:
+        rows = self.admissible.stated.lower.size
+        return f"{self.positions} positions × {self.documents} documents under {rows} rows"
+
+    @property
+    def size(self) -> int:
+        return self.profit.size
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+
+    @property
+    def cells(self) -> Ints:
+        """The allowed cells, in C order."""
+        return self.admissible.stated.cell
+
+    @property
+    def program(self) -> Program:
+        return self.admissible.stated.program(self.profit)
+
+    def linear_program(self, integer: bool = False) -> LinearProgram:
+        """The relaxation, or with `integer` the program in whole numbers."""
+        return LinearProgram.of(self.admissible.stated.program(self.profit, integer))
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
+
+    def attained(self, x: NDArray[Any]) -> float:
+        return below(self.profit[np.arange(self.positions), np.asarray(x)])
+
+    def violation(self, x: NDArray[Any]) -> float:
+        """0 for a ranking in the set, else by how much it breaks the worst row; infinity for what is no ranking."""
+        if not is_order(x, self.positions, self.documents):
+            return float("inf")
+        stated, cells = self.admissible.stated, np.arange(self.positions) * self.documents + x
+        if (stated.place[cells] < 0).any():
+            return max(broken(self.admissible.constraints, np.asarray(x), self.documents).values())
+        return float(np.max(stated.excess(np.asarray(x)), initial=0.0))
+
+    def bound(self, y: Floats) -> float:
+        """Weak duality: Σ price · (the limit it presses on) + Σ_i max_j (profit[i, j] - the prices of the cell's rows).
+
+        A price that presses on a limit which is not there counts as 0. A y of two dimensions is a proof by cases
+        (`prices`): the worst of their bounds, infinite if they do not cover all rankings.
+        """
+        return proven_bound(self.stated, self.worth, y)
+
+    def near_bound(self, y: Floats) -> float:
+        stated = self.stated
+        if np.shape(y) != (stated.lower.size - self.positions,):
+            return self.bound(y)
+        price, limit = pressing(stated, y)
+        used = price != 0.0
+        return float((price[used] * limit[used]).sum() + earned(stated, self.worth, price, np.empty(0)).sum())
+
+    def pressing(self, y: Floats) -> Floats:
+        """Of a proof by cases the prices of every case."""
+        stated = self.stated
+        if y.ndim == 1:
+            return pressing(stated, y)[0]
+        rows = stated.lower.size - self.positions
+        return np.column_stack([[pressing(stated, case)[0] for case in y[:, :rows]], y[:, rows:]])
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+        admitted = self.violation(x) == 0.0
+        return recovered_prices(self.stated, self.worth, np.asarray(x, dtype=np.int64), admitted)
+
+    def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
+        """The solution with this ranking, refused if it is not in the set: there is nothing inaccurate in an order."""
+        found = super().solution(x, y, outward=outward)
+        if found.violation > 0.0:
+            breaks = ", ".join(broken(self.admissible.constraints, np.asarray(x), self.documents))
+            raise NoAnswer(f"the ranking {np.asarray(x).tolist()} is not in the set: it breaks {breaks}")
+        return found
+
+    def write(self, path: str | Path) -> None:
+        """Write the program in whole numbers to an .mps or .lp file."""
+        write(self.admissible.stated.program(self.profit, integer=True), Path(path))
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        placed = np.zeros(self.profit.shape, dtype=np.int8)
+        placed[np.arange(self.positions), x] = 1
+        return {"π": placed}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        """The price of every row by name; documents whose row is implied by another have the price 0. Beside a proof by
+        cases, the prices of the relaxation."""
+        stated = self.stated
+        if y.ndim == 2:
+            prices = relaxation_prices(stated, self.worth)
+            y = np.zeros(stated.lower.size - self.positions) if prices is None else prices
+        y = self.pressing(y)
+        named = split_by_block(stated.blocks, np.concatenate([earned(stated, self.worth, y, np.empty(0)), y]))
+        documents = np.zeros(self.documents)
+        documents[stated.own_row] = named.get("document", np.empty(0))
+        return {**named, "document": documents}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SoftRanking(ConstrainedRanking):
+    """max over rankings π that the hard constraints admit of Σ profit[i, j] π[i, j] - charge · Σ price · units broken.
+
+    variables    π[i, j] = 1 where document j stands at position i; over, under: what a soft row is broken by
+    subject to   the rows of the set, hard and soft, the soft ones with over and under (`sets.widened`)
+    integrality  that of the widened statement: see `verify_integrality`
+
+    A point x is the order; `solution.broken` says what it breaks, and by how much. A dual y holds one price a row other
+    than the positions, those of soft rows last and never beyond what breaking them costs.
+    """
+
+    charge: float = 1.0
+
+    takes_soft: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "charge", valid_price(self.charge))
+        if self.ranked is not None:
+            raise InvalidProblem("a ranking of rank two has no set; leave `ranked` out")
+        for one in self.admissible.softened:
+            if not self.charge * one.price <= LARGEST:
+                raise InvalidProblem(
+                    f"breaking {one.name!r} costs charge {self.charge:g} × price {one.price:g} a unit, more than "
+                    f"{LARGEST:g}; lower one of them"
+                )
+
+    @cached_property
+    def stated(self) -> SetRows:
+        admissible = self.admissible
+        return admissible.priced if self.charge == 1.0 else priced(admissible.stated, admissible.softened, self.charge)
+
+    @cached_property
+    def worth(self) -> Floats:
+        return frozen(self.profit - self.charge * self.admissible.cell_prices)
+
+    @cached_property
+    def scale(self) -> float:
+        """The largest profit, or charge for a row, in magnitude."""
+        return float(max(np.abs(self.worth).max(), self._dearest))
+
+    @property
+    def _dearest(self) -> float:
+        price, (over, under) = self._prices, reach(self.stated)
+        most = np.maximum(over, under)[self.stated.lower.size - price.size :]
+        return float((price * most).max(initial=0.0))
+
+    @property
+    def _prices(self) -> Floats:
+        """The prices of the soft rows, which stand last."""
+        price = self.stated.price
+        assert price is not None
+        return price[self.admissible.stated.lower.size :]
+
+    @property
+    def extent(self) -> str:
+        return f"{super().extent}, and {self._prices.size} that may be broken"
+
+    @property
+    def program(self) -> Program:
+        return widened(self.stated, self.worth)
+
+    def linear_program(self, integer: bool = False) -> LinearProgram:
+        return LinearProgram.of(widened(self.stated, self.worth, integer))
+
+    @property
+    def rounding(self) -> float:
+        return super().rounding + 16.0 * EPSILON * self.scale * self._prices.size + self._unsure
+
+    def broken(self, x: NDArray[Any]) -> dict[str, float]:
+        """What a ranking breaks of the soft constraints: name of a row, pin or ban → by how much."""
+        held = [one.constraint for one in self.admissible.softened]
+        return broken(held, np.asarray(x, dtype=np.int64), self.documents)
+
+    @cached_property
+    def _unsure(self) -> float:
+        """What rounding may hide of the charges, in rows whose coefficients or limits are not whole."""
+        first = self.admissible.stated.lower.size
+        left = np.where(self.stated.whole_limits[first:], 0.0, self.stated.rounding[first - self.positions :])
+        return float((self._prices * left).sum())
+
+    def _charges(self, x: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Prices of the soft rows that x breaks, and by how much."""
+        off = self.stated.excess(np.asarray(x))[self.stated.lower.size - self.positions - self._prices.size :]
+        return self._prices[off > 0.0], off[off > 0.0]
+
+    def value(self, x: NDArray[Any]) -> float:
+        price, off = self._charges(x)
+        return float(self.worth[np.arange(self.positions), np.asarray(x)].sum() - price @ off)
+
+    def attained(self, x: NDArray[Any]) -> float:
+        terms, digits, dropped = products(*self._charges(x))
+        return below(self.worth[np.arange(self.positions), np.asarray(x)], -terms, -digits, -dropped - self._unsure)
+
+    def write(self, path: str | Path) -> None:
+        """Write the widened program in whole numbers to an .mps or .lp file."""
+        write(widened(self.stated, self.worth, integer=True), Path(path))

@@ -1,0 +1,226 @@
+"""One named constraint on the cells of a ranking: rows over them, or cells that must stay empty.
+
+Which cells of a k × n ranking a constraint speaks of: documents and positions by mask, index or range; labels.
+
+What the words of a set are said of, as types: documents and positions, counts and shares, labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.display import CompactReprMixin
+from formulations.errors import InvalidProblem
+from formulations.problems.program import Block
+from formulations.typing import NonTextSequence, Share, SupportsArray, Whole
+
+EPSILON = 2.0**-52
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint(CompactReprMixin):
+    """lower <= matrix π <= upper, π the k n cells in C order; or π = 0 where `forbids`.
+
+    `labels` names the rows; None for a single row, which has the constraint's own name. `says` is what an error says of
+    it, "at most 1 of 3 documents", or of each of its rows.
+    """
+
+    name: str
+    says: str | tuple[str, ...]
+    matrix: csr_array
+    lower: Floats
+    upper: Floats
+    labels: tuple[Hashable, ...] | None = None
+    forbids: Bools | None = None
+
+    def __post_init__(self) -> None:
+        for part in (self.matrix.data, self.matrix.indices, self.matrix.indptr):
+            part.setflags(write=False)
+        for name in ("lower", "upper", "forbids"):
+            array = getattr(self, name)
+            if array is not None:
+                object.__setattr__(self, name, frozen(array))
+
+    @property
+    def rows(self) -> int:
+        return int(self.lower.size)
+
+    @property
+    def block(self) -> Block:
+        """The names of its rows."""
+        return Block(self.name, ()) if self.labels is None else Block(self.name, self.labels, by_label=True)
+
+    def said(self, row: int) -> str:
+        """What an error says of a row."""
+        return self.says if isinstance(self.says, str) else self.says[row]
+
+    @classmethod
+    def mask(cls, name: str, says: str, forbids: Bools) -> Constraint:
+        """A constraint that only forbids cells."""
+        return cls(name, says, csr_array((0, forbids.size)), np.empty(0), np.empty(0), None, forbids)
+
+
+def broken(constraints: Iterable[Constraint], order: Ints, n: int) -> dict[str, float]:
+    """What a ranking of n documents (the document at each position) breaks: name of a row, pin or ban → by how much."""
+    cells = np.arange(order.size) * n + order
+    found: dict[str, float] = {}
+    for constraint in constraints:
+        if constraint.forbids is not None and constraint.forbids.ravel()[cells].any():
+            found[constraint.name] = float(constraint.forbids.ravel()[cells].sum())
+        if constraint.rows:
+            reached = np.asarray(constraint.matrix[:, cells].sum(axis=1)).ravel()
+            off = np.maximum(constraint.lower - reached, reached - constraint.upper)
+            over = off > row_rounding(constraint.matrix, constraint.lower, constraint.upper, order.size)
+            found.update({constraint.block.name(r): float(off[r]) for r in np.flatnonzero(over).tolist()})
+    return found
+
+
+def row_rounding(matrix: csr_array, lower: Floats, upper: Floats, terms: int) -> Floats:
+    """(rows,) by how much rounding may put a sum of `terms` coefficients beyond a limit: 0.1 + 0.2 is not 0.3."""
+    largest = np.zeros(lower.size)
+    np.maximum.at(largest, np.repeat(np.arange(lower.size), np.diff(matrix.indptr)), np.abs(matrix.data))
+    limit = np.maximum(*(np.where(np.isfinite(side), np.abs(side), 0.0) for side in (lower, upper)))
+    return 4.0 * EPSILON * terms * (terms * largest + limit)
+
+
+def rows_of_cells(rows: list[tuple[Ints, Ints]], k: int, n: int) -> csr_array:
+    """(r, k n) ones: row r on the cells positions × documents that entry r names."""
+    cells = [(positions[:, None] * n + documents).ravel() for positions, documents in rows]
+    indptr = np.cumsum([0, *(part.size for part in cells)])
+    columns = np.concatenate([np.empty(0, dtype=np.int64), *cells])
+    return csr_array((np.ones(columns.size), columns, indptr), shape=(len(rows), k * n))
+
+
+MOST = 2**53
+"""Whole numbers beyond this are not all doubles."""
+
+
+def chosen(name: str, given: Any, size: int) -> Ints:
+    """The sorted indices that `given` names among 0 .. size - 1: None for all, one index, a mask, indices or a range.
+
+    Raises `InvalidProblem` for an index beyond the end or twice, and for a mask of another length.
+    """
+    if given is None:
+        return np.arange(size)
+    try:
+        array = np.atleast_1d(np.asarray(list(given) if isinstance(given, range | set | frozenset) else given))
+    except ValueError as error:  # lists of several lengths
+        raise InvalidProblem(f"{name} is neither a mask nor indices: {error}") from None
+    if array.dtype == np.bool_:
+        if array.shape != (size,):
+            raise InvalidProblem(f"{name} is a mask of shape {array.shape}, but there are {size}; give each a flag")
+        return np.flatnonzero(array)
+    if array.size == 0:
+        return np.empty(0, dtype=np.int64)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise InvalidProblem(
+            f"{name} must be a mask of booleans, whole indices or a range, not {array.dtype} of shape {array.shape}"
+        )
+    wrong = array[(array < 0) | (array >= size)]
+    if wrong.size:
+        raise InvalidProblem(f"{name} names {int(wrong[0])}, but they count from 0 to {size - 1}")
+    indices = np.unique(array).astype(np.int64)
+    if indices.size != array.size:
+        raise InvalidProblem(f"{name} names an index twice; name each once")
+    return indices
+
+
+def one(name: str, given: Any, size: int) -> int:
+    """The one index that `given` is, or `InvalidProblem`."""
+    if given is None or np.ndim(given) != 0:
+        raise InvalidProblem(f"{name} is {given!r}, but must be one index from 0 to {size - 1}")
+    return int(chosen(name, given, size)[0])
+
+
+def by_label(labels: Iterable[Any], size: int) -> dict[Hashable, Ints]:
+    """The documents that carry each label, labels in order of first appearance.
+
+    One entry a document: a label; a tuple, list or set of labels; or None or NaN for no label.
+    Raises `InvalidProblem` for another number of entries, or a label that is no label.
+    """
+    if isinstance(labels, Mapping | str) or not (hasattr(labels, "tolist") or isinstance(labels, Iterable)):
+        raise InvalidProblem(f"by= is a {type(labels).__name__}; give a list with the label of each document")
+    entries = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    if len(entries) != size:
+        raise InvalidProblem(f"by= has {len(entries)} labels for {size} documents; give each document one (or None)")
+    members: dict[Hashable, list[int]] = {}
+    for document, entry in enumerate(entries):
+        carried = entry.tolist() if isinstance(entry, np.ndarray) else entry
+        if isinstance(carried, set | frozenset):
+            carried = sorted(carried, key=repr)
+        for label in carried if isinstance(carried, tuple | list) else (carried,):
+            if unlabelled(label):
+                continue
+            try:
+                found = members.setdefault(label, [])
+            except TypeError:
+                raise InvalidProblem(
+                    f"by= has a {type(label).__name__} for document {document}, which is no label; "
+                    "use numbers, strings, or a tuple of them"
+                ) from None
+            if document not in found[-1:]:
+                found.append(document)
+    return {label: np.array(documents, dtype=np.int64) for label, documents in members.items()}
+
+
+def whole_number(name: str, value: Any) -> int:
+    """`value` as a whole number >= 0, or `InvalidProblem`."""
+    number = value.item() if isinstance(value, np.generic) else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= MOST:
+        raise InvalidProblem(f"{name} = {value!r} is no count; give a whole number, 0 or more")
+    if number != int(number):
+        raise InvalidProblem(f"{name} = {value!r} counts documents; give a whole number ({int(number)}?)")
+    return int(number)
+
+
+def numbers(name: str, values: Any) -> Floats:
+    """`values` as an array of doubles, infinite ones included, or `InvalidProblem`."""
+    try:
+        return np.array(values, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise InvalidProblem(f"{name} cannot be read as numbers: {error}") from None
+
+
+def count_for(name: str, count: Any, label: Hashable) -> int | None:
+    """The count for one label: the same for all, or its entry in a mapping (None where it has none)."""
+    if not isinstance(count, Mapping):
+        return whole_number(name, count)
+    return whole_number(f"{name}[{label!r}]", count[label]) if label in count else None
+
+
+def unlabelled(label: Any) -> bool:
+    """Whether an entry is no label: None, or NaN, which differs from itself."""
+    if label is None:
+        return True
+    try:
+        return bool(label != label)
+    except TypeError:  # pandas.NA knows neither yes nor no
+        return True
+    except ValueError:  # an array, which is no label of another kind
+        return False
+
+
+Some: TypeAlias = Whole | Sequence[Whole] | AbstractSet[Whole] | SupportsArray
+"""Documents or positions: an index, a mask, indices or a range."""
+
+Count: TypeAlias = Whole | Mapping[Any, Whole]
+"""How many, for all labels alike or by label."""
+
+Shares: TypeAlias = Share | Mapping[Any, Share]
+"""The same of shares."""
+
+Labels: TypeAlias = NonTextSequence[Hashable | Iterable[Hashable]] | Iterator[Hashable | Iterable[Hashable]]
+"""The label of each document, several, or None for none."""
+
+Prefixes: TypeAlias = Whole | Iterable[Whole]
+"""How many positions from the first on."""
+
+Rounding = Literal["up", "down", "nearest"]
+"""What becomes of a share that is no whole number."""

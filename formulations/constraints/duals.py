@@ -1,0 +1,281 @@
+"""Prices of the rows of a ranking set, and the bound on its rankings that they prove for a profit (k, n).
+
+Where the linear program alone does not reach the best ranking, a proof by cases does. The cases are the leaves of a
+binary tree: a cell holds its document in one branch and not in the other. Each case has row prices of its own, and the
+worst of their bounds holds for all rankings. So a search in whole numbers is proved without being believed: the tree is
+grown here, from the problem's data, until no case leaves room above the value.
+
+A proof is an array with one row a case: the prices of the rows beside the positions, then the cells decided on the way
+(c + 1 where cell c holds, -(c + 1) where it does not, 0 for nothing).
+
+A point in whole numbers by `scipy.optimize.milp`, asked again without presolve where that fails.
+
+The presolve of HiGHS ends some small programs with "Solve error", empty ones among them, that its search decides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, eye_array, hstack, vstack
+
+from formulations.arrays import Floats, Ints
+from formulations.constraints.rows import SetRows
+from formulations.constraints.structure import BlockCollapse, LaminarNetwork, PrefixNetwork, falls_in_groups
+from formulations.errors import InvalidProblem, SolverFailed
+from formulations.problems.directed_rounding import above, difference, products
+from formulations.problems.problem import EPSILON
+
+Path = tuple[int, ...]
+
+COSTS = (1.0, 1e6)
+"""What it costs to break a row by one, in more than any profit. A row of small coefficients is broken by little: where
+the point is whole, the higher cost tells whether it is a ranking of the set."""
+
+WHOLE = 0.5 - 1e-6
+"""Points with no entry nearer to 1/2 are whole."""
+
+MOST_CASES = 200
+"""Nodes after which the tree is given up, and the bound of the linear program stands."""
+
+
+def proven_bound(stated: SetRows, profit: Floats, y: Floats) -> float:
+    """What prices y (a row each beside the positions), or a proof by cases (a row of `y` a case), prove: infinity where
+    the cases do not cover all rankings. Raises `InvalidProblem` for what is neither."""
+    rows = stated.lower.size - stated.shape[0]
+    if np.ndim(y) not in (1, 2) or np.shape(y)[-1] < rows or (np.ndim(y) == 1 and np.size(y) != rows):
+        raise InvalidProblem(f"prices have shape {np.shape(y)}, but {rows} rows have one each, in a case or in several")
+    y = np.asarray(y, dtype=np.float64)
+    if y.ndim == 1:
+        return case_bound(stated, profit, y, np.empty(0))
+    if not covers(y[:, rows:], *stated.shape):
+        return float("inf")
+    return max(case_bound(stated, profit, case[:rows], case[rows:]) for case in y)
+
+
+def case_bound(stated: SetRows, profit: Floats, y: Floats, path: Floats) -> float:
+    """Weak duality in one case, prices y and the cells decided on its path: Σ price · (the limit it presses on)
+    + Σ_i max_j (profit[i, j] - the prices of the cell's rows), rounded up; -inf where the case holds no ranking."""
+    price, limit = pressing(stated, y)
+    used = price != 0.0
+    terms, digits, dropped = products(price[used], limit[used])
+    k = stated.shape[0]
+    near = _foremost(stated, profit, price, path)
+    position = stated.cell[near] // stated.shape[1]
+    if np.unique(position).size < k:
+        return -float("inf")
+    left = difference(profit.ravel()[stated.cell[near]], stated.weights[near], price)
+    high, low, off = np.full(k, -np.inf), np.full(k, -np.inf), np.zeros(k)
+    np.maximum.at(high, position, left.high)
+    nearest = left.high == high[position]
+    np.maximum.at(low, position[nearest], left.low[nearest])
+    np.maximum.at(off, position, left.off)
+    return above(terms, digits, high, low, off, dropped)
+
+
+def _foremost(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Ints:
+    """The allowed cells that are open in a case and may, for all that rounding hides, be the best of their position."""
+    worth = profit.ravel()[stated.cell]
+    weights = stated.weights
+    left = worth - weights @ price
+    if path.size:
+        left = left + open_cells(path, *stated.shape)[stated.cell]
+    terms = int(np.diff(weights.indptr).max(initial=0))
+    largest = float(np.abs(weights.data).max(initial=0.0)) * float(np.abs(price).max(initial=0.0))
+    hidden = 8.0 * (terms + 2) * EPSILON * (float(np.abs(worth).max(initial=0.0)) + terms * largest)
+    most = np.full(stated.shape[0], -np.inf)
+    position = stated.cell // stated.shape[1]
+    np.maximum.at(most, position, left)
+    return np.flatnonzero((left >= most[position] - hidden) & (left > -np.inf))
+
+
+def pressing(stated: SetRows, y: Floats) -> tuple[Floats, Floats]:
+    """The prices that press on a limit which is there (0 for the others), and these limits. No row presses with more
+    than it costs to break it."""
+    k = stated.shape[0]
+    if stated.price is not None:
+        y = np.clip(y, -stated.price[k:], stated.price[k:])
+    price, limit, used = np.zeros(y.size), np.zeros(y.size), np.flatnonzero(y)
+    pressed = np.where(y[used] > 0, stated.upper[k:][used], stated.lower[k:][used])
+    there = np.isfinite(pressed)
+    price[used[there]], limit[used[there]] = y[used[there]], pressed[there]
+    return price, limit
+
+
+def earned(stated: SetRows, profit: Floats, price: Floats, path: Floats) -> Floats:
+    """(k,) the most that each position earns at these prices, in a case."""
+    left = profit.ravel()[... if stated.whole_cells else stated.cell] - stated.weights @ price
+    if not stated.whole_cells:
+        allowed, left = left, np.full(profit.size, -np.inf)
+        left[stated.cell] = allowed
+    if path.size:
+        left += open_cells(path, *stated.shape)
+    return np.asarray(left.reshape(profit.shape).max(axis=1))
+
+
+def recovered_prices(stated: SetRows, profit: Floats, order: Ints, admitted: bool) -> Floats | None:
+    """One price a row beside the positions, from a ranking alone, by the narrowest structure that the set has: of the
+    collapsed assignment, of the laminar flow, of limits on prefixes (where the set admits the ranking), of the linear
+    program; or a proof by cases where these leave a gap."""
+    admitted = admitted and stated.price is None
+    collapse = BlockCollapse.of(stated) if admitted else None
+    if collapse is not None:
+        narrow, _ = collapse.assignment(profit)
+        return narrow.recovered_dual(collapse.rows_of(order))
+    network = LaminarNetwork.of(stated) if admitted else None
+    if network is not None:
+        flow = network.flow(profit)
+        return network.prices(flow.recovered_dual(network.whole_flow(order)))
+    prefixes = PrefixNetwork.of(stated) if admitted else ""
+    if not isinstance(prefixes, str) and falls_in_groups(profit, prefixes.rows.group):
+        return prefixes.proof(profit)
+    value = float(profit[np.arange(stated.shape[0]), order].sum())
+    if stated.price is not None:
+        off = stated.excess(order)
+        value -= float((np.where(off > 0.0, stated.price[stated.shape[0] :], 0.0) * off).sum())
+    proof = proof_by_cases(stated, profit, value)
+    return relaxation_prices(stated, profit) if proof is None else proof
+
+
+def proof_by_cases(stated: SetRows, profit: Floats, value: float) -> Floats | None:
+    """Cases that prove that no ranking is worth more than `value`, up to rounding; None where one may be, or where that
+    takes too many cases. One row of prices alone where the linear program suffices."""
+    k, n = stated.shape
+    rows = stated.lower.size - k
+    slack = _scale(stated, profit) * max(16.0 * EPSILON * (k + n), 1e-11)
+    leaves: list[tuple[Floats, Path]] = []
+    waiting: list[Path] = [()]
+    nodes = 0
+    while waiting:
+        path = waiting.pop()
+        nodes += 1
+        if nodes > MOST_CASES:
+            return None
+        for cost in COSTS:
+            try:
+                prices, mass = _relaxed(stated, profit, path, cost)
+            except SolverFailed:
+                return None
+            part = np.abs(mass - 0.5)
+            cell = int(np.argmin(part))
+            proved = (
+                prices is None or case_bound(stated, profit, prices, np.array(path, dtype=np.float64)) <= value + slack
+            )
+            if proved or part[cell] <= WHOLE:
+                break
+        else:  # whole, and better than what is to be proved best
+            return None
+        if proved:
+            leaves.append((np.zeros(rows) if prices is None else prices, path))
+            continue
+        waiting += [(*path, -(int(stated.cell[cell]) + 1)), (*path, int(stated.cell[cell]) + 1)]
+    deepest = max(len(path) for _, path in leaves)
+    proof = np.zeros((len(leaves), rows + deepest))
+    for leaf, (prices, path) in enumerate(leaves):
+        proof[leaf, :rows] = prices
+        proof[leaf, rows : rows + len(path)] = path
+    return proof[0, :rows] if deepest == 0 else proof
+
+
+def _scale(stated: SetRows, profit: Floats) -> float:
+    """The largest profit, or price of a soft row."""
+    soft = np.empty(0) if stated.price is None else stated.price[np.isfinite(stated.price)]
+    return float(max(np.abs(profit).max(), soft.max(initial=0.0)))
+
+
+def relaxation_prices(stated: SetRows, profit: Floats) -> Floats | None:
+    """Row prices from the dual of the linear program, whose bound is that of the relaxation."""
+    try:
+        return _relaxed(stated, profit, (), COSTS[0])[0]
+    except SolverFailed:
+        return None
+
+
+def open_cells(path: Floats, k: int, n: int) -> Floats:
+    """(k n,) 0 for the cells that a case leaves open, -inf for those that it rules out."""
+    ruled = np.zeros(k * n)
+    for decided in path[path != 0].astype(np.int64).tolist():
+        cell = abs(decided) - 1
+        if decided < 0:
+            ruled[cell] = -np.inf
+            continue
+        held = ruled[cell]
+        ruled[cell // n * n : (cell // n + 1) * n] = -np.inf
+        ruled[cell % n :: n] = -np.inf
+        ruled[cell] = held
+    return ruled
+
+
+def covers(paths: Floats, k: int, n: int) -> bool:
+    """Whether every ranking falls into one of the cases: they are the leaves of one binary tree over the k n cells."""
+    if (paths != np.round(paths)).any() or (np.abs(paths) > k * n).any():
+        return False
+    waiting = [[tuple(int(cell) for cell in path if cell != 0) for path in paths]]
+    while waiting:
+        branch = waiting.pop()
+        if () in branch:
+            continue
+        if len({abs(path[0]) for path in branch}) != 1:
+            return False
+        waiting += [[path[1:] for path in branch if path[0] > 0], [path[1:] for path in branch if path[0] < 0]]
+    return True
+
+
+def _relaxed(stated: SetRows, profit: Floats, path: Path, cost: float) -> tuple[Floats | None, Floats]:
+    """Row prices and the point of the linear program in a case; no prices where a position has no cell left.
+
+    Rows may be broken at a cost beyond any profit, soft ones at their price: there is a point, and prices, even where
+    no ranking is left.
+    """
+    from scipy.optimize import linprog
+
+    k, n = stated.shape
+    left = open_cells(np.array(path, dtype=np.float64), k, n)[stated.cell] == 0
+    if not np.isin(np.arange(k), stated.cell[left] // n).all():
+        return None, np.zeros(stated.cell.size)
+    scale = float(np.abs(profit).max()) or _scale(stated, profit) or 1.0
+    weights = csr_array(stated.matrix[:, left])
+    above, below = (np.flatnonzero(np.isfinite(limit[k:])) + k for limit in (stated.upper, stated.lower))
+    limits = csr_array(vstack([weights[above], -weights[below]]))
+    count, cells = limits.shape
+    highest = 4.0 * (k + 1) * cost
+    dear = np.full(stated.lower.size, np.inf) if stated.price is None else stated.price / scale
+    found = linprog(
+        np.concatenate(
+            [-profit.ravel()[stated.cell[left]] / scale, np.minimum(highest, dear[np.concatenate([above, below])])]
+        ),
+        A_ub=csr_array(hstack([limits, -eye_array(count)])),
+        b_ub=np.concatenate([stated.upper[above], -stated.lower[below]]),
+        A_eq=csr_array(hstack([weights[:k], csr_array((k, count))])),
+        b_eq=np.ones(k),
+        method="highs-ds",
+    )
+    if found.status != 0:
+        raise SolverFailed(f"the relaxation of a case could not be solved: {found.message}")
+    marginals = -np.asarray(found.ineqlin.marginals) * scale
+    price = np.zeros(stated.lower.size)
+    price[above] += marginals[: above.size]
+    price[below] -= marginals[above.size :]
+    mass = np.zeros(stated.cell.size)
+    mass[left] = found.x[:cells]
+    return price[k:], mass
+
+
+OUT_OF_TIME, FAILED = 1, 4
+"""Statuses of `milp`."""
+
+
+def whole_point(objective: Any, *, options: dict[str, Any], **program: Any) -> Any:
+    """What `milp` found, without presolve where it failed with it."""
+    from scipy.optimize import milp
+
+    found = milp(objective, options=options, **program)
+    if found.status != FAILED or found.x is not None:
+        return found
+    return milp(objective, options={**options, "presolve": False}, **program)
+
+
+def within(found: Any, seconds: float) -> str:
+    """The time that a search had, where it ran out: " in 30 seconds"; else nothing."""
+    return f" in {seconds:g} seconds" if found.status == OUT_OF_TIME else ""

@@ -1,0 +1,143 @@
+"""A ranking set from affine cvxpy constraints on one variable of shape (k, n).
+
+cvxpy flattens matrices by columns and moves equations before inequalities; here each constraint is read on its own, in
+the order given, its columns put into C order. Nothing of cvxpy is imported: the constraints bring it along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from formulations.arrays import Floats
+from formulations.constraints.constraint import Constraint
+from formulations.constraints.kinds import pin, rows
+from formulations.constraints.soft import Soft
+from formulations.errors import InvalidProblem
+
+
+def shape_of(variable: Any) -> tuple[int, int]:
+    """k positions and n documents of the variable π; InvalidProblem where it cannot be the variable of a set."""
+    if len(getattr(variable, "shape", ())) != 2 or type(variable).__name__ != "Variable":
+        raise InvalidProblem("the variable of a ranking set is a cvxpy.Variable((k, n)): a row a position")
+    declared = [name for name, value in variable.attributes.items() if value is not None and value is not False]
+    unread = set(declared) - {"nonneg", "boolean", "integer"}
+    if unread:
+        raise InvalidProblem(f"{variable.name()} is declared with {', '.join(sorted(unread))}; state it as constraints")
+    k, n = variable.shape
+    return int(k), int(n)
+
+
+def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | Soft]:
+    """What the cvxpy constraints say of the rankings π = `variable`, in the words of sets."""
+    if not isinstance(constraints, Iterable):
+        what = "None" if constraints is None else f"one {type(constraints).__name__}"
+        raise InvalidProblem(
+            f"the constraints of a set are a list, not {what}; write from_cvxpy(π, [first, soft(second, price=1)]), "
+            "and [] for none"
+        )
+    for place, given in enumerate(constraints):
+        constraint = given.constraint if isinstance(given, Soft) else given
+        name = str(getattr(constraint, "label", None) or f"constraint {place}")
+        found = _said(shape_of(variable), name, *_affine(constraint, variable, name), isinstance(given, Soft))
+        yield from (Soft(one, given.price) for one in found) if isinstance(given, Soft) else found
+
+
+def _affine(constraint: Any, variable: Any, name: str) -> tuple[csr_array, Floats, Floats]:
+    """lower <= matrix π <= upper, the cells in C order; the rows of a matrix expression in C order too."""
+    k, n = variable.shape
+    kind = type(constraint).__name__
+    if kind not in ("Equality", "Inequality", "Zero", "NonPos", "NonNeg"):
+        raise InvalidProblem(f"{name!r} is a {kind}, but a set has rows only: ==, <= or >= of affine expressions")
+    expression = constraint.expr if hasattr(constraint, "expr") else constraint.args[0]
+    strangers = [other.name() for other in expression.variables() if other is not variable]
+    if strangers:
+        raise InvalidProblem(f"{name!r} uses {', '.join(strangers)}, but a set of rankings has the variable π only")
+    if not expression.is_affine():
+        raise InvalidProblem(
+            f"{name!r} ({constraint}) is not affine: as rows it would need auxiliary columns, which a set of rankings "
+            "has not; write it as sums of π"
+        )
+    if any(parameter.value is None for parameter in expression.parameters()):
+        raise InvalidProblem(f"{name!r} ({constraint}) has a parameter without a value; give it one")
+    kept = variable.value
+    variable.save_value(np.zeros((k, n)))
+    try:
+        constant = _dense(expression.value).ravel(order="F")
+        gradient = expression.grad.get(variable)
+    finally:
+        variable.save_value(kept)
+    if gradient is None:
+        gradient = csr_array((k * n, constant.size))
+    by_columns = csr_array(csr_array(gradient if issparse(gradient) else np.atleast_2d(gradient)).T)
+    columns = np.arange(k * n).reshape((k, n)).ravel(order="F")
+    entries = by_columns.tocoo()
+    place = np.arange(constant.size).reshape(expression.shape or (1,), order="F").ravel()
+    where = np.argsort(place)
+    row, column = entries.coords
+    matrix = csr_array((entries.data, (where[row], columns[column])), shape=by_columns.shape)
+    right = 0.0 - constant[place]
+    if np.isnan(right).any() or np.isnan(matrix.data).any():
+        raise InvalidProblem(f"{name!r} ({constraint}) holds NaN; give it a number, or leave it out")
+    below = np.full(right.size, -np.inf)
+    if kind in ("Equality", "Zero"):
+        return matrix, right, right
+    return (matrix, right, -below) if kind == "NonNeg" else (matrix, below, right)
+
+
+def _dense(values: Any) -> Floats:
+    return np.asarray(values.toarray() if issparse(values) else values, dtype=np.float64)
+
+
+def _said(
+    shape: tuple[int, int], name: str, matrix: csr_array, lower: Floats, upper: Floats, softly: bool
+) -> Iterator[Constraint]:
+    """These rows: the usual sign first, what every set says left out, fixed cells as pins and bans (softly: as bans of
+    unit coefficients alone, for what a row counts is what is charged)."""
+    k, n = shape
+    keep, empty = [], np.zeros((k, n), dtype=bool)
+    for r in range(matrix.shape[0]):
+        part = slice(matrix.indptr[r], matrix.indptr[r + 1])
+        cells, weights = matrix.indices[part][matrix.data[part] != 0], matrix.data[part][matrix.data[part] != 0]
+        low, high = float(lower[r]), float(upper[r])
+        if cells.size and (weights < 0).all():
+            matrix.data[part] *= -1.0
+            weights, low, high = -weights, -high, -low
+            lower[r], upper[r] = low, high
+        if cells.size == 1:
+            # The limits of one cell: what they leave of {0, 1}.
+            low, high = max(0.0, low / weights[0]), min(1.0, high / weights[0])
+            i, j = divmod(int(cells[0]), n)
+            if low <= 0.0 and high >= 1.0:
+                continue
+            if softly and (weights[0] != 1.0 or low > 0.0 or high != 0.0):
+                keep.append(r)
+                continue
+            if low <= 0.0 <= high:
+                empty[i, j] = True
+                continue
+            if 0.0 < low <= 1.0 <= high:
+                yield pin(shape, j, position=i, name=name)
+                continue
+        if not _always(cells, weights, low, high, k, n):
+            keep.append(r)
+    if empty.any():
+        yield Constraint.mask(name, f"{empty.sum()} cells stay empty", empty)
+    if keep:
+        labels = None if matrix.shape[0] == 1 else keep
+        yield rows(shape, matrix[keep], lower=lower[keep], upper=upper[keep], labels=labels, name=name)
+
+
+def _always(cells: Any, weights: Floats, low: float, high: float, k: int, n: int) -> bool:
+    """Whether the row holds in every set: a position's, one that the documents' rows imply, or 0 within its limits."""
+    if not cells.size:
+        return low <= 0.0 <= high
+    if not (weights == 1.0).all():
+        return False
+    rows, columns = np.divmod(np.sort(cells), n)
+    whole_position = cells.size == n and (rows == rows[0]).all()
+    one_document = (columns == columns[0]).all()
+    return bool((whole_position and low <= 1.0 <= high) or (one_document and low <= 0.0 and high >= 1.0))

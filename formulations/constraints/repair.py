@@ -1,0 +1,118 @@
+"""The least broken ranking of a set, empty or not: what must give, and by how much.
+
+    minimise    Σ price[r] · units by which a ranking breaks r
+    over        rankings that keep what has no price
+
+A search in whole numbers finds one; prices within those of breaking, or a proof by cases, bound what any other pays
+(`sets.prices`), so the repair is proved and not believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from formulations.arrays import Floats, Ints, frozen
+from formulations.constraints.conflict import SECONDS, emptiness, room
+from formulations.constraints.constraint import Constraint, broken
+from formulations.constraints.duals import proven_bound, recovered_prices, whole_point, within
+from formulations.constraints.rows import SetRows, widened
+from formulations.constraints.soft import Soft, cell_prices, charge_of, priced, valid_price
+from formulations.display import CompactReprMixin
+from formulations.errors import Infeasible, InvalidProblem, SolverFailed
+
+FAR = 1e6
+"""The factor beyond which two prices are not told in one sum: solvers of programs see no more than some ten digits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Repair(CompactReprMixin):
+    """order: the document at each position. broken: name of a row, pin or ban → by how much. cost: what that comes to
+    at the prices asked for; bound: what any ranking pays at least. least: the smallest price above 0."""
+
+    order: Ints
+    broken: dict[str, float]
+    cost: float
+    bound: float
+    least: float = 1.0
+
+    @property
+    def proved(self) -> bool:
+        """Whether no ranking breaks less, to rounding."""
+        return self.cost - self.bound <= 1e-12 * self.cost + 1e-9 * self.least
+
+    def __str__(self) -> str:
+        if not self.broken:
+            return f"Nothing has to be broken: {self.order.tolist()} is in the set"
+        parts = ", ".join(f"{name} by {amount:g}" for name, amount in self.broken.items())
+        proof = "none costs less" if self.proved else f"none is proved to cost less than {self.bound:g}"
+        return f"{self.order.tolist()} breaks {parts}, at a cost of {self.cost:g}; {proof}"
+
+
+def repaired(
+    shape: tuple[int, int],
+    constraints: Sequence[Constraint],
+    softened: Sequence[Soft],
+    prices: float | Mapping[str, float],
+) -> Repair:
+    """The least broken ranking of k of n documents; see `Softened.repaired`."""
+    k, n = shape
+    given = [(held, None) for held in constraints] + [(one.constraint, one.price) for one in softened]
+    if isinstance(prices, Mapping):
+        unknown = sorted(set(prices) - {held.name for held, _ in given}, key=repr)
+        if unknown:
+            known = ", ".join(repr(held.name) for held, _ in given) or "none"
+            raise InvalidProblem(f"no constraint is named {unknown[0]!r}, so it has no price; there are {known}")
+    asked = prices if isinstance(prices, Mapping) else {held.name: prices for held, _ in given}
+    may = [
+        Soft(held, valid_price(asked[held.name], held.name) if held.name in asked else float(price or 0.0))
+        for held, price in given
+        if held.name in asked or price is not None
+    ]
+    must = [held for held, price in given if held.name not in asked and price is None]
+    allowed = np.ones(shape, dtype=bool)
+    for held in must:
+        if held.forbids is not None:
+            allowed &= ~held.forbids
+    stated = SetRows.of(allowed, must)
+    places = room(stated, must)
+    if places < k:
+        raise Infeasible(emptiness(stated, must, places))
+    paid = sorted(one.price for one in may if one.price > 0.0)
+    if paid and paid[-1] > FAR * paid[0]:
+        raise InvalidProblem(
+            f"prices from {paid[0]:g} to {paid[-1]:g} are too far apart to be weighed in one sum; keep them within a "
+            f"factor of {FAR:g}, and leave what may not give at all without a price"
+        )
+    rows, worth = priced(stated, may), -cell_prices(may, shape)
+    order = _least(rows, worth)
+    cost = charge_of(may, order, n)
+    y = recovered_prices(rows, worth, order, admitted=True)
+    bound = 0.0 if y is None else max(0.0, -proven_bound(rows, worth, y))
+    off = broken([one.constraint for one in may], order, n)
+    return Repair(frozen(order), off, cost, min(bound, cost), paid[0] if paid else 1.0)
+
+
+def _least(stated: SetRows, worth: Floats) -> Ints:
+    """The document at each position of the best point of the widened program in whole numbers."""
+    from scipy.optimize import Bounds, LinearConstraint
+
+    program = widened(stated, worth, integer=True)
+    costs = np.abs(program.objective[program.objective != 0.0])
+    scale = float(costs.min(initial=np.inf)) if costs.size else 1.0
+    found = whole_point(
+        -program.objective / scale,
+        constraints=LinearConstraint(program.matrix, program.row_lower, program.row_upper),
+        bounds=Bounds(program.lower, program.upper),
+        integrality=program.integer,
+        options={"time_limit": SECONDS, "mip_rel_gap": 0.0},
+    )
+    if found.x is None:
+        raise SolverFailed(f"no repair was found{within(found, SECONDS)} ({found.message}); let fewer constraints give")
+    k, n = stated.shape
+    cell = stated.cell[found.x[: stated.cell.size] > 0.5]
+    order = np.empty(k, dtype=np.int64)
+    order[cell // n] = cell % n
+    return order

@@ -1,0 +1,228 @@
+"""The rows of a ranking set over its allowed cells, and what their structure allows.
+
+The program of a set with soft constraints: a column for each side on which a soft row can be broken.
+
+    maximise    Σ profit[i, j] π[i, j] - Σ price[r] (over[r] + under[r])
+    subject to  lower <= a π - over + under <= upper,   0 <= over, under <= what rankings can break at most
+
+A column with one entry neither makes nor breaks total unimodularity, and these limits are whole where the row's are:
+the widened matrix is totally unimodular exactly where that of all rows is, those of soft constraints as if hard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.sparse import csr_array, hstack, vstack
+
+from formulations.arrays import Bools, Floats, Ints, Memoized, frozen
+from formulations.constraints.constraint import Constraint, row_rounding
+from formulations.display import CompactReprMixin
+from formulations.problems.program import Block, Program, name_at
+
+
+@dataclass(frozen=True, eq=False)
+class SetRows(Memoized, CompactReprMixin):
+    """lower <= matrix π <= upper over the allowed cells (position[e], document[e]) in C order.
+
+    The first k rows are the positions, `blocks` names all. A document's row is left out where another row implies it:
+    one that holds all its cells and is at most 1; `own_row` lists the documents that have theirs. price: of rows that
+    may be broken, what a unit costs, infinite for the others; None where there are none.
+    """
+
+    shape: tuple[int, int]
+    cell: Ints
+    matrix: csr_array
+    lower: Floats
+    upper: Floats
+    blocks: tuple[Block, ...]
+    own_row: Ints
+    price: Floats | None = None
+
+    @classmethod
+    def of(cls, allowed: Bools, constraints: Iterable[Constraint]) -> SetRows:
+        """The rows of the rankings that stand on allowed cells (k, n) and meet the constraints."""
+        k, n = allowed.shape
+        cell = np.flatnonzero(allowed.ravel())
+        row, column = np.arange(cell.size), cell % n
+        position = csr_array((np.ones(cell.size), (cell // n, row)), shape=(k, cell.size))
+        document = csr_array((np.ones(cell.size), (column, row)), shape=(n, cell.size))
+        added = [constraint for constraint in constraints if constraint.rows]
+        parts = [constraint.matrix[:, cell] for constraint in added]
+        low = np.concatenate([np.empty(0), *(constraint.lower for constraint in added)])
+        high = np.concatenate([np.empty(0), *(constraint.upper for constraint in added)])
+        extra = csr_array(vstack(parts)) if parts else csr_array((0, cell.size))
+        kept = np.flatnonzero(~implied_documents(extra, high, document))
+        matrix = csr_array(vstack([position, document[kept], extra]))
+        matrix.sort_indices()
+        names = Block("document", (n,)) if kept.size == n else Block("document", tuple(kept.tolist()), by_label=True)
+        return cls(
+            shape=(k, n),
+            cell=frozen(cell),
+            matrix=matrix,
+            lower=frozen(np.concatenate([np.ones(k), np.full(kept.size, -np.inf), low])),
+            upper=frozen(np.concatenate([np.ones(k + kept.size), high])),
+            blocks=(Block("position", (k,)), *([names] if kept.size else []), *(c.block for c in added)),
+            own_row=frozen(kept),
+        )
+
+    @property
+    def whole_cells(self) -> bool:
+        """Whether every cell is allowed."""
+        return self.cell.size == self.shape[0] * self.shape[1]
+
+    def variables(self, needed: Bools | None = None) -> tuple[Block, ...]:
+        """The names of the cells (or of those that are needed)."""
+        if self.whole_cells and needed is None:
+            return (Block("π", self.shape),)
+        rows, columns = np.divmod(self.cell if needed is None else self.cell[needed], self.shape[1])
+        return (Block("π", tuple(zip(rows.tolist(), columns.tolist(), strict=True))),)
+
+    def program(self, profit: Floats, integer: bool = False, needed: Bools | None = None) -> Program:
+        """maximise Σ profit[i, j] π[i, j] over the set (or over the needed cells); relaxed, or in whole numbers."""
+        cell = self.cell if needed is None else self.cell[needed]
+        size = cell.size
+        return Program(
+            objective=profit.ravel()[cell],
+            matrix=self.matrix if needed is None else self.matrix[:, needed],
+            row_lower=self.lower,
+            row_upper=self.upper,
+            lower=np.zeros(size),
+            upper=np.ones(size),
+            integer=np.ones(size, dtype=bool) if integer else None,
+            variables=self.variables(needed),
+            rows=self.blocks,
+        )
+
+    @cached_property
+    def whole_limits(self) -> Bools:
+        """Which rows have whole coefficients and whole (or no) limits."""
+        fractional = np.zeros(self.lower.size, dtype=bool)
+        rows = np.repeat(np.arange(self.lower.size), np.diff(self.matrix.indptr))
+        np.logical_or.at(fractional, rows, self.matrix.data != np.round(self.matrix.data))
+        for limit in (self.lower, self.upper):
+            fractional |= np.isfinite(limit) & (limit != np.round(limit))
+        return frozen(~fractional)
+
+    @cached_property
+    def weights(self) -> csr_array:
+        """(cells, rows beside the positions) the coefficients of each cell."""
+        return csr_array(self.matrix[self.shape[0] :].T)
+
+    @cached_property
+    def place(self) -> Ints:
+        """(k n,) where each cell stands among the allowed ones, -1 for a forbidden one."""
+        place = np.full(self.shape[0] * self.shape[1], -1)
+        place[self.cell] = np.arange(self.cell.size)
+        return frozen(place)
+
+    @cached_property
+    def rounding(self) -> Floats:
+        """What rounding leaves in the sums of the rows beside the positions."""
+        k = self.shape[0]
+        return frozen(row_rounding(csr_array(self.matrix[k:]), self.lower[k:], self.upper[k:], k))
+
+    def excess(self, order: Ints) -> Floats:
+        """By how much a ranking of allowed cells breaks each row beside the positions, 0 where it does not."""
+        k, n = self.shape
+        cell = self.place[np.arange(k) * n + order]
+        starts, ends = self.weights.indptr[cell], self.weights.indptr[cell + 1]
+        entries = np.concatenate(
+            [np.arange(start, end) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        )
+        reached = np.bincount(self.weights.indices[entries], self.weights.data[entries], self.lower.size - k)
+        off = np.maximum(self.lower[k:] - reached, reached - self.upper[k:])
+        return np.where(off > self.rounding, off, 0.0)
+
+    @cached_property
+    def group(self) -> Ints | None:
+        """The row, other than a position, of each cell, if each is in exactly one and all of these are "at most 1";
+        else None. Then the set is a matching of positions and rows [ORM, Corollary 7]."""
+        k = self.shape[0]
+        if self.price is not None:
+            return None
+        others = self.matrix[k:]
+        limits = (self.upper[k:] == 1.0).all() and (self.lower[k:] <= 0.0).all()
+        if not limits or others.nnz != self.cell.size or not (others.data == 1.0).all():
+            return None
+        by_cell = others.tocsc()
+        if not (np.diff(by_cell.indptr) == 1).all():
+            return None
+        return frozen(by_cell.indices.astype(np.int64))
+
+    @cached_property
+    def blocks_of(self) -> Ints | None:
+        """(n,) the block of each document, counted from 0, where the set matches positions and blocks of documents as
+        Π(B, k) does; else None."""
+        if self.group is None or not self.whole_cells:
+            return None
+        by_position = self.group.reshape(self.shape)
+        if (by_position != by_position[0]).any():
+            return None
+        return frozen(np.unique(by_position[0], return_inverse=True)[1].astype(np.int64))
+
+
+def implied_documents(extra: csr_array, upper: Floats, document: csr_array) -> Bools:
+    """(n,) whether a row of `extra` that is at most 1 holds all cells of a document (or the document has none)."""
+    held = np.diff(document.indptr)
+    row = np.repeat(np.arange(upper.size), np.diff(extra.indptr))
+    below = np.zeros(upper.size, dtype=bool)
+    np.logical_or.at(below, row, extra.data < 1.0)
+    capping = np.flatnonzero(~below & (upper <= 1.0) & (np.diff(extra.indptr) > 0))
+    if not capping.size:
+        return np.asarray(held == 0)
+    counted = csr_array(extra[capping].astype(bool).astype(np.float64) @ document.T).tocsc()
+    most = np.zeros(held.size)
+    seen = np.diff(counted.indptr) > 0
+    most[seen] = np.maximum.reduceat(counted.data, counted.indptr[:-1][seen])
+    return np.asarray(most == held)
+
+
+def reach(stated: SetRows) -> tuple[Floats, Floats]:
+    """(rows,) by how much a ranking can be over and under each soft row at most; 0 for the others. Every position takes
+    one of its cells, the one of largest or of smallest coefficient."""
+    return stated.kept("reach", lambda: _reach(stated))
+
+
+def _reach(stated: SetRows) -> tuple[Floats, Floats]:
+    over, under = np.zeros(stated.lower.size), np.zeros(stated.lower.size)
+    starts = np.searchsorted(stated.cell, np.arange(stated.shape[0]) * stated.shape[1])
+    assert stated.price is not None
+    for row in np.flatnonzero(np.isfinite(stated.price)).tolist():
+        held = stated.matrix[[row]].toarray().ravel()
+        over[row] = max(0.0, float(np.maximum.reduceat(held, starts).sum()) - stated.upper[row])
+        under[row] = max(0.0, stated.lower[row] - float(np.minimum.reduceat(held, starts).sum()))
+    return over, under
+
+
+def widened(stated: SetRows, profit: Floats, integer: bool = False, needed: Bools | None = None) -> Program:
+    """The program, relaxed or in whole numbers; over the needed cells only, if these are said."""
+    plain = stated.program(profit, integer, needed)
+    price = stated.price
+    assert price is not None
+    sides = reach(stated)
+    over, under = (np.flatnonzero(side > 0.0) for side in sides)
+    rows = np.concatenate([over, under])
+    sign = np.repeat([-1.0, 1.0], [over.size, under.size])
+    columns = csr_array((sign, (rows, np.arange(rows.size))), shape=(stated.lower.size, rows.size))
+    count = plain.objective.size
+    whole = np.concatenate([np.ones(count, dtype=bool), stated.whole_limits[rows]])
+    return Program(
+        objective=np.concatenate([plain.objective, -price[rows]]),
+        matrix=csr_array(hstack([plain.matrix, columns])),
+        row_lower=plain.row_lower,
+        row_upper=plain.row_upper,
+        lower=np.zeros(count + rows.size),
+        upper=np.concatenate([plain.upper, sides[0][over], sides[1][under]]),
+        integer=whole if integer else None,
+        variables=(*plain.variables, *_named("over", over, stated), *_named("under", under, stated)),
+        rows=plain.rows,
+    )
+
+
+def _named(label: str, rows: Ints, stated: SetRows) -> list[Block]:
+    names = tuple(name_at(stated.blocks, row) for row in rows.tolist())
+    return [Block(label, names)] if names else []

@@ -1,0 +1,548 @@
+"""Π(B, k) and its like as an assignment of positions to rows: per position and row, the best document.
+
+A set collapses when each cell is in exactly one row beside its position's and all these rows are "at most 1".
+
+Two laminar families of rows as a network: a tree splits the positions into cells, another joins the cells.
+
+One unit enters at the root of the first family for each position, runs down its tree (an arc a row, which carries what
+the row holds), along one cell, up the tree of the second family, and leaves at its root.
+
+Sets whose rows are nested groups of documents with whole limits over all positions: a tree of groups.
+
+Few candidates: cells that no best ranking of a set needs.
+
+Two documents are of one kind if the set tells them apart nowhere: the same rows with the same coefficients, the same
+cells forbidden. Of a kind the k best-paid documents of each position suffice for the best ranking: if it has another
+one there, one of these is free (the other positions hold k - 1 documents at most) and may take its place. One more
+makes the prices of the smaller program prove the larger one: of k + 1 documents one is not placed, so its own price is
+0, and its position earns at least what any document left out could earn.
+
+A ranking under limits on prefixes as a sequence of groups: the best of each group, and the way back.
+
+Where the profits of each group fall in one order of its documents, as those of rank one do
+(`integrality.prefix_groups`), only which group stands at each position is left to choose; of each group the k best
+documents can be needed, and one more for the prices. Prices of the positions that a group passes are prices of the
+set's rows.
+
+The rows of a set beside positions and documents, as numbers at hand: what a ranking reaches in each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from formulations.argmax.group_limits import prefix_argmax
+from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.constraints.rows import SetRows
+from formulations.integrality.prefix_limits import PrefixRows
+from formulations.integrality.recognition import laminar_families, leaf_of_columns, tree_parents
+from formulations.problems.assignment import Assignment
+from formulations.problems.group_sequence import PrefixGroupRanking
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.problem import EPSILON
+from formulations.problems.program import Block
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCollapse:
+    """Cells sorted by position and row: run t of `cell`, from starts[t] on, is place[t] of the k × rows assignment."""
+
+    shape: tuple[int, int]
+    rows: int
+    cell: Ints
+    starts: Ints
+    place: Ints
+    group: Ints
+    allowed: Bools | None
+
+    @classmethod
+    def of(cls, stated: SetRows) -> BlockCollapse | None:
+        """The collapse of a set, None where it has none; kept with the rows."""
+        return stated.kept("collapse", lambda: cls._of(stated))
+
+    @classmethod
+    def _of(cls, stated: SetRows) -> BlockCollapse | None:
+        group = stated.group
+        if group is None:
+            return None
+        k, n = stated.shape
+        rows = stated.lower.size - k
+        place = stated.cell // n * rows + group
+        order = np.argsort(place, kind="stable")
+        place = place[order]
+        starts = np.flatnonzero(np.diff(place, prepend=-1))
+        reached = np.zeros(k * rows, dtype=bool)
+        reached[place[starts]] = True
+        allowed = None if reached.all() else frozen(reached.reshape(k, rows))
+        by_cell = np.full(k * n, -1)
+        by_cell[stated.cell] = group
+        return cls((k, n), rows, frozen(stated.cell[order]), starts, frozen(place[starts]), frozen(by_cell), allowed)
+
+    def assignment(self, profit: Floats) -> tuple[Assignment, Ints]:
+        """The narrow problem, and the cell that each run offers (the first of its best)."""
+        worth = profit.ravel()[self.cell]
+        highest = np.maximum.reduceat(worth, self.starts)
+        lengths = np.diff(np.append(self.starts, self.cell.size))
+        hits = np.flatnonzero(worth == np.repeat(highest, lengths))
+        best = self.cell[hits[np.searchsorted(hits, self.starts)]]
+        narrow = np.zeros(self.shape[0] * self.rows)
+        narrow[self.place] = highest
+        return Assignment(frozen(narrow.reshape(self.shape[0], self.rows)), self.allowed), best
+
+    def order(self, best: Ints, rows: NDArray[Any]) -> Ints:
+        """The document at each position, from the row at each position."""
+        asked = np.arange(self.shape[0]) * self.rows + np.asarray(rows, dtype=np.int64)
+        return np.asarray(best[np.searchsorted(self.place, asked)] % self.shape[1])
+
+    def rows_of(self, order: Ints) -> Ints:
+        """The row at each position, from the document at each position."""
+        return np.asarray(self.group[np.arange(self.shape[0]) * self.shape[1] + order])
+
+
+@dataclass(frozen=True, eq=False)
+class LaminarNetwork:
+    """Arcs: the cells, then the rows. Nodes: the rows, then the two roots. A row's limits are whole: lower is shifted
+    into the supplies, `floor` is what it was."""
+
+    stated: SetRows
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    supply: Ints
+    floor: Ints
+    sign: Floats
+
+    @classmethod
+    def of(cls, stated: SetRows) -> LaminarNetwork | None:
+        """The network of a set, None where it has none; kept with the rows."""
+        return stated.kept("network", lambda: cls._of(stated))
+
+    @classmethod
+    def _of(cls, stated: SetRows) -> LaminarNetwork | None:
+        families = laminar_families(stated.matrix) if stated.whole_limits.all() else None
+        if families is None:
+            return None
+        rows, cells = stated.matrix.shape
+        size = np.diff(stated.matrix.indptr)
+        sign = np.ones(rows)
+        sign[size > 0] = stated.matrix.data[stated.matrix.indptr[:-1][size > 0]]
+        low = np.where(sign > 0, stated.lower, -stated.upper)
+        high = np.where(sign > 0, stated.upper, -stated.lower)
+        floor = np.maximum(low, 0.0).astype(np.int64)
+        ceiling = np.maximum(np.minimum(high, size), floor).astype(np.int64)
+        first = families == 0
+        root = np.where(first, rows, rows + 1)
+        parent = tree_parents(stated.matrix, families)
+        parent = np.where(parent < 0, root, parent)
+        leaves = [leaf_of_columns(stated.matrix, families, family) for family in (0, 1)]
+        down, up = (np.where(leaf < 0, rows + family, leaf) for family, leaf in enumerate(leaves))
+        row = np.arange(rows)
+        tail = np.concatenate([down, np.where(first, parent, row)])
+        head = np.concatenate([up, np.where(first, row, parent)])
+        supply = np.zeros(rows + 2, dtype=np.int64)
+        supply[rows], supply[rows + 1] = stated.shape[0], -stated.shape[0]
+        np.subtract.at(supply, tail[cells:], floor)
+        np.add.at(supply, head[cells:], floor)
+        capacity = np.concatenate([np.ones(cells, dtype=np.int64), ceiling - floor])
+        return cls(stated, tail, head, capacity, supply, floor, sign)
+
+    def flow(self, profit: Floats, needed: Bools | None = None) -> MinCostFlow:
+        """The least cost is minus the most profit; over the needed cells only, if these are said."""
+        rows, cells = self.floor.size, self.stated.cell.size
+        cell = self.stated.cell if needed is None else self.stated.cell[needed]
+        kept = slice(None) if needed is None else np.append(needed, np.ones(self.tail.size - cells, dtype=bool))
+        return MinCostFlow(
+            tail=self.tail[kept],
+            head=self.head[kept],
+            capacity=self.capacity[kept],
+            cost=np.concatenate([-profit.ravel()[cell], np.zeros(rows)]),
+            supply=self.supply,
+            arcs=(*self.stated.variables(needed), Block("row", (rows,))),
+            nodes=(Block("row", (rows,)), Block("first root", ()), Block("second root", ())),
+        )
+
+    def whole_flow(self, order: Ints) -> Floats:
+        """The flow of a ranking."""
+        k, n = self.stated.shape
+        placed = np.searchsorted(self.stated.cell, np.arange(k) * n + order)
+        held = np.zeros(self.stated.cell.size)
+        held[placed] = 1.0
+        return np.concatenate([held, self.sign * (self.stated.matrix @ held) - self.floor])
+
+    def prices(self, potential: Floats) -> Floats:
+        """The price of each row but the positions, from a potential a node: minus the reduced cost of its arc."""
+        cells = self.stated.cell.size
+        reduced = -potential[self.tail[cells:]] + potential[self.head[cells:]]
+        return np.asarray((-self.sign * reduced)[self.stated.shape[0] :] + 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class NestedGroups:
+    """leaf[j]: the smallest group that holds document j; parent[g]: the next larger one, of a larger number; the number
+    of groups stands for all documents. low[g] <= documents of g that are placed <= high[g]; allowed (k, n)."""
+
+    leaf: Ints
+    parent: Ints
+    low: Ints
+    high: Ints
+    allowed: Bools
+
+    @classmethod
+    def of(cls, stated: SetRows) -> NestedGroups | None:
+        """The groups of a set; None where a row speaks of single positions, or two groups cross. Kept with the rows."""
+        return stated.kept("nested groups", lambda: cls._of(stated))
+
+    @classmethod
+    def _of(cls, stated: SetRows) -> NestedGroups | None:
+        rows = GroupRows.of(stated)
+        return None if rows is None else rows.tree(np.arange(rows.low.size))
+
+
+@dataclass(frozen=True, eq=False)
+class GroupRows:
+    """The rows of a set that are limits on groups of documents over all positions: member (rows, n), low and high
+    whole. Groups may cross; those that do not make a tree."""
+
+    member: Bools
+    low: Ints
+    high: Ints
+    allowed: Bools
+
+    @classmethod
+    def of(cls, stated: SetRows) -> GroupRows | None:
+        """The rows of a set, small groups first; None where one speaks of single positions, or not of numbers. Kept."""
+        return stated.kept("group rows", lambda: cls._of(stated))
+
+    @classmethod
+    def _of(cls, stated: SetRows) -> GroupRows | None:
+        groups, index = cls.among(stated)
+        return groups if index.size == stated.lower.size - stated.shape[0] - stated.own_row.size else None
+
+    @classmethod
+    def among(cls, stated: SetRows) -> tuple[GroupRows, Ints]:
+        """Those rows of a set that are such limits and must hold, and which of its rows, beside positions and
+        documents, each is."""
+        k, n = stated.shape
+        first = k + stated.own_row.size
+        rows = csr_array(stated.matrix[first:])
+        count = np.diff(rows.indptr)
+        fits = stated.whole_limits[first:] & (count > 0)
+        if stated.price is not None:
+            fits &= np.isinf(stated.price[first:])
+        sign = np.zeros(count.size)
+        sign[count > 0] = rows.data[rows.indptr[:-1][count > 0]]
+        of = np.repeat(np.arange(count.size), count)
+        fits[of[(rows.data != sign[of]) | (np.abs(rows.data) != 1.0)]] = False
+        document = stated.cell % n
+        cells = np.bincount(document, minlength=n)
+        held = np.zeros((count.size, n), dtype=np.int64)
+        np.add.at(held, (of, document[rows.indices]), 1)
+        member = held > 0
+        fits &= (held == np.where(member, cells, 0)).all(axis=1)  # no position is left out
+        low, high = stated.lower[first:], stated.upper[first:]
+        low, high = np.where(sign > 0, low, -high), np.where(sign > 0, high, -low)
+        size = member.sum(axis=1)
+        order = np.lexsort((np.arange(sign.size), size))
+        order = order[fits[order]]
+        allowed = np.zeros(k * n, dtype=bool)
+        allowed[stated.cell] = True
+        groups = cls(
+            frozen(member[order]), frozen(np.maximum(low, 0.0)[order].astype(np.int64)),
+            frozen(np.clip(high, 0.0, size)[order].astype(np.int64)), frozen(allowed.reshape(k, n)),
+        )  # fmt: skip
+        return groups, frozen(order)
+
+    @cached_property
+    def crossing(self) -> Bools:
+        """(rows, rows) which groups have members in common and others beside them, both of them."""
+        shared = self.member.astype(np.int64) @ self.member.T.astype(np.int64)
+        size = np.diag(shared)
+        return frozen((shared > 0) & (shared < np.minimum(size[:, None], size)))
+
+    def held(self, order: Ints) -> Ints:
+        """(rows,) how many documents of each group a ranking places."""
+        return np.asarray(self.member[:, order].sum(axis=1))
+
+    def tree(self, chosen: Ints) -> NestedGroups | None:
+        """The tree of the chosen groups, in rising order; None where two of them cross."""
+        if self.crossing[np.ix_(chosen, chosen)].any():
+            return None
+        member, groups = self.member[chosen], chosen.size
+        inside = (member[:, None] <= member[None]).all(axis=2)  # inside[g, h]: all of g are in h
+        later = np.triu(inside, 1)
+        parent = np.where(later.any(axis=1), later.argmax(axis=1), groups) if groups else np.zeros(0)
+        leaf = np.where(member.any(axis=0), member.argmax(axis=0), groups) if groups else np.zeros(member.shape[1])
+        return NestedGroups(
+            frozen(leaf.astype(np.int64)), frozen(parent.astype(np.int64)), frozen(self.low[chosen]),
+            frozen(self.high[chosen]), self.allowed,
+        )  # fmt: skip
+
+
+def kinds(stated: SetRows) -> Ints:
+    """(n,) the kind of each document, counted from 0; kept with the rows."""
+    return stated.kept("kinds", lambda: frozen(_kinds(stated)))
+
+
+def _kinds(stated: SetRows) -> Ints:
+    k, n = stated.shape
+    others = stated.matrix.shape[0] - k - stated.own_row.size
+    # Row j: the coefficients of document j at each position in each row that is not its own, and where it may stand.
+    entries = csr_array(stated.weights[:, stated.own_row.size :]).tocoo()
+    cell, row = entries.coords
+    position, document = np.divmod(stated.cell[cell], n)
+    allowed, holder = np.divmod(stated.cell, n)
+    width = others + 1
+    table = csr_array(
+        (
+            np.concatenate([entries.data, np.ones(stated.cell.size)]),
+            (np.concatenate([document, holder]), np.concatenate([position * width + row, allowed * width + others])),
+        ),
+        shape=(n, k * width),
+    )
+    return equal_rows(table)
+
+
+def equal_rows(table: csr_array) -> Ints:
+    """A number for each row of a matrix, the same for equal rows, counted from 0."""
+    table.sort_indices()
+    seen: dict[tuple[bytes, bytes], int] = {}
+    found = np.empty(table.shape[0], dtype=np.int64)
+    for row in range(found.size):
+        part = slice(table.indptr[row], table.indptr[row + 1])
+        found[row] = seen.setdefault((table.indices[part].tobytes(), table.data[part].tobytes()), len(seen))
+    return found
+
+
+def candidates(stated: SetRows, profit: Floats) -> Bools | None:
+    """Which allowed cells are needed for this profit (k, n); None where all may be."""
+    k, n = stated.shape
+    kind = kinds(stated)
+    large = np.flatnonzero(np.bincount(kind) > k + 1)
+    if not large.size:
+        return None
+    needed = np.ones((k, n), dtype=bool)
+    for one in large.tolist():
+        members = np.flatnonzero(kind == one)
+        best = np.argpartition(-profit[:, members], k, axis=1)[:, : k + 1]
+        needed[:, members] = False
+        needed[np.arange(k)[:, None], members[best]] = True
+    return np.asarray(needed.ravel()[stated.cell])
+
+
+NEAR = 8.0 * EPSILON
+"""What rounding leaves in a product of a weight and a score, or in two of them, to its size."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrefixNetwork:
+    """rows: the limits. sizes (groups,): how many of each group can be needed. first: where a group begins once the
+    documents are sorted by group; taken: the places of those needed then. own: (n,) the row that holds a document's
+    price, counted from the first beside the positions. short: the groups as few bytes, which sort fast."""
+
+    rows: PrefixRows
+    sizes: Ints
+    taken: Ints
+    own: Ints
+    short: NDArray[np.integer[Any]]
+
+    @classmethod
+    def of(cls, stated: SetRows) -> PrefixNetwork | str:
+        """The network of a set, or why it has none; kept with the rows."""
+        return stated.kept("prefixes", lambda: cls._of(stated))
+
+    @classmethod
+    def beyond_flows(cls, stated: SetRows) -> PrefixNetwork | str:
+        """The network of a set that is no matching and no flow whatever the profits; or why it is none."""
+        network = cls.of(stated)
+        if isinstance(network, str) or not network.rows.whole_anyhow or LaminarNetwork.of(stated) is None:
+            return network
+        return "its limits are on one position or on all: a matching or a flow, whatever the profits"
+
+    @classmethod
+    def _of(cls, stated: SetRows) -> PrefixNetwork | str:
+        if not stated.whole_cells:
+            return "some cells are forbidden"
+        k, n = stated.shape
+        rows = PrefixRows.of(stated.matrix, stated.lower, stated.upper, k)
+        if isinstance(rows, str):
+            return rows
+        members = np.bincount(rows.group, minlength=rows.groups)
+        sizes = np.minimum(members, k + 1)
+        first = np.concatenate([[0], np.cumsum(members)[:-1]])
+        rank = np.arange(sizes.sum()) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        own = np.full(n, -1)
+        own[stated.own_row] = np.arange(stated.own_row.size)
+        capped = own < 0  # by a row of its group over all positions that is at most 1
+        own[capped] = rows.upper_row[rows.group[capped], -1] - k
+        if (own < 0).any():
+            return "a document has no row of its own"
+        short = rows.group.astype(np.int16) if rows.groups < 2**15 else rows.group
+        return cls(rows, frozen(sizes), frozen(np.repeat(first, sizes) + rank), frozen(own), frozen(short))
+
+    def chosen(self, key: Floats) -> Ints:
+        """The documents that can be needed, group after group, each from the largest key on."""
+        by_key = np.argsort(-key, kind="stable")
+        return np.asarray(by_key[np.argsort(self.short[by_key], kind="stable")[self.taken]])
+
+    def ranking(self, placed: Floats) -> PrefixGroupRanking:
+        """The sequences of groups for the profits (k, chosen) of the chosen documents."""
+        k, n = self.rows.shape
+        worth = placed.copy()
+        worth[:-1] -= placed[1:]
+        if k == n:  # every document is placed: what it earns at the last position is no choice
+            worth[-1] = 0.0
+        bounds = np.cumsum(self.sizes)
+        rises = np.diff(worth, axis=1) > 0.0
+        rises[:, bounds[:-1] - 1] = False
+        if rises.any():  # by rounding
+            for end, size in zip(bounds.tolist(), self.sizes.tolist(), strict=True):
+                worth[:, end - size : end] = np.minimum.accumulate(worth[:, end - size : end], axis=1)
+        rows = self.rows
+        return PrefixGroupRanking(frozen(worth), self.sizes, rows.lower, rows.upper, rows.banned)
+
+    def proof(self, profit: Floats) -> Floats:
+        """(rows beside the positions,) prices that prove the best ranking for profits (k, n) that fall in groups."""
+        k, n = self.rows.shape
+        chosen = self.chosen(profit[0] - profit[-1] if k == n else profit[0])
+        placed = profit[:, chosen]
+        problem = self.ranking(placed)
+        group, passing = prefix_argmax(problem)
+        return self.prices(problem, placed, chosen, group, passing)
+
+    def order(self, chosen: Ints, group: Ints) -> Ints:
+        """The document at each position: of its group the next best."""
+        by_group = np.argsort(group, kind="stable")
+        starts = np.cumsum(self.sizes) - self.sizes
+        placed = np.bincount(group, minlength=self.rows.groups)
+        rank = np.arange(group.size) - np.repeat(np.cumsum(placed) - placed, placed)
+        order = np.empty(group.size, dtype=np.int64)
+        order[by_group] = chosen[starts[group[by_group]] + rank]
+        return order
+
+    def prices(self, problem: PrefixGroupRanking, placed: Floats, chosen: Ints, group: Ints, passing: Floats) -> Floats:
+        """The price of each row beside the positions, from those of passing (groups, k) a position.
+
+        τ is what a document must bring to pass: between what the last that passes brings and what the next would. Where
+        it is not ρ, a limit holds there, and the difference is its price. A document's price is what it brings above τ.
+        """
+        rows = self.rows
+        k, n = rows.shape
+        held, start = problem.counts(group), problem.start
+        padded = np.hstack([problem.worth, np.zeros((k, 1))]).T
+        at = np.arange(k)
+        after = np.where(
+            held < self.sizes[:, None], padded[start[:, None] + np.minimum(held, self.sizes[:, None]), at], -np.inf
+        )
+        before = np.where(held > 0, padded[start[:, None] + np.maximum(held, 1) - 1, at], np.inf)
+        pressed = np.minimum(np.maximum(passing, after), before) - passing
+        above = (pressed > 0.0) & (rows.upper_row >= 0) & (held == rows.upper)
+        below = (pressed < 0.0) & (rows.lower_row >= 0) & (held == rows.lower)
+        limit = np.where(above | below, pressed, 0.0)
+        threshold = passing + limit
+        of_group = problem.group
+        worth = np.maximum(problem.worth.T - threshold[of_group], 0.0).sum(axis=1)
+        y = np.zeros(rows.turned.size - k)
+        row = np.where(above, rows.upper_row, rows.lower_row)
+        turned = np.where(above | below, rows.turned[row], False)
+        np.add.at(y, row[above | below] - k, np.where(turned, -limit, limit)[above | below])
+        if k == n:
+            worth += placed[-1] + np.where(turned, limit, 0.0).sum(axis=1)[of_group]
+            worth -= min(0.0, float(worth.min()))
+        np.add.at(y, self.own[chosen], worth)
+        left = np.cumsum(passing[:, ::-1], axis=1)[:, ::-1]
+        allowed = np.where(rows.banned, -np.inf, left).max(axis=0)
+        for single, g, p in rows.singles:
+            y[single - k] += max(0.0, left[g, p] - allowed[p]) if rows.banned[g, p] else allowed[p] - left[:, p].max()
+        return y
+
+
+def falls_in_groups(profit: Floats, group: Ints) -> bool:
+    """Whether the documents of each group have an order in which no profit[p, ·] - profit[p + 1, ·] rises, up to
+    rounding. Profits of rank one are seen at once."""
+    k, n = profit.shape
+    top = profit[0]
+    best = int(np.abs(top).argmax())
+    if k < n and top[best] != 0.0:
+        weight = profit[:, best] / top[best]
+        if weight[-1] >= 0.0 and (np.diff(weight) <= 0.0).all():
+            off = np.outer(weight, top)
+            off -= profit
+            if (np.abs(off, out=off) <= NEAR * np.abs(profit)).all():
+                return True
+    order = np.lexsort((profit[-1] - top if k == n else -top, group))
+    placed = profit[:, order]
+    together = group[order][1:] == group[order][:-1]
+    steps = placed - np.vstack([placed[1:], np.zeros(n)])
+    steps = steps[:-1] if k == n else steps
+    rises = np.diff(steps, axis=1)[:, together]
+    size = np.abs(placed).max(axis=0)
+    return bool((rises <= NEAR * np.maximum(size[:-1], size[1:])[together]).all())
+
+
+MOST_NUMBERS = 1 << 21
+"""Coefficients, zeros among them, beyond which the rows are not written out."""
+
+
+@dataclass(frozen=True, eq=False)
+class SideConstraintRows:
+    """low <= Σ weight[r, i, j] π[i, j] <= high for every row r; weight (rows, k, n). price: of rows that may be broken,
+    what a unit costs, infinite for the others; rounding: what it may leave in a sum. groups: the rows that limit groups
+    over all positions and must hold; index: which row each of these is."""
+
+    weight: Floats
+    low: Floats
+    high: Floats
+    price: Floats
+    rounding: Floats
+    groups: GroupRows
+    index: Ints
+
+    @classmethod
+    def of(cls, stated: SetRows) -> SideConstraintRows | None:
+        """The rows of a set; None where they are too many numbers. Kept with the rows."""
+        return stated.kept("side rows", lambda: cls._of(stated))
+
+    @classmethod
+    def _of(cls, stated: SetRows) -> SideConstraintRows | None:
+        k, n = stated.shape
+        first, rows = k + stated.own_row.size, stated.lower.size
+        if (rows - first) * k * n > MOST_NUMBERS:
+            return None
+        weight = np.zeros((rows - first, k * n))
+        weight[:, stated.cell] = stated.matrix[first:].toarray()
+        groups, index = GroupRows.among(stated)
+        price = np.full(rows, np.inf) if stated.price is None else stated.price
+        return cls(
+            frozen(weight.reshape(-1, k, n)), frozen(stated.lower[first:].copy()), frozen(stated.upper[first:].copy()),
+            frozen(price[first:].copy()), frozen(stated.rounding[first - k :].copy()), groups, index,
+        )  # fmt: skip
+
+    @cached_property
+    def flat(self) -> Floats:
+        """(rows, k n) the weights, a ranking's cells one after the other."""
+        return self.weight.reshape(self.low.size, -1)
+
+    @cached_property
+    def soft(self) -> Bools:
+        """(rows,) which may be broken at a price."""
+        return np.isfinite(self.price)
+
+    @cached_property
+    def any_soft(self) -> bool:
+        """Whether one may be broken."""
+        return bool(self.soft.any())
+
+    def reached(self, order: Ints) -> Floats:
+        """(rows,) the sum of each row at a ranking."""
+        return np.asarray(self.weight[:, np.arange(order.size), order].sum(axis=1))
+
+    def off(self, reached: Floats) -> Floats:
+        """(rows,) by how much such sums break each row: above 0 where they do."""
+        off = np.maximum(self.low - reached, reached - self.high)
+        return np.where(off > self.rounding, off, 0.0)

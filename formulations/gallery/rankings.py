@@ -1,0 +1,354 @@
+"""Loss-augmented ranking: the most violated order of one query, or of a whole batch.
+
+sets         positions i < k, documents j < n
+variables    π[i, j] = 1 where document j stands at position i
+maximise     Σ (decay[i] scores[j] - discount[i] gain[j]) π[i, j]                      [ORM, eq. 27, 28]
+subject to   position   each position holds one document
+             document   each document stands at one position at most
+integrality  totally unimodular (assignment); the profit matrix has rank two, so `exact` needs sorts and merges only
+
+>>> from formulations import solve
+>>> problem = ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6], decay=[2.0, 1.0])
+>>> solve(problem).order
+array([1, 2])
+
+Loss-augmented ranking by positions, for measures that are no inner product: AP, RR, ERR, whatever sees grades only.
+
+sets         positions i < n, documents j < n, chains of documents that are alike but for their scores
+variables    y, the order of the documents; r(y)_j = decay[position of j]
+maximise     r(y)ᵀ scores - gain(y)                                        [paper 4, φ_dorm; it calls this impossible]
+equivalent   the longest path in the lattice of how many of each chain are placed: inside a chain by falling score
+integrality  a path is a flow of one unit: totally unimodular (network matrix)
+
+>>> from formulations import solve
+>>> problem = pattern_ranking([0.5, 0.2, 0.1], [0, 1, 1], "AP", decay=[1.0, 0.6, 0.4])
+>>> solve(problem).order
+array([0, 1, 2])
+
+Loss-augmented ranking by pairs: the most violated order of one query, or of a whole batch, under φ_po.
+
+sets         documents j < n, chains of documents that are alike but for their scores
+variables    y, the order of the documents; r(y)_j = κ (higher grades below j - lower grades above j)
+maximise     r(y)ᵀ scores - gain(y)                                                         [paper 4, φ_po, SVMmap]
+equivalent   the longest path in the lattice of how many of each chain are placed: inside a chain by falling score
+integrality  a path is a flow of one unit: totally unimodular (network matrix)
+
+With two grades κ = 1/(n₊ n₋) and r = -κ b on a relevant document with b others above it. The order by grade has r = 0,
+and with AUC the loss, maximum + 1, is the mean of max(0, 1 - s_i + s_j) over pairs: the pairwise hinge.
+
+>>> from formulations import solve
+>>> problem = pairwise_ranking([0.5, 0.2, 0.1], [0, 1, 1], "AP")
+>>> solution = solve(problem)
+>>> solution.order, round(solution.value, 6)
+(array([0, 1, 2]), -0.233333)
+
+Loss-augmented ranking by the first relevant document: the most violated order under φ_mrr.
+
+sets         documents j < n, relevant ones and others
+variables    y, the order; r(y) = 1 on every document above the first relevant one, minus their number on that one
+maximise     r(y)ᵀ scores - gain(y)                                                      [paper 4, φ_mrr, SVMmrr]
+equivalent   the longest path in the lattice of counts: others by falling score, the first relevant one the lowest
+integrality  a path is a flow of one unit: totally unimodular (network matrix)
+
+>>> from formulations import solve
+>>> solve(first_relevant_ranking([0.5, 0.2, 0.1], [0, 1, 1], "RR")).order
+array([0, 2, 1])
+
+Loss-augmented ranking with a rescaled slack: the product of loss and margin, a heuristic with a proven bound.
+
+sets         positions i < k, documents j < n
+variables    π[i, j] = 1 where document j stands at position i
+maximise     D(π) M(π),   D = best - Σ discount[i] gain[j] π[i, j]                          [paper 2, section 6]
+                          M = 1 + Σ (decay[i] - reference[j]) scores[j] π[i, j]
+subject to   position   each position holds one document
+             document   each document stands at one position at most
+integrality  none to be had: a quadratic assignment, NP-hard even for decay = discount = 1 at k positions, 0 behind
+
+Every ranking is a point (D, M). Vertices of their convex hull are orders that maximise D + t M for some t, each a call
+of the loss-augmented argmax of `ranking`; the solver that is given makes these calls. The best vertex is the value. The
+best product may lie inside the hull; but no point is above the last edge, so h² / 4t, with h the most that D + t M is
+proven to be, bounds it: the search asks for the t of least bound, some 8 calls a query.
+
+>>> from formulations import solve
+>>> problem = rescaled_ranking([0.5, 0.2, 0.1], [3.0, 0.0, 1.0], discount=[1.0, 0.6, 0.0], decay=[2.0, 1.0, 0.5])
+>>> solution = solve(problem)
+>>> solution.order, round(solution.value, 6), solution.gap < 0.05
+(array([1, 2, 0]), 1.65, True)
+"""
+
+from __future__ import annotations
+
+from typing import overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from formulations.arrays import Floats, Ints, finite, offsets_of
+from formulations.errors import InvalidProblem
+from formulations.patterns.losses import PatternLoss, pattern_loss, relevant
+from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weights, laid_out, weights_for
+from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
+from formulations.problems.relevance_values import FIRST, PAIRWISE, POSITIONAL, FeatureMap, strength_of, unequal_pairs
+from formulations.problems.rescaled_ranking import RescaledBatch, RescaledRanking
+
+
+@overload
+def ranking(
+    scores: ArrayLike, gain: ArrayLike, *, discount: ArrayLike | Weights, decay: ArrayLike | Weights
+) -> RankTwoAssignment: ...
+@overload
+def ranking(
+    scores: ArrayLike,
+    gain: ArrayLike,
+    *,
+    discount: ArrayLike | Weights,
+    decay: ArrayLike | Weights,
+    offsets: ArrayLike | Ints,
+) -> RankTwoBatch: ...
+def ranking(
+    scores: ArrayLike,
+    gain: ArrayLike,
+    *,
+    discount: ArrayLike | Weights,
+    decay: ArrayLike | Weights,
+    offsets: ArrayLike | Ints | None = None,
+) -> RankTwoAssignment | RankTwoBatch:
+    """The problem of one query, or with `offsets` of many.
+
+    Args:
+        scores: (n,) the score of each document.
+        gain: (n,) what the measure counts for each document, b(y).
+        discount: position weights of the measure: an array (cut to n positions; weight zero beyond its end), or a
+            function from n to one. Non-increasing.
+        decay: position weights of the scores, in the same way; the longer of the two says how many positions there are.
+        offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and gain belong to query q.
+
+    Raises:
+        InvalidProblem: a number is NaN or infinite, lengths do not fit, weights increase.
+    """
+    heights, worth = np.asarray(scores, dtype=np.float64), np.asarray(gain, dtype=np.float64)
+    if offsets is not None:
+        bounds = np.asarray(offsets, dtype=np.int64)
+        return RankTwoBatch(heights, worth, laid_out(discount, bounds), laid_out(decay, bounds), bounds)
+    weights = [weights_for(given, heights.size) for given in (discount, decay)]
+    positions = min(max(part.size for part in weights), heights.size)
+    a, c = (np.pad(part[:positions], (0, positions - part[:positions].size)) for part in weights)
+    return RankTwoAssignment(heights, worth, a, c)
+
+
+@overload
+def pattern_ranking(
+    scores: ArrayLike, relevance: ArrayLike, loss: PatternLoss | str, *, decay: ArrayLike | Weights
+) -> PatternRanking: ...
+@overload
+def pattern_ranking(
+    scores: ArrayLike,
+    relevance: ArrayLike,
+    loss: PatternLoss | str,
+    *,
+    decay: ArrayLike | Weights,
+    offsets: ArrayLike | Ints,
+) -> PatternBatch: ...
+def pattern_ranking(
+    scores: ArrayLike,
+    relevance: ArrayLike,
+    loss: PatternLoss | str,
+    *,
+    decay: ArrayLike | Weights,
+    offsets: ArrayLike | Ints | None = None,
+) -> PatternRanking | PatternBatch:
+    """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
+
+    gain is the measure itself, so the loss of a margin is this maximum, plus the best gain, less the reference's r(y)ᵀ
+    scores. Losses that are no inner product only need this; sums of discounts have a faster one in `ranking`.
+
+    Args:
+        scores: (n,) the score of each document.
+        relevance: (n,) its grade. Losses that are not graded (AUC, AP, RR, P) take grades above 0 as relevant.
+        loss: a loss of `formulations.patterns`, or its name: "AUC", "AP", "RR@10", "nDCG@10", "P@5", "ERR".
+        decay: position weights of the scores, non-increasing: an array (zero beyond its end), or a function from n to
+            one.
+        offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and relevance belong to query q.
+
+    Raises:
+        InvalidProblem: a number is NaN or infinite, lengths do not fit, weights increase, no loss has this name.
+    """
+    heights, grades, bounds = laid_flat(scores, relevance, offsets)
+    batch = stated_batch(
+        heights, grades, bounds, loss, FeatureMap(POSITIONAL, finite("decay", laid_out(decay, bounds), 1))
+    )
+    return batch[0] if offsets is None else batch
+
+
+def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | Ints | None) -> tuple[Floats, Floats, Ints]:
+    """Scores, grades and offsets, of a single query too."""
+    heights, grades = finite("scores", scores, 1), finite("relevance", relevance, 1)
+    if heights.size != grades.size:
+        raise InvalidProblem(f"scores ({heights.size}) and relevance ({grades.size}) need one entry a document")
+    if not heights.size:
+        raise InvalidProblem("a ranking needs one document at least")
+    bounds = [0, heights.size] if offsets is None else offsets
+    return heights, grades, offsets_of("offsets", np.asarray(bounds), heights.size)
+
+
+def stated_batch(
+    scores: Floats, relevance: Floats, offsets: Ints, loss: PatternLoss | str, feature_map: FeatureMap
+) -> PatternBatch:
+    """The batch of a loss under a feature map."""
+    chosen = pattern_loss(loss)
+    grade = relevance if chosen.graded else relevant(relevance)
+    return PatternBatch(scores, grade, feature_map, chosen.earnings(relevance, offsets), offsets)
+
+
+@overload
+def pairwise_ranking(
+    scores: ArrayLike, relevance: ArrayLike, loss: PatternLoss | str = "AUC", *, strength: float = 1.0
+) -> PatternRanking: ...
+@overload
+def pairwise_ranking(
+    scores: ArrayLike,
+    relevance: ArrayLike,
+    loss: PatternLoss | str = "AUC",
+    *,
+    offsets: ArrayLike | Ints,
+    strength: float = 1.0,
+) -> PatternBatch: ...
+def pairwise_ranking(
+    scores: ArrayLike,
+    relevance: ArrayLike,
+    loss: PatternLoss | str = "AUC",
+    *,
+    offsets: ArrayLike | Ints | None = None,
+    strength: float = 1.0,
+) -> PatternRanking | PatternBatch:
+    """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
+
+    Args:
+        scores, relevance, loss, offsets: as in `pattern_ranking`. Pairs are of a relevant document and another, and of
+            any two unequal grades where the loss is graded.
+        strength: κ times the number of pairs; a query without pairs has κ = 0.
+
+    Raises:
+        InvalidProblem: a number is NaN or infinite, lengths do not fit, no loss has this name, strength is no number
+            from 0 on.
+    """
+    heights, grades, bounds = laid_flat(scores, relevance, offsets)
+    chosen = pattern_loss(loss)
+    pairs = unequal_pairs(grades if chosen.graded else relevant(grades), bounds)
+    kappa: Floats = np.divide(strength_of(strength), pairs, out=np.zeros(pairs.size), where=pairs > 0)
+    batch = stated_batch(heights, grades, bounds, chosen, FeatureMap(PAIRWISE, kappa))
+    return batch[0] if offsets is None else batch
+
+
+@overload
+def first_relevant_ranking(
+    scores: ArrayLike,
+    relevance: ArrayLike,
+    loss: PatternLoss | str = "RR",
+    *,
+    strength: float = 1.0,
+    shared: bool = False,
+) -> PatternRanking: ...
+@overload
+def first_relevant_ranking(
+    scores: ArrayLike,
+    relevance: ArrayLike,
+    loss: PatternLoss | str = "RR",
+    *,
+    offsets: ArrayLike | Ints,
+    strength: float = 1.0,
+    shared: bool = False,
+) -> PatternBatch: ...
+def first_relevant_ranking(
+    scores: ArrayLike,
+    relevance: ArrayLike,
+    loss: PatternLoss | str = "RR",
+    *,
+    offsets: ArrayLike | Ints | None = None,
+    strength: float = 1.0,
+    shared: bool = False,
+) -> PatternRanking | PatternBatch:
+    """The problem of one query, or with `offsets` of many: max over orders of r(y)ᵀ scores - gain(y).
+
+    Args:
+        scores, relevance, loss, offsets: as in `pattern_ranking`; relevant are grades above 0, for graded losses too.
+        strength: what each document above the first relevant one has in r.
+        shared: whether the strength is divided by the number of others n₋ of the query, so that r is of the size that
+            it has under the pairwise map.
+
+    A query without relevant documents has r = 0.
+
+    Raises:
+        InvalidProblem: a number is NaN or infinite, lengths do not fit, no loss has this name, strength is no number
+            from 0 on.
+    """
+    heights, grades, bounds = laid_flat(scores, relevance, offsets)
+    good = np.add.reduceat(relevant(grades), bounds[:-1])
+    others = np.diff(bounds) - good
+    whole = strength_of(strength)
+    weight = np.where(good > 0, whole / np.maximum(others, 1.0) if shared else whole, 0.0)
+    batch = stated_batch(heights, grades, bounds, loss, FeatureMap(FIRST, weight))
+    return batch[0] if offsets is None else batch
+
+
+@overload
+def rescaled_ranking(
+    scores: ArrayLike,
+    gain: ArrayLike,
+    *,
+    discount: ArrayLike | Weights,
+    decay: ArrayLike | Weights,
+    reference: ArrayLike | None = None,
+) -> RescaledRanking: ...
+@overload
+def rescaled_ranking(
+    scores: ArrayLike,
+    gain: ArrayLike,
+    *,
+    discount: ArrayLike | Weights,
+    decay: ArrayLike | Weights,
+    reference: ArrayLike | None = None,
+    offsets: ArrayLike | Ints,
+) -> RescaledBatch: ...
+def rescaled_ranking(
+    scores: ArrayLike,
+    gain: ArrayLike,
+    *,
+    discount: ArrayLike | Weights,
+    decay: ArrayLike | Weights,
+    reference: ArrayLike | None = None,
+    offsets: ArrayLike | Ints | None = None,
+) -> RescaledRanking | RescaledBatch:
+    """The problem of one query, or with `offsets` of many.
+
+    Args:
+        scores, gain, discount, decay, offsets: as in `ranking`.
+        reference: (n,) the weight of each document in the order that the margin is measured from; by default the mean
+            over the orders that are best by gain: documents of equal gain share their decays.
+
+    Raises:
+        InvalidProblem: a number is NaN or infinite, lengths do not fit, weights increase.
+    """
+    if offsets is not None:
+        batch = ranking(scores, gain, discount=discount, decay=decay, offsets=offsets)
+        bounds = batch.offsets
+        known = _shared(batch.gain, batch.decay, bounds) if reference is None else np.asarray(reference, dtype=float)
+        return RescaledBatch(batch, known)
+    one = ranking(scores, gain, discount=discount, decay=decay)
+    decays = np.pad(one.decay, (0, one.documents - one.positions))
+    alone = np.array([0, one.documents])
+    known = _shared(one.gain, decays, alone) if reference is None else np.asarray(reference, dtype=float)
+    return RescaledRanking(one.scores, one.gain, one.discount, one.decay, known)
+
+
+def _shared(gain: Floats, decay: Floats, offsets: Ints) -> Floats:
+    """(N,) the decay of each document's position when sorted by gain, documents of equal gain sharing theirs."""
+    query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    rows = np.lexsort((-gain, query))
+    starts = np.ones(rows.size, dtype=bool)
+    starts[1:] = (gain[rows[1:]] != gain[rows[:-1]]) | (query[rows[1:]] != query[rows[:-1]])
+    first = np.flatnonzero(starts)
+    lengths = np.diff(np.append(first, rows.size))
+    shared = np.empty(rows.size)
+    shared[rows] = np.repeat(np.add.reduceat(decay, first) / lengths, lengths)
+    return shared

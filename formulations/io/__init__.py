@@ -1,0 +1,1 @@
+"""Readers of MPS, LP and TOML files."""

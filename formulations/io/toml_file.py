@@ -1,0 +1,393 @@
+"""A linear or quadratic program in a file: .mps or .lp, also packed (.gz).
+
+sets         variables and rows, named by the file
+integrality  whole variables where the file says so; nothing is promised of the others
+
+A set of rankings, or a bare matrix, in a TOML file.
+
+    documents = 6                       # n
+    positions = 3                       # k
+    profit = [[...], ...]               # k rows of n numbers, if one optimum is asked about; or
+    # weights = [...], scores = [...]   # profit[i, j] = weights[i] * scores[j]
+
+    [attributes]                        # one value a document, for `by` and `documents`
+    site = ["a.org", "a.org", "b.org", "b.org", "c.org", "d.org"]
+
+    [[constraint]]                      # one word: at_most, at_least, exactly, between, ban, pin, ...
+    at_most = 1
+    by = "site"
+
+    [[constraint]]
+    at_least = 1
+    documents = [4, 5]                  # indices, or { site = "c.org" }
+    positions = [0, 1]
+    name = "fresh"                      # else the attribute's
+    price = 0.5                         # a unit: it may be broken at that
+
+    [solver]                            # or solver = "highs", at the top: who is asked for an optimum
+    name = "highs"
+    time_limit = 10                     # and options, the solver's own or those of its package
+
+A file with a key `matrix` states that matrix and nothing else. Files, sets and rows are bounded (see the limits below)
+before anything is built; larger sets are stated in Python.
+
+The solver that a statement names: a word, or a table of its name and its options.
+
+    solver = "highs"
+    solver = "highs(presolve='off', time_limit=10)"
+
+    [solver]
+    name = "highs"
+    presolve = "off"
+    time_limit = 10
+
+The table says what the longer word says. A statement only names its solver: it cannot solve what it states.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from math import isfinite
+from os import PathLike, fspath
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any
+
+import numpy as np
+
+from formulations.arrays import Floats, finite
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.constraints.kinds import WORDS, taken
+from formulations.constraints.ranking_set import RankingSet
+from formulations.errors import FormulationError, Infeasible, InvalidProblem, Unsupported
+from formulations.gallery.assignments import ranking_set
+from formulations.io.readers import read_lp, read_mps
+from formulations.problems.linear_program import LinearProgram
+from formulations.problems.program import Program
+from formulations.problems.quadratic_program import QuadraticProgram
+
+READERS = {".mps": read_mps, ".lp": read_lp}
+
+CHECKED = 3000
+"""Variables up to which a hessian is looked at: whether it is positive semidefinite."""
+
+
+def read_program(path: str | PathLike[str]) -> LinearProgram | QuadraticProgram:
+    """The program of a file.
+
+    Raises InvalidProblem naming file, line and cure for what is none, or is no convex one; Infeasible where limits
+    cross; Unsupported for other formats; OSError where the file cannot be read.
+    """
+    file = Path(path)
+    suffix = Path(file.stem).suffix if file.suffix == ".gz" else file.suffix
+    if suffix not in READERS:
+        raise Unsupported(f"{file.name!r} cannot be read: the format is not known; end the name with .mps or .lp")
+    program = READERS[suffix](file)
+    if program.hessian is None:
+        return LinearProgram.of(program)
+    _check_convex(file.name, program)
+    return QuadraticProgram.of(program)
+
+
+def _check_convex(name: str, program: Program) -> None:
+    assert program.hessian is not None
+    if program.integer is not None:
+        raise InvalidProblem(f"{name} has squares and whole variables, which no form here has; leave one of them out")
+    if program.maximises:
+        raise InvalidProblem(f"{name} maximises with squares; state the minimum of the negative")
+    size = program.objective.size
+    if size > CHECKED:
+        raise InvalidProblem(f"{name}: squares of {size} variables are more than {CHECKED}; state it in Python")
+    hessian = program.hessian.toarray()
+    values = np.linalg.eigvalsh(hessian)
+    if not np.array_equal(hessian, hessian.T) or values[0] < -1e-9 * max(1.0, values[-1]):
+        raise InvalidProblem(f"{name}: its squares are not convex (an eigenvalue is {values[0]:.3g}); mend the hessian")
+
+
+LONGEST = 1000
+"""Letters that a name with its options may have."""
+
+
+def solver_of(file: str, stated: dict[str, Any]) -> str | None:
+    """The name with its options, None where the file names no solver. InvalidProblem for what is no such word or
+    table."""
+    if "solver" not in stated:
+        return None
+    said = stated["solver"]
+    if isinstance(said, dict):
+        given = dict(said)
+        said = given.pop("name", None)
+        if not isinstance(said, str) or not said:
+            raise InvalidProblem(f'{file}: [solver] does not say which one; write name = "highs" below it')
+        if "(" in said and given:
+            raise InvalidProblem(
+                f"{file}: [solver] has options in its name {said[:40]!r} and beside it; leave one of the two places"
+            )
+        written = ", ".join(f"{_word(file, name)}={_written(file, name, value)}" for name, value in given.items())
+        said = f"{said}({written})" if given else said
+    if not isinstance(said, str) or not said:
+        raise InvalidProblem(f'{file}: solver = {str(said)[:40]!r} is no name; write solver = "highs", or [solver]')
+    if len(said) > LONGEST:
+        raise InvalidProblem(f"{file}: the solver and its options have more than {LONGEST} letters; say less")
+    return said
+
+
+def _word(file: str, name: str) -> str:
+    if not name.isidentifier():
+        raise InvalidProblem(f'{file}: [solver] has an option {name[:40]!r}, which is no word; write presolve = "off"')
+    return name
+
+
+def _written(file: str, name: str, value: Any) -> str:
+    """An option as Python writes it."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_written(file, key, part)}" for key, part in value.items()) + "}"
+    if not isinstance(value, str | int | float) or not isfinite(value if isinstance(value, float) else 0.0):
+        raise InvalidProblem(
+            f"{file}: [solver] has {name} = {str(value)[:40]}; options are words, finite numbers, true and false"
+        )
+    return repr(value)
+
+
+KEYS = {"documents", "positions", "profit", "weights", "scores", "attributes", "constraint", "solver"}
+
+BYTES, TABLES = 1 << 23, 1 << 16
+"""What a file may have of bytes; of keys, and of lines that begin a table or a row."""
+
+CELLS, ENTRIES = 1 << 22, 1 << 24
+"""What a set may have of cells (positions × documents), and of entries in all its rows."""
+
+LONG_KEY = re.compile(r"""(?:^|[\[{,\n])[ \t]*+(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){16}""")
+"""A key of more than 16 parts: what these take grows with the square of their number."""
+
+LONG_NUMBER = re.compile(r"\b0[xob][0-9A-Fa-f_]{65}")
+"""A whole number that Python reads and cannot print."""
+
+
+def read_statement(path: str | PathLike[str]) -> ConstrainedRanking | RankingSet | Floats:
+    """What a TOML file states: a ranking problem where it has a profit, else a set, or a matrix.
+
+    Raises InvalidProblem naming the file, the constraint (counted from 1) and the cure; Infeasible, naming the file,
+    for a profit over an empty set; OSError when the file cannot be read.
+    """
+    file = fspath(path)
+    stated = _parsed(file)
+    if "matrix" in stated:
+        _only(file, stated, {"matrix"}, "a file with a matrix states nothing else")
+        return _numbers(file, "matrix", stated["matrix"], 2)
+    admissible, profit = _set_of(file, stated)
+    try:
+        return admissible if profit is None else ranking_set(profit, admissible)
+    except (InvalidProblem, Infeasible) as error:
+        raise type(error)(f"{file}: {error}") from None
+
+
+def read_set(path: str | PathLike[str]) -> tuple[RankingSet, Floats | None]:
+    """The set that a TOML file states, though no ranking be in it, and its profit where it has one. Errors as
+    `read_statement`, and InvalidProblem for a matrix."""
+    file = fspath(path)
+    return _set_of(file, _parsed(file))
+
+
+def _set_of(file: str, stated: dict[str, Any]) -> tuple[RankingSet, Floats | None]:
+    _only(file, stated, KEYS, f"known are {', '.join(sorted(KEYS))}")
+    for name in ("documents", "positions"):
+        if name not in stated:
+            raise InvalidProblem(f"{file} does not say how many {name} there are; write {name} = 6")
+    try:
+        admissible = RankingSet(stated["documents"], stated["positions"])
+    except InvalidProblem as error:
+        raise InvalidProblem(f"{file}: {error}") from None
+    if admissible.positions * admissible.documents > CELLS:
+        raise InvalidProblem(
+            f"{file}: {admissible.positions} positions × {admissible.documents} documents are more than {CELLS} cells; "
+            "state fewer documents, the best by score, say, or state the set in Python"
+        )
+    reader = _Reader(file, _table(file, "attributes", stated.get("attributes", {})), admissible)
+    constraints = stated.get("constraint", [])
+    if not isinstance(constraints, list):
+        raise InvalidProblem(f"{file}: constraints are tables [[constraint]], with two brackets")
+    for number, constraint in enumerate(constraints, 1):
+        reader.add(number, _table(file, f"constraint {number}", constraint))
+    solver_of(file, stated)
+    return reader.admissible, _profit(file, stated)
+
+
+def read_solver(path: str | PathLike[str]) -> str | None:
+    """The solver that a TOML file names, its options in its name: what `solve` and `named` take; None where it names
+    none. Whether there is one of this name and with these options is found out there. Errors as `read_statement`."""
+    file = fspath(path)
+    return solver_of(file, _parsed(file))
+
+
+def _parsed(file: str) -> dict[str, Any]:
+    """The TOML of a file, once its size and its keys are seen to be bounded."""
+    with open(file, "rb") as opened:
+        content = opened.read(BYTES + 1)
+    if len(content) > BYTES:
+        raise InvalidProblem(f"{file} has more than {BYTES} bytes; state the set in Python")
+    try:
+        text = content.decode("utf-8-sig")
+        if max(text.count("="), len(re.findall(r"^[ \t]*\[", text, re.MULTILINE))) > TABLES:
+            raise InvalidProblem(f"{file} has more than {TABLES} keys, tables or rows; state the set in Python")
+        for pattern, cure in (
+            (LONG_KEY, "a key has more than 16 parts; none of a statement has three"),
+            (LONG_NUMBER, "a number has more than 64 digits; none of a statement has ten"),
+        ):
+            long = pattern.search(text)
+            if long is not None:
+                raise InvalidProblem(f"{file}, line {text.count(chr(10), 0, long.end()) + 1}: {cure}")
+        return tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise InvalidProblem(f"{file}, line {line} is no TOML: {error.reason}; save the file as UTF-8") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidProblem(f"{file} is no TOML: {error}") from None
+    except RecursionError:
+        raise InvalidProblem(
+            f"{file} is nested too deep; arrays of a statement are rows of numbers or labels"
+        ) from None
+    except FormulationError:
+        raise
+    except ValueError as error:  # of numbers, such as 5,000 digits
+        line = max(enumerate(content.split(b"\n"), 1), key=lambda numbered: len(numbered[1]))[0]
+        raise InvalidProblem(f"{file}, line {line} or so holds what is no number or date: {error}") from None
+
+
+def _profit(file: str, stated: dict[str, Any]) -> Floats | None:
+    if "profit" in stated:
+        return _numbers(file, "profit", stated["profit"], 2)
+    if ("weights" in stated) != ("scores" in stated):
+        raise InvalidProblem(
+            f"{file}: weights (a position) and scores (a document) make the profit together; give both"
+        )
+    if "weights" not in stated:
+        return None
+    weights, scores = (_numbers(file, name, stated[name], 1) for name in ("weights", "scores"))
+    return np.outer(weights, scores)
+
+
+def _numbers(file: str, name: str, values: Any, dimensions: int) -> Floats:
+    try:
+        return finite(f"{file}: {name}", values, dimensions)
+    except ValueError as error:
+        raise InvalidProblem(str(error)) from None
+
+
+def _table(file: str, name: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise InvalidProblem(f"{file}: {name} must be a table of keys, not a {type(value).__name__}")
+    return value
+
+
+def _only(file: str, stated: dict[str, Any], known: set[str], cure: str) -> None:
+    unknown = sorted(stated.keys() - known)
+    if unknown:
+        raise InvalidProblem(f"{file} has a key {unknown[0]!r}; {cure}")
+
+
+@dataclass
+class _Reader:
+    """Adds one constraint after the other to a set."""
+
+    file: str
+    attributes: dict[str, Any]
+    admissible: RankingSet
+    entries: int = 0
+
+    def add(self, number: int, stated: dict[str, Any]) -> None:
+        kinds = [kind for kind in WORDS if kind in stated]
+        place = f"{self.file}, constraint {number}"
+        if len(kinds) != 1:
+            said = " and ".join(kinds) or "none"
+            raise InvalidProblem(f"{place}: it needs one of {', '.join(WORDS)}, and has {said}")
+        known = taken(kinds[0])
+        _only(
+            place,
+            stated,
+            {kinds[0], "name", "price", *known},
+            f"{kinds[0]} takes {', '.join(known) or 'nothing'} and name; price makes it soft",
+        )
+        lacking = [key for key in taken(kinds[0], required=True) if key not in stated]
+        if lacking:
+            raise InvalidProblem(
+                f"{place}: {kinds[0]} = {shortened(stated[kinds[0]])} needs a second key; write {kinds[0]} = 1 and "
+                f"{lacking[0]} = 2, each a number"
+            )
+        given = {key: self._value(place, key, stated[key]) for key in known if key in stated}
+        said_of = self._said(place, kinds[0], stated[kinds[0]])
+        name = stated.get("name", _title(stated))
+        if name is not None:
+            given["name"] = str(name)
+        self.entries += self._entries(kinds[0], stated[kinds[0]], given)
+        if self.entries > ENTRIES:
+            raise InvalidProblem(f"{place}: the rows up to here have more than {ENTRIES} entries; state it in Python")
+        try:
+            fresh = self.admissible.say(kinds[0], said_of, **given)
+            if "price" in stated:
+                fresh = fresh.soft(fresh.constraints[-1].name, price=stated["price"])
+            self.admissible = fresh
+        except FormulationError as error:
+            raise InvalidProblem(f"{place}: {error}") from None
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidProblem(
+                f"{place}: {kinds[0]} = {shortened(stated[kinds[0]])} cannot be read ({error})"
+            ) from None
+
+    def _entries(self, kind: str, value: Any, given: dict[str, Any]) -> int:
+        """At most so many entries, and bits of a mask, has a constraint."""
+        k, n = self.admissible.shape
+        if kind in ("pin", "ban", "one_of"):
+            return k * n // 8
+        if kind in ("before", "chain"):
+            parts = value if isinstance(value, list) else []
+            sizes = (n if isinstance(part, dict) else len(part) if isinstance(part, list) else 1 for part in parts)
+            return k * n // 8 + k * k * sum(sizes) // (2 if kind == "before" else 1)  # of a chain most are in two pairs
+        if kind == "if_then":
+            return k * n * n
+        if kind in ("apart", "at_most_share", "at_least_share"):
+            k *= k  # a row for each window or prefix
+        high = len(given["positions"]) if isinstance(given.get("positions"), list) else k
+        if isinstance(given.get("by"), list):
+            return high * sum(len(labels) if isinstance(labels, tuple) else 1 for labels in given["by"])
+        documents = given.get("documents")
+        return high * (len(documents) if isinstance(documents, list) else n)
+
+    def _said(self, place: str, kind: str, value: Any) -> Any:
+        """What a word is said of: of documents an attribute may speak."""
+        if kind in ("ban", "one_of"):
+            return self._value(place, "documents", value)
+        if kind in ("before", "chain", "if_then") and isinstance(value, list):
+            return [self._value(place, "documents", part) for part in value]
+        return value
+
+    def _value(self, place: str, key: str, value: Any) -> Any:
+        """Names of attributes become their values; { site = "c.org" } the documents that carry it."""
+        if key == "by" and isinstance(value, str):
+            return [tuple(v) if isinstance(v, list) else v for v in self._attribute(place, value)]
+        if key == "documents" and isinstance(value, dict):
+            if len(value) != 1:
+                raise InvalidProblem(f'{place}: documents = {{ attribute = "value" }} names one attribute')
+            (name, wanted), *_ = value.items()
+            return np.array(
+                [wanted == v or (isinstance(v, list) and wanted in v) for v in self._attribute(place, name)]
+            )
+        return value
+
+    def _attribute(self, place: str, name: str) -> list[Any]:
+        if not isinstance(self.attributes.get(name), list):
+            known = ", ".join(map(repr, self.attributes)) or "none"
+            raise InvalidProblem(f"{place}: there is no list {name!r} under [attributes]; there are {known}")
+        values: list[Any] = self.attributes[name]
+        return values
+
+
+def _title(stated: dict[str, Any]) -> str | None:
+    """What a constraint is called after the attribute that it speaks of."""
+    if isinstance(stated.get("by"), str):
+        return str(stated["by"])
+    if isinstance(stated.get("documents"), dict):
+        return " and ".join(f"{name}[{value!r}]" for name, value in stated["documents"].items())
+    return None

@@ -1,0 +1,284 @@
+"""The assignment of documents to positions.
+
+Document prices that prove an assignment optimal, without the solver that found it.
+
+For the order at hand, moving position i from its own document j to document j' gains profit[i, j'] - profit[i, j].
+Prices v with v[j'] >= v[j] + that gain, v >= 0 and v = 0 where nothing is placed make the bound of weak duality equal
+the value. The least such prices are longest paths in the residual graph; when the order is optimal no cycle gains, so
+k passes settle them. When it is not, whatever stands after k passes is still a vector of prices, hence still a bound.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.compiled import compiled
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.problems.directed_rounding import above, added, below
+from formulations.problems.problem import EPSILON, Form
+from formulations.problems.program import Block, Program
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment(Form):
+    """The best placing of k of n documents.
+
+    variables    π[i, j] = 1 where document j stands at position i (only where `allowed`)
+    maximise     Σ profit[i, j] π[i, j]
+    subject to   position   each of the k positions holds one document
+                 document   each of the n documents stands at one position at most
+    integrality  totally unimodular (the incidence matrix of a bipartite graph)
+
+    A point x is the order: the document at each position. A dual y holds one price a document, y >= 0 when n > k.
+    """
+
+    profit: Floats
+    allowed: Bools | None = None
+
+    solvable = True
+
+    def __post_init__(self) -> None:
+        profit = finite("profit", self.profit, 2)
+        positions, documents = profit.shape
+        if positions == 0 or documents == 0:
+            raise InvalidProblem(f"profit has shape {profit.shape}: needs one position and one document at least")
+        if positions > documents:
+            raise Infeasible(
+                f"{positions} positions cannot be filled by {documents} documents, one each; "
+                f"cut the problem to {documents} positions"
+            )
+        object.__setattr__(self, "profit", profit)
+        if self.allowed is not None:
+            allowed = np.asarray(self.allowed)
+            if allowed.shape != profit.shape or allowed.dtype != np.bool_:
+                raise InvalidProblem(
+                    f"allowed must be booleans of shape {profit.shape}, not {allowed.dtype} of shape {allowed.shape}"
+                )
+            object.__setattr__(self, "allowed", None if allowed.all() else frozen(allowed.copy()))
+        self._check_matching()
+
+    def _check_matching(self) -> None:
+        """Raise `Infeasible` with a set of positions that has too few documents (Hall's condition)."""
+        if self.allowed is None:
+            return
+
+        positions = deficient_positions(self.allowed)
+        if positions.size:
+            documents = int(self.allowed[positions].any(axis=0).sum())
+            raise Infeasible(
+                f"positions {positions.tolist()} share only {documents} allowed document(s), "
+                f"but need {positions.size}; allow more documents there"
+            )
+
+    @property
+    def positions(self) -> int:
+        return int(self.profit.shape[0])
+
+    @property
+    def documents(self) -> int:
+        return int(self.profit.shape[1])
+
+    @property
+    def scale(self) -> float:
+        """The largest profit in magnitude."""
+        return float(np.abs(self.profit).max())
+
+    @property
+    def extent(self) -> str:
+        return f"{self.positions} positions × {self.documents} documents"
+
+    @property
+    def size(self) -> int:
+        return self.profit.size
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+
+    @cached_property
+    def cells(self) -> tuple[Ints, Ints]:
+        """Position and document of every allowed cell, in C order."""
+        mask = np.ones(self.profit.shape, dtype=bool) if self.allowed is None else self.allowed
+        positions, documents = np.nonzero(mask)
+        return positions, documents
+
+    @property
+    def cell_names(self) -> tuple[Block, ...]:
+        """The names of the allowed cells."""
+        if self.allowed is None:
+            return (Block("π", self.profit.shape),)
+        return (Block("π", tuple((int(i), int(j)) for i, j in zip(*self.cells, strict=True))),)
+
+    @property
+    def program(self) -> Program:
+        k, n = self.positions, self.documents
+        positions, documents = self.cells
+        count = positions.size
+        column = np.arange(count)
+        matrix = csr_array(
+            (np.ones(2 * count), (np.concatenate([positions, k + documents]), np.concatenate([column, column]))),
+            shape=(k + n, count),
+        )
+        return Program(
+            objective=self.profit[positions, documents],
+            matrix=matrix,
+            row_lower=np.concatenate([np.ones(k), np.full(n, -np.inf if n > k else 1.0)]),
+            row_upper=np.ones(k + n),
+            lower=np.zeros(count),
+            upper=np.ones(count),
+            variables=self.cell_names,
+            rows=(Block("position", (k,)), Block("document", (n,))),
+        )
+
+    def masked_profit(self) -> Floats:
+        """The profit, -inf where a document is not allowed."""
+        return self.profit if self.allowed is None else np.where(self.allowed, self.profit, -np.inf)
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.profit[np.arange(self.positions), np.asarray(x)].sum())
+
+    def attained(self, x: NDArray[Any]) -> float:
+        return below(self.profit[np.arange(self.positions), np.asarray(x)])
+
+    def violation(self, x: NDArray[Any]) -> float:
+        """0 for an order of allowed documents; anything else is no point."""
+        valid = is_order(x, self.positions, self.documents)
+        if valid and self.allowed is not None:
+            valid = bool(self.allowed[np.arange(self.positions), x].all())
+        return 0.0 if valid else float("inf")
+
+    def bound(self, y: Floats) -> float:
+        if np.shape(y) != (self.documents,):
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = self.pressing(y)
+        profit = self.masked_profit()
+        left = profit - prices
+        most = left.max(axis=1)
+        positions, documents = np.divmod(np.flatnonzero(left == most[:, None]), self.documents)
+        _, digits = added(profit[positions, documents], -prices[documents])
+        starts = np.searchsorted(positions, np.arange(self.positions))
+        return above(most, np.maximum.reduceat(digits, starts), prices)
+
+    def near_bound(self, y: Floats) -> float:
+        if np.shape(y) != (self.documents,):
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = self.pressing(y)
+        return float((self.masked_profit() - prices).max(axis=1).sum() + prices.sum())
+
+    def pressing(self, y: Floats) -> Floats:
+        """Where a document may stay out its price is 0 at least."""
+        prices = np.asarray(y, dtype=np.float64)
+        return np.maximum(prices, 0.0) if self.documents > self.positions else prices
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        pass  # MERGED
+
+        return shortest_path_prices(self.masked_profit(), np.asarray(x, dtype=np.int64))
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        placed = np.zeros(self.profit.shape, dtype=np.int8)
+        placed[np.arange(self.positions), x] = 1
+        return {"π": placed}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        prices = self.pressing(y)
+        return {"position": (self.masked_profit() - prices).max(axis=1), "document": prices}
+
+
+def is_order(x: NDArray[Any], positions: int, documents: int) -> bool:
+    """Whether x holds a document at each position, none of them twice."""
+    order = np.asarray(x)
+    if order.shape != (positions,) or order.dtype.kind not in "iu":
+        return False
+    placed = set(order.tolist())  # faster than numpy's for the sizes that orders have
+    return len(placed) == positions and min(placed) >= 0 and max(placed) < documents
+
+
+def deficient_positions(allowed: Bools) -> Ints:
+    """A set of positions with fewer allowed documents than positions (Hall's condition fails), empty if there is none.
+
+    From a maximum matching, the positions reached from one unmatched position along alternating paths.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    matched = maximum_bipartite_matching(csr_array(allowed.astype(np.int8)), perm_type="column")
+    unmatched = np.flatnonzero(matched < 0)
+    if not unmatched.size:
+        return unmatched.astype(np.int64)
+    position_of = np.full(allowed.shape[1], -1)
+    position_of[matched[matched >= 0]] = np.flatnonzero(matched >= 0)
+    reached = {int(unmatched[0])}
+    frontier = [int(unmatched[0])]
+    while frontier:
+        for document in np.flatnonzero(allowed[frontier.pop()]):
+            position = int(position_of[document])
+            if position >= 0 and position not in reached:
+                reached.add(position)
+                frontier.append(position)
+    return np.array(sorted(reached), dtype=np.int64)
+
+
+PROFIT = nb.types.Array(nb.float64, 2, "C", readonly=True)
+ORDER = nb.types.Array(nb.int64, 1, "C", readonly=True)
+
+
+def settle(profit: Floats, order: Ints, prices: Floats, noise: float, passes: int) -> int:
+    """Raise `prices` until prices[j] >= prices[order[i]] + profit[i, j] - profit[i, order[i]] for all i, j.
+
+    Bellman-Ford with prices used as soon as they are raised, down the positions and up again in turn, and a position
+    looked at only when the price of its own document has risen: the long chains between neighbouring positions that a
+    ranking has settle in one pass. Rises up to `noise` are rounding: to follow them round a tied cycle would never end.
+    Returns the passes it took, or `passes` + 1 if so many did not settle them.
+    """
+    positions, documents = profit.shape
+    place = np.full(documents, -1)
+    for i in range(positions):
+        place[order[i]] = i
+    waits = np.ones(positions, np.bool_)
+    for count in range(passes):
+        quiet = True
+        for step in range(positions):
+            i = step if count % 2 == 1 else positions - 1 - step
+            if not waits[i]:
+                continue
+            waits[i] = False
+            own = order[i]
+            base = prices[own] - profit[i, own]
+            for j in range(documents):
+                if base + profit[i, j] > prices[j] + noise and j != own:
+                    prices[j] = base + profit[i, j]
+                    quiet = False
+                    if place[j] >= 0:
+                        waits[place[j]] = True
+        if quiet:
+            return count
+    return passes + 1
+
+
+settled = compiled(nb.int64(PROFIT, ORDER, nb.float64[::1], nb.float64, nb.int64))(settle)
+
+
+def shortest_path_prices(profit: Floats, order: Ints) -> Floats:
+    """One price a document for `profit` (k × n, -inf where not allowed) and the document at each position."""
+
+    positions, documents = profit.shape
+    prices = np.zeros(documents)
+    noise = 4.0 * np.finfo(float).eps * float(np.abs(profit[np.isfinite(profit)]).max(initial=0.0))
+    settled(np.ascontiguousarray(profit), np.asarray(order, dtype=np.int64), prices, noise, positions + 1)
+    if documents > positions:
+        idle = np.ones(documents, dtype=bool)
+        idle[order] = False
+        prices[idle] = 0.0
+    return prices

@@ -1,0 +1,119 @@
+"""A user's own `cvxpy.Problem` as a form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import Floats
+from formulations.errors import Unsupported
+from formulations.problems.problem import EPSILON, Form
+
+
+class CvxpyStatement(Protocol):
+    """A `cvxpy.Problem`, which is not loaded for the question."""
+
+    @property
+    def objective(self) -> Any: ...
+
+    @property
+    def constraints(self) -> Any: ...
+
+    def variables(self) -> Any: ...
+
+
+AnyProblem: TypeAlias = Form | CvxpyStatement
+"""What can be solved: a form, or a user's own `cvxpy.Problem`."""
+
+
+@dataclass(frozen=True, eq=False)
+class CvxpyProblem(Form):
+    """Any `cvxpy.Problem`. Objective and violations are recomputed at the point that comes back; no bound is proven.
+
+    A point x is the values of all variables, one after the other in C order. Asking for its value or violation writes
+    it into the variables of `statement`, as cvxpy's own solve does.
+    """
+
+    statement: Any
+    maximises: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "maximises", self.statement.objective.NAME == "maximize")
+
+    @property
+    def extent(self) -> str:
+        return f"{sum(v.size for v in self.statement.variables())} variables"
+
+    @property
+    def size(self) -> int:
+        return int(sum(v.size for v in self.statement.variables()))
+
+    def __str__(self) -> str:
+        return str(self.statement)
+
+    @property
+    def scale(self) -> float:
+        """The objective where the variables stand now, one at least."""
+        value = self.statement.objective.value
+        return max(1.0, 0.0 if value is None else abs(float(value)))
+
+    @property
+    def rounding(self) -> float:
+        return 64.0 * EPSILON * self.scale
+
+    @property
+    def tolerance(self) -> float:
+        return 1e-6
+
+    def point(self) -> Floats:
+        """The values that the variables have now, NaN where they have none."""
+        parts = [np.full(v.size, np.nan) if v.value is None else _flat(v.value) for v in self.statement.variables()]
+        return np.concatenate([np.empty(0), *parts])
+
+    def value(self, x: NDArray[Any]) -> float:
+        self._assume(x)
+        return float(self.statement.objective.value)
+
+    def violation(self, x: NDArray[Any]) -> float:
+        """The worst violation of a constraint, or of what a variable was declared to be (nonnegative, integer, ...)."""
+        if np.shape(x) != (self.size,) or not np.isfinite(x).all():
+            return float("inf")
+        self._assume(x)
+        worst = [float(np.max(constraint.violation(), initial=0.0)) for constraint in self.statement.constraints]
+        for variable in self.statement.variables():
+            worst.append(float(np.max(np.abs(_flat(variable.project(variable.value)) - _flat(variable.value)))))
+        return max(worst, default=0.0)
+
+    def bound(self, y: Floats) -> float:
+        return float("inf") if self.maximises else -float("inf")
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {variable.name(): part for variable, part in self._parts(x)}
+
+    def _assume(self, x: NDArray[Any]) -> None:
+        for variable, part in self._parts(x):
+            variable.save_value(part)
+
+    def _parts(self, x: NDArray[Any]) -> list[tuple[Any, NDArray[Any]]]:
+        ends = np.cumsum([0, *(v.size for v in self.statement.variables())])
+        variables = self.statement.variables()
+        return [(v, x[ends[i] : ends[i + 1]].reshape(v.shape)) for i, v in enumerate(variables)]
+
+
+def as_form(problem: Any) -> Form:
+    """The problem as a form: itself, or a `cvxpy.Problem` wrapped."""
+    if isinstance(problem, Form):
+        return problem
+    if type(problem).__module__.partition(".")[0] == "cvxpy" and hasattr(problem, "objective"):
+        return CvxpyProblem(problem)
+    raise Unsupported(
+        f"a {type(problem).__name__} is no problem; state one by a function of formulations' gallery, or give a "
+        "cvxpy.Problem"
+    )
+
+
+def _flat(values: Any) -> Floats:
+    return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64).ravel()

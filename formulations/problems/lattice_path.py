@@ -1,0 +1,345 @@
+"""The longest path in a lattice of counts: how many of each chain have been taken.
+
+The states of a lattice of counts, level by level, and the longest paths through them.
+
+The lattice of a pattern problem: its chains, and what every edge earns, from the rank-one parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formulations.arrays import Bools, Floats, Ints, Memoized, finite
+from formulations.display import CompactReprMixin
+from formulations.errors import InvalidProblem
+from formulations.problems.directed_rounding import above, added, below
+from formulations.problems.min_cost_flow import MinCostFlow
+from formulations.problems.problem import EPSILON, Form
+from formulations.problems.program import Block, Program
+from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, Earnings, FeatureMap
+
+
+class LatticeLevels:
+    """The states of a lattice by the sum of their counts, from 0 to n."""
+
+    def __init__(self, lengths: tuple[int, ...]) -> None:
+        shape = tuple(length + 1 for length in lengths)
+        counts = np.indices(shape).reshape(len(lengths), -1)
+        self.strides: Ints = np.array([int(np.prod(shape[h + 1 :], dtype=np.int64)) for h in range(len(lengths))])
+        self.there: Bools = counts < np.array(lengths)[:, None]
+        """(G, states): whether an edge of the chain leads on."""
+        self.level: Ints = counts.sum(axis=0)
+        """(states,)"""
+        by_level = np.argsort(self.level, kind="stable")
+        cuts = np.searchsorted(self.level[by_level], np.arange(sum(lengths) + 2))
+        self.states = [by_level[cuts[level] : cuts[level + 1]] for level in range(sum(lengths) + 1)]
+        """The states of each level."""
+
+    def path(self, edges: NDArray[Any], reached: NDArray[Any]) -> Ints:
+        """The chain of each edge of a longest path: of several the one with low chains as late as may be, which is
+        found from the end, where the lowest chain that ties is the last edge."""
+        chains = np.empty(len(self.states) - 1, dtype=np.int64)
+        state, strides = self.level.size - 1, self.strides.tolist()
+        counts = [int(most) for most in np.unravel_index(state, [self._extent(h) for h in range(len(strides))])]
+        for step in range(chains.size - 1, -1, -1):
+            for chain, stride in enumerate(strides):
+                before = state - stride
+                if counts[chain] and reached[before] + edges[chain, before] == reached[state]:
+                    break
+            else:  # pragma: no cover - one of them made it
+                raise AssertionError("no edge leads to the longest path's state")
+            chains[step] = chain
+            counts[chain] -= 1
+            state = before
+        return chains
+
+    def _extent(self, chain: int) -> int:
+        whole = self.level.size if chain == 0 else int(self.strides[chain - 1])
+        return whole // int(self.strides[chain])
+
+
+def farthest(edges: NDArray[Any], levels: LatticeLevels) -> NDArray[Any]:
+    """(states,) the length of the longest path from the first state to each, level by level. edges (G, states) may be
+    floats or Python's numbers."""
+    reached = np.zeros(edges.shape[1], dtype=edges.dtype)
+    seen = np.zeros(edges.shape[1], dtype=bool)
+    seen[0] = True
+    for states in levels.states[:-1]:
+        for chain, stride in enumerate(levels.strides.tolist()):
+            tail = states[levels.there[chain, states]]
+            head = tail + stride
+            offered = reached[tail] + edges[chain, tail]
+            better = ~seen[head] | (offered > reached[head])
+            reached[head[better]] = offered[better]
+            seen[head] = True
+    return reached
+
+
+@dataclass(frozen=True, eq=False)
+class LatticePath(Form, Memoized):
+    """max over paths from (0, ..., 0) to (N_0, ..., N_{G-1}) of the sum of their edges, and a constant.
+
+    An edge leads from a state to the one with one more of chain h. profit has shape (G, N_0 + 1, ..., N_{G-1} + 1):
+    profit[h, state] is what the edge of chain h out of the state earns; where all of the chain are taken there is no
+    edge, and the entry does not matter. With two chains that is a grid of n₋ + 1 by n₊ + 1 states.
+
+    A point x is the path: the chain of each of its edges. A dual y holds one potential a state, flat: no path earns
+    more than y rises from the first state to the last and, at each level (of states with equal sums), the most by which
+    an edge earns more than y rises along it.
+    """
+
+    profit: Floats
+    constant: float = 0.0
+
+    solvable = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "profit", finite("profit", self.profit, np.ndim(self.profit)))
+        if self.profit.ndim < 2 or self.profit.shape[0] != self.profit.ndim - 1:
+            raise InvalidProblem(
+                f"profit has shape {self.profit.shape}, but needs one table of edges a chain: (G, N_0 + 1, ...)"
+            )
+        if self.profit.size == 0 or not sum(self.lengths):
+            raise InvalidProblem("a lattice path needs one edge at least")
+        object.__setattr__(self, "constant", float(finite("constant", [self.constant], 1)[0]))
+
+    @classmethod
+    def grid(cls, cells: ArrayLike) -> LatticePath:
+        """Of goods and bads: cells (n₊, n₋ + 1), cells[g, b] what good g earns with b bads above it; bads earn nothing.
+
+        >>> path = LatticePath.grid([[0.0, 2.0, 1.0], [0.0, 3.0, 4.0]])
+        >>> path.value(np.array([0, 1, 0, 1]))  # a bad, a good, a bad, a good
+        6.0
+        """
+        table = finite("cells", cells, 2)
+        profit = np.zeros((2, table.shape[1], table.shape[0] + 1))
+        profit[1, :, :-1] = table.T
+        return cls(profit)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """How many there are of each chain."""
+        return tuple(extent - 1 for extent in self.profit.shape[1:])
+
+    @property
+    def states(self) -> int:
+        return int(self.profit[0].size)
+
+    @cached_property
+    def levels(self) -> LatticeLevels:
+        return LatticeLevels(self.lengths)
+
+    @property
+    def edges(self) -> Floats:
+        """(G, states) what each edge earns, flat."""
+        return self.profit.reshape(self.profit.shape[0], -1)
+
+    @property
+    def scale(self) -> float:
+        """The largest edge in magnitude."""
+        return float(max(np.abs(self.edges[self.levels.there]).max(), abs(self.constant)))
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (2.0 * sum(self.lengths) + 1.0)
+
+    @property
+    def extent(self) -> str:
+        return f"{' × '.join(str(length + 1) for length in self.lengths)} states"
+
+    @property
+    def size(self) -> int:
+        return int(self.levels.there.sum())
+
+    @property
+    def program(self) -> Program:
+        program = self.flow().program
+        return replace(program, objective=-program.objective, maximises=True)
+
+    def flow(self) -> MinCostFlow:
+        """One unit from the first state to the last: edges are arcs that cost what they earn, negated, those of a chain
+        together; the constant stays behind."""
+        levels = self.levels
+        chain, tail = np.nonzero(levels.there)
+        supply = np.zeros(self.states, dtype=np.int64)
+        supply[0], supply[-1] = 1, -1
+        return MinCostFlow(
+            tail=tail,
+            head=tail + levels.strides[chain],
+            capacity=np.ones(tail.size, dtype=np.int64),
+            cost=-self.edges[chain, tail],
+            supply=supply,
+            arcs=tuple(Block(f"chain {h}", (int(held.sum()),)) for h, held in enumerate(levels.there)),
+            nodes=(Block("state", self.profit.shape[1:]),),
+        )
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self._walked(x).sum()) + self.constant
+
+    def attained(self, x: NDArray[Any]) -> float:
+        return below(self._walked(x), self.constant)
+
+    def _walked(self, x: NDArray[Any]) -> Floats:
+        """What each edge of the path earns."""
+        chain = np.asarray(x, dtype=np.int64)
+        passed = np.concatenate([[0], np.cumsum(self.levels.strides[chain])[:-1]])
+        return np.asarray(self.edges[chain, passed])
+
+    def violation(self, x: NDArray[Any]) -> float:
+        chain = np.asarray(x)
+        if chain.shape != (sum(self.lengths),) or chain.dtype.kind not in "iuf" or (chain != np.floor(chain)).any():
+            return float("inf")
+        inside = (chain >= 0).all() and (chain < len(self.lengths)).all()
+        held = inside and np.array_equal(np.bincount(chain.astype(np.int64), minlength=len(self.lengths)), self.lengths)
+        return 0.0 if held else float("inf")
+
+    def bound(self, y: Floats) -> float:
+        if np.shape(y) != (self.states,):
+            raise InvalidProblem(f"potentials have shape {np.shape(y)}, but there are {self.states} states")
+        prices, levels = np.asarray(y, dtype=np.float64), self.levels
+        most = np.full(sum(self.lengths), -np.inf)
+        for chain, stride in enumerate(levels.strides.tolist()):
+            tail = np.flatnonzero(levels.there[chain])
+            gained, digits = added(self.edges[chain, tail], prices[tail])
+            reduced, more_digits = added(gained, -prices[tail + stride])
+            dropped = digits + more_digits
+            # The sum of the digits may round once more, and so may what it is added to.
+            over = np.nextafter(np.nextafter(reduced + dropped, np.inf) + EPSILON * np.abs(dropped), np.inf)
+            np.maximum.at(most, levels.level[tail], np.where((digits == 0.0) & (more_digits == 0.0), reduced, over))
+        return above(most, prices[-1], -prices[0], self.constant)
+
+    @property
+    def potentials(self) -> Floats:
+        """(states,) the length of the longest path to each state: the dual that proves what is longest."""
+        found: Floats = self.kept("potentials", lambda: farthest(self.edges, self.levels))
+        return found
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        return self.potentials
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {"chain": x}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return {"state": y.reshape(self.profit.shape[1:])}
+
+
+MOST_STATES = 1 << 21
+"""States of a lattice that is written out, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chains(CompactReprMixin):
+    """members: the documents of each chain in the order in which a path takes them, chains by rising grade. grade,
+    share, passing: (G,), what is one and the same in a chain. heights: the scores of its members."""
+
+    members: tuple[Ints, ...]
+    heights: tuple[Floats, ...]
+    grade: Floats
+    share: Floats
+    passing: Floats
+
+    @classmethod
+    def of(cls, scores: Floats, grade: Floats, map: FeatureMap, earnings: Earnings) -> Chains:
+        apart = [grade]
+        if earnings.kind == DOCUMENT:
+            apart += [earnings.share, earnings.passing]
+        kinds, chain = np.unique(np.stack(apart, axis=1), axis=0, return_inverse=True)
+        chain = chain.reshape(-1)
+        rows = np.lexsort((-scores, chain))
+        falling = np.split(rows, np.cumsum(np.bincount(chain))[:-1])
+        upwards = (map.kind == FIRST) & (kinds[:, 0] > 0)
+        members = tuple(part[::-1] if up else part for part, up in zip(falling, upwards.tolist(), strict=True))
+        parts = [kinds[:, k] if kinds.shape[1] > k else np.ones(len(kinds)) for k in range(3)]
+        return cls(members, tuple(scores[part] for part in members), *parts)
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        return tuple(part.size for part in self.members)
+
+    @property
+    def states(self) -> int:
+        return int(np.prod([float(length + 1) for length in self.lengths]))
+
+    def order(self, path: Ints) -> Ints:
+        """The document at each position, where a path takes the chains so."""
+        order = np.empty(path.size, dtype=np.int64)
+        for chain, part in enumerate(self.members):
+            order[path == chain] = part
+        return order
+
+
+def edges_of(
+    chains: Chains, map: FeatureMap, earnings: Earnings, number: Callable[[Any], NDArray[Any]] = np.asarray
+) -> NDArray[Any]:
+    """(G, N_0 + 1, ...) what each edge earns, 0 where there is none, the constant left out. number: what arrays of
+    doubles are turned into first, so that the same is done in rational numbers."""
+    lengths = chains.lengths
+    counts = np.indices(tuple(length + 1 for length in lengths))
+    place = np.minimum(counts.sum(axis=0), sum(lengths) - 1)
+    earned = _earned(chains, earnings, counts, place, number)
+    zero = number(np.zeros(1))[0]
+    edges = []
+    for chain, heights in enumerate(chains.heights):
+        slope = _slope(chains, map, chain, counts, place, number)
+        height = number(np.append(heights, 0.0))[counts[chain]]
+        edge = slope * height - earned(chain)
+        edges.append(np.where(counts[chain] < lengths[chain], edge, zero))
+    return np.stack(edges)
+
+
+def _slope(
+    chains: Chains, map: FeatureMap, chain: int, counts: Ints, place: Ints, number: Callable[[Any], NDArray[Any]]
+) -> NDArray[Any]:
+    """r of the document that the edges of a chain place."""
+    weight, grade = number(map.weight), chains.grade
+    if map.kind == POSITIONAL:
+        return np.asarray(weight[place])
+    if map.kind == PAIRWISE:
+        pairs = np.zeros(place.shape, dtype=np.int64)
+        for other, length in enumerate(chains.lengths):
+            if grade[other] > grade[chain]:
+                pairs += length - counts[other]
+            elif grade[other] < grade[chain]:
+                pairs -= counts[other]
+        return np.asarray(weight[0] * _whole(pairs, weight))
+    good = grade > 0
+    others = counts[~good].sum(axis=0) if (~good).any() else np.zeros(place.shape, dtype=np.int64)
+    none = counts[good].sum(axis=0) == 0 if good.any() else np.ones(place.shape, dtype=bool)
+    return np.asarray(weight[0] * _whole(np.where(none, -others if good[chain] else 1, 0), weight))
+
+
+def _earned(
+    chains: Chains, earnings: Earnings, counts: Ints, place: Ints, number: Callable[[Any], NDArray[Any]]
+) -> Callable[[int], NDArray[Any]]:
+    """From a chain to what its documents earn at each state."""
+    if earnings.kind == RANK:
+        discount, share = number(earnings.discount), number(np.append(earnings.share, 0.0))
+        return lambda chain: share[counts[chain]] * discount[place] if chains.grade[chain] > 0 else 0 * discount[place]
+    if earnings.kind == DOCUMENT:
+        discount, worth, passing = number(earnings.discount), number(chains.share), number(chains.passing)
+        here = discount[place]
+        for chain, count in enumerate(counts):
+            if chains.passing[chain] != 1.0:
+                here = here * _powers(passing[chain], chains.lengths[chain])[count]
+        return lambda chain: worth[chain] * here
+    table = number(earnings.table).reshape(counts.shape)
+    return lambda chain: table[chain]
+
+
+def _powers(base: Any, most: int) -> NDArray[Any]:
+    powers = [base * 0 + 1]
+    for _ in range(most):
+        powers.append(powers[-1] * base)
+    return np.array(powers)
+
+
+def _whole(values: Ints, like: NDArray[Any]) -> NDArray[Any]:
+    """Whole numbers as what the others are: Python's own among rationals, which NumPy's would turn into doubles."""
+    return values.astype(object) if like.dtype == object else values.astype(np.float64)

@@ -1,0 +1,251 @@
+"""Linear programs, with or without integers.
+
+How far a variable goes by what one row leaves it, where it has no limit of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from formulations.arrays import Bools, Floats, Ints, finite, frozen
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.problems.directed_rounding import Pair, above, below, difference, products, weighted
+from formulations.problems.problem import EPSILON, Form, row_units
+from formulations.problems.program import Block, Program, name_at, split_by_block
+
+CARE = 1.0 + 1e-9
+"""Limits are worked out in double precision, and taken a little wider."""
+
+
+def implied_reach(matrix: csr_array, row_lower: Floats, row_upper: Floats, lower: Floats, upper: Floats) -> Floats:
+    """(n,) at least |x[j]| of every x with row_lower <= matrix x <= row_upper and lower <= x <= upper, infinite where
+    neither the limits of x[j] nor a row with those of all others hold it.
+
+    >>> none = np.full(2, np.inf)
+    >>> implied_reach(csr_array([[1.0, 2.0]]), np.array([-np.inf]), np.array([4.0]), np.zeros(2), none).round(6)
+    array([4., 2.])
+    """
+    row = np.repeat(np.arange(row_lower.size), np.diff(matrix.indptr))
+    column, weight = matrix.indices, matrix.data
+    lowest, highest = lower.copy(), upper.copy()
+    held = weight != 0.0
+    row, column, weight = row[held], column[held], weight[held]
+    for sign, limit in ((1.0, row_upper), (-1.0, -row_lower)):
+        # sign * weight x <= limit: what the others take at least leaves room for so much.
+        part = sign * weight
+        least = part * np.where(part > 0.0, lower[column], upper[column])
+        endless = ~np.isfinite(least)
+        finite = np.where(endless, 0.0, least)
+        count = np.bincount(row, endless, limit.size)
+        total = np.bincount(row, finite, limit.size)
+        size = np.bincount(row, np.abs(finite), limit.size)
+        known = np.isfinite(limit[row]) & (count[row] - endless == 0)
+        room = (limit[row] - (total[row] - finite) + (CARE - 1.0) * (size[row] + np.abs(limit[row])))[known]
+        at, by = column[known], part[known]
+        np.minimum.at(highest, at[by > 0.0], (room / by)[by > 0.0])
+        np.maximum.at(lowest, at[by < 0.0], (room / by)[by < 0.0])
+    return np.asarray(np.maximum(np.abs(lowest), np.abs(highest)) * CARE)
+
+
+"""Covers what sums of corrections round themselves."""
+
+
+def _limits(name: str, values: Floats, size: int) -> Floats:
+    array = np.array(values, dtype=np.float64)
+    if array.shape != (size,) or np.isnan(array).any():
+        raise InvalidProblem(f"{name} needs {size} numbers (infinite where there is no limit), none of them NaN")
+    return frozen(array)
+
+
+def row_sides(lower: Floats, upper: Floats) -> tuple[Ints, Ints, Ints]:
+    """The rows that are equations, those with a lower limit, and those with an upper one."""
+    equal = lower == upper
+    sides = equal, ~equal & np.isfinite(lower), ~equal & np.isfinite(upper)
+    equations, floors, ceilings = (np.flatnonzero(side) for side in sides)
+    return equations, floors, ceilings
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearProgram(Form):
+    """maximise (or minimise) objective · x  subject to  row_lower <= matrix x <= row_upper, lower <= x <= upper.
+
+    `integer` marks the variables that must be whole. `variables` and `rows` name columns and rows by block. A dual y
+    holds one price a row, with the sign of a minimum: y > 0 presses on row_lower, y < 0 on row_upper.
+    """
+
+    objective: Floats
+    matrix: csr_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    maximises: bool = True
+    integer: Bools | None = None
+    variables: tuple[Block, ...] = ()
+    rows: tuple[Block, ...] = ()
+
+    def __post_init__(self) -> None:
+        matrix = csr_array(self.matrix, dtype=np.float64, copy=True)
+        matrix.sum_duplicates()
+        count, size = matrix.shape
+        finite("matrix entries", matrix.data, 1)
+        for part in (matrix.data, matrix.indices, matrix.indptr):
+            part.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "objective", finite("objective", self.objective, 1))
+        if self.objective.size != size:
+            raise InvalidProblem(f"objective has {self.objective.size} entries for {size} columns")
+        for name, length in (("row_lower", count), ("row_upper", count), ("lower", size), ("upper", size)):
+            object.__setattr__(self, name, _limits(name, getattr(self, name), length))
+        if self.integer is not None:
+            marked = np.array(self.integer, dtype=np.bool_)
+            if marked.shape != (size,):
+                raise InvalidProblem(f"integer has shape {marked.shape} for {size} columns")
+            object.__setattr__(self, "integer", frozen(marked) if marked.any() else None)
+        if not self.variables:
+            object.__setattr__(self, "variables", (Block("x", (size,)),))
+        if not self.rows:
+            object.__setattr__(self, "rows", (Block("row", (count,)),))
+        for low, high, blocks in (
+            (self.row_lower, self.row_upper, self.rows),
+            (self.lower, self.upper, self.variables),
+        ):
+            crossed = np.flatnonzero(low > high)
+            if crossed.size:
+                place = int(crossed[0])
+                raise Infeasible(f"{name_at(blocks, place)} must be at least {low[place]} and at most {high[place]}")
+
+    @classmethod
+    def of(cls, program: Program) -> LinearProgram:
+        """The form of a program with a linear objective."""
+        return cls(**{name: getattr(program, name) for name in FIELDS})
+
+    @property
+    def program(self) -> Program:
+        return Program(**{name: getattr(self, name) for name in FIELDS})
+
+    @property
+    def extent(self) -> str:
+        return f"{self.row_lower.size} rows × {self.objective.size} variables"
+
+    @property
+    def size(self) -> int:
+        return int(self.matrix.nnz) + self.objective.size
+
+    @property
+    def scale(self) -> float:
+        """Σ |objective|, every variable at its largest finite limit or at one."""
+        return float(np.abs(self.objective) @ self.reach)
+
+    @cached_property
+    def reach(self) -> Floats:
+        """How far each variable goes: its largest finite limit, one at least."""
+        finite_limits = [np.where(np.isfinite(limit), np.abs(limit), 1.0) for limit in (self.lower, self.upper)]
+        return np.maximum(1.0, np.maximum(*finite_limits))
+
+    @property
+    def rounding(self) -> float:
+        return 64.0 * EPSILON * self.scale
+
+    @property
+    def tolerance(self) -> float:
+        """What solvers leave open: 1e-6 of the largest limit, or of one."""
+        limits = (self.row_lower / self.row_units, self.row_upper / self.row_units, self.lower, self.upper)
+        return 1e-6 * max(1.0, *(float(np.abs(part[np.isfinite(part)]).max(initial=0.0)) for part in limits))
+
+    @cached_property
+    def row_units(self) -> Floats:
+        """The unit of each row, in which its violation counts: 1 where its numbers are of order one."""
+        return row_units(self.matrix)
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.objective @ x)
+
+    def violation(self, x: NDArray[Any]) -> float:
+        """The worst of rows (very large and very small ones in their own unit), limits and integrality."""
+        if np.shape(x) != self.objective.shape:
+            return float("inf")
+        rows = self.matrix @ x
+        parts = [(self.row_lower - rows) / self.row_units, (rows - self.row_upper) / self.row_units]
+        parts += [self.lower - x, x - self.upper]
+        if self.integer is not None:
+            parts.append(np.abs(x - np.round(x))[self.integer])
+        worst = [float(np.max(part, initial=0.0)) for part in parts]
+        return float("inf") if np.isnan(worst).any() else max(worst)
+
+    def attained(self, x: NDArray[Any]) -> float:
+        terms, digits, off = products(self.objective, np.asarray(x, dtype=np.float64))
+        return below(terms, digits, -off) if self.maximises else above(terms, digits, off)
+
+    def bound(self, y: Floats) -> float:
+        """Weak duality: the least of yᵀ(row limits) + (reduced cost)ᵀ(variable limits), in the sense of a minimum.
+
+        A price that presses on a limit which is not there counts as 0. Where a variable has no limit but rows imply
+        one, a reduced cost no more than its own rounding presses on that; where they imply none it counts as 0, and
+        `certify(exact=True)` does without this.
+        """
+        if np.shape(y) != self.row_lower.shape:
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.row_lower.size} rows")
+        sign = -1.0 if self.maximises else 1.0
+        return sign * self.least(sign * self.objective, np.zeros(self.objective.size), y)
+
+    def least(self, cost: Floats, digits: Floats, y: Floats, off: Floats | float = 0.0) -> float:
+        """No more than the least of (cost + digits) · x over the program's points, by prices y, rounded down; the cost
+        may be wrong by `off`."""
+        prices = self.pressing(y)
+        reduced = difference(cost, self._columns, prices, digits)
+        lost = reduced.off + off
+        noise = np.maximum(8.0 * EPSILON * (np.abs(cost) + abs(self._columns) @ np.abs(prices)), lost)
+        limit = np.where(reduced.high > 0.0, self.lower, self.upper)
+        unsure = (np.abs(reduced.high) <= lost) & (lost > 0.0)
+        endless = ~np.isfinite(limit) & (reduced.high != 0.0)
+        open_ = unsure | endless
+        if (endless & (np.abs(reduced.high) > noise)).any():
+            return -np.inf
+        sure = np.flatnonzero(~open_ & (reduced.high != 0.0))
+        pair = Pair(reduced.high[sure], reduced.low[sure], lost[sure])
+        parts, wrong = weighted(limit[sure], pair)
+        reach = np.maximum(np.abs(self.lower), np.abs(self.upper))
+        if np.isinf(reach[open_]).any():
+            reach = self._implied
+        doubtful = open_ & np.isfinite(reach)
+        wrong += CARE * float(((np.abs(reduced.high) + lost)[doubtful] * reach[doubtful]).sum())
+        side = np.where(prices > 0.0, self.row_lower, self.row_upper)
+        used = prices != 0.0
+        terms, row_digits, dropped = products(prices[used], side[used])
+        return below(terms, row_digits, *parts, -(wrong + dropped) if wrong + dropped else 0.0)
+
+    @cached_property
+    def _columns(self) -> csr_array:
+        """The matrix by columns."""
+        return csr_array(self.matrix.T)
+
+    @cached_property
+    def _implied(self) -> Floats:
+        """How far each variable goes by its limits or by one row alone, at least; infinite where neither holds it."""
+        return implied_reach(self.matrix, self.row_lower, self.row_upper, self.lower, self.upper)
+
+    def pressing(self, y: Floats) -> Floats:
+        there = np.where(np.asarray(y) > 0, np.isfinite(self.row_lower), np.isfinite(self.row_upper))
+        return np.where(there, y, 0.0)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.variables, x)
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.rows, self.pressing(y))
+
+    def variable_name(self, column: int) -> str:
+        return name_at(self.variables, column)
+
+    def row_name(self, row: int) -> str:
+        return name_at(self.rows, row)
+
+
+FIELDS = tuple(field.name for field in fields(LinearProgram))

@@ -1,0 +1,158 @@
+"""Minimum-cost flow in a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from formulations.arrays import Floats, Ints, finite, whole
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.problems.directed_rounding import above, added, below, products
+from formulations.problems.problem import EPSILON, Form
+from formulations.problems.program import Block, Program, name_at, split_by_block
+
+LARGEST_WHOLE = 2.0**53
+"""Up to here doubles hold every whole number."""
+
+
+@dataclass(frozen=True, eq=False)
+class MinCostFlow(Form):
+    """min Σ cost[a] f[a] over flows f with 0 <= f[a] <= capacity[a] and, at each node, outflow - inflow = supply.
+
+    `tail`, `head`, `capacity` and `cost` have one entry an arc, `supply` one a node (whole numbers that add up to 0).
+    Capacities and supplies being whole, every vertex is whole (a network matrix). A dual y holds one potential a node:
+    arc a has the reduced cost cost[a] - y[tail] + y[head].
+    """
+
+    tail: Ints
+    head: Ints
+    capacity: Ints
+    cost: Floats
+    supply: Ints
+    arcs: tuple[Block, ...] = ()
+    nodes: tuple[Block, ...] = ()
+
+    maximises = False
+
+    def __post_init__(self) -> None:
+        for name in ("tail", "head", "capacity", "supply"):
+            object.__setattr__(self, name, whole(name, getattr(self, name)))
+        object.__setattr__(self, "cost", finite("cost", self.cost, 1))
+        count, nodes = self.cost.size, self.supply.size
+        if any(array.size != count for array in (self.tail, self.head, self.capacity)):
+            raise InvalidProblem("tail, head, capacity and cost need one entry an arc")
+        if count and not (0 <= min(self.tail.min(), self.head.min()) <= max(self.tail.max(), self.head.max()) < nodes):
+            raise InvalidProblem(f"an arc leaves the {nodes} nodes")
+        if not self.arcs:
+            object.__setattr__(self, "arcs", (Block("flow", (count,)),))
+        if not self.nodes:
+            object.__setattr__(self, "nodes", (Block("node", (nodes,)),))
+        negative = np.flatnonzero(self.capacity < 0)
+        if negative.size:
+            raise Infeasible(f"{name_at(self.arcs, int(negative[0]))} has a negative capacity")
+        if self.supply.sum() != 0:
+            raise Infeasible(f"supplies add up to {int(self.supply.sum())}, but what leaves must arrive: make it 0")
+
+    @cached_property
+    def units(self) -> int:
+        """A bound on the flow over arcs that cost anything: what leaves a node on them has come in or is supplied."""
+        nodes, priced = self.supply.size, self.cost != 0
+        leaving = np.bincount(self.tail[priced], self.capacity[priced], nodes)
+        arriving = np.bincount(self.head, self.capacity, nodes) + np.maximum(self.supply, 0)
+        return int(np.minimum(leaving, arriving).sum())
+
+    @property
+    def program(self) -> Program:
+        count, nodes = self.cost.size, self.supply.size
+        arc = np.arange(count)
+        matrix = csr_array(
+            (
+                np.concatenate([np.ones(count), -np.ones(count)]),
+                (np.concatenate([self.tail, self.head]), np.concatenate([arc, arc])),
+            ),
+            shape=(nodes, count),
+        )
+        supply, ceiling = self.supply.astype(np.float64), self.capacity.astype(np.float64)
+        return Program(
+            self.cost, matrix, supply, supply, np.zeros(count), ceiling,
+            maximises=False, variables=self.arcs, rows=self.nodes,
+        )  # fmt: skip
+
+    @property
+    def extent(self) -> str:
+        return f"{self.supply.size} nodes and {self.cost.size} arcs"
+
+    @property
+    def size(self) -> int:
+        return self.cost.size
+
+    @property
+    def scale(self) -> float:
+        """The largest cost in magnitude."""
+        return float(np.abs(self.cost).max(initial=0.0))
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.units + self.supply.size)
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.cost @ x)
+
+    def attained(self, x: NDArray[Any]) -> float:
+        return above(*products(self.cost, np.asarray(x, dtype=np.float64)))
+
+    def violation(self, x: NDArray[Any]) -> float:
+        if np.shape(x) != self.cost.shape:
+            return float("inf")
+        net = np.bincount(self.tail, x, self.supply.size) - np.bincount(self.head, x, self.supply.size)
+        off = float(np.abs(net - self.supply).max(initial=0.0))
+        return max(off, float(np.max(-x, initial=0.0)), float(np.max(x - self.capacity, initial=0.0)))
+
+    def bound(self, y: Floats) -> float:
+        if np.shape(y) != self.supply.shape:
+            raise InvalidProblem(f"potentials have shape {np.shape(y)}, but there are {self.supply.size} nodes")
+        prices = np.asarray(y, dtype=np.float64)
+        gained, digits = added(self.cost, -prices[self.tail])
+        reduced, more_digits = added(gained, prices[self.head])
+        pressed = np.flatnonzero(reduced + (digits + more_digits) < 0.0)
+        terms = products(self.supply.astype(np.float64), prices)
+        capacity = self.capacity[pressed].astype(np.float64)
+        capacity = np.where(capacity > LARGEST_WHOLE, np.nextafter(capacity, np.inf), capacity)
+        parts = [products(part[pressed], capacity) for part in (reduced, digits, more_digits)]
+        off = terms[2] + sum(part[2] for part in parts)
+        return below(*terms[:2], *(numbers for part in parts for numbers in part[:2]), -off)
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        noise = 4.0 * EPSILON * self.scale
+        return np.asarray(residual_potentials(self, x, self.cost, noise), dtype=np.float64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.arcs, x)
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return split_by_block(self.nodes, y)
+
+
+def residual_potentials(problem: MinCostFlow, x: NDArray[Any], cost: NDArray[Any], noise: float) -> NDArray[Any]:
+    """Potentials from shortest paths on the residual network (Bellman-Ford, at most one pass a node).
+
+    `cost` may hold floats or Python's whole numbers; falls of up to `noise` are rounding.
+    """
+    flow = np.round(np.clip(np.asarray(x, dtype=np.float64), -1.0, 2.0**62)).astype(np.int64)
+    forward, backward = flow < problem.capacity, flow > 0
+    start = np.concatenate([problem.tail[forward], problem.head[backward]])
+    end = np.concatenate([problem.head[forward], problem.tail[backward]])
+    length = np.concatenate([cost[forward], -cost[backward]])
+    distance = np.zeros(problem.supply.size, dtype=cost.dtype)
+    for _ in range(problem.supply.size):
+        offered = distance.copy()
+        np.minimum.at(offered, end, distance[start] + length)
+        if not (offered < distance - noise).any():
+            break
+        distance = offered
+    return -distance

@@ -1,0 +1,291 @@
+"""What every form knows of itself: value, feasibility and bound, from its data alone; and a solution of it.
+
+A form is a frozen record of arrays that states a problem. Solvers accept forms; bridges restate one form as another. A
+`Solution` carries its evidence: it is judged by the form that it is of, never by who found it.
+
+Powers of two by which solvers see numbers of order one: multiplying by them is exact.
+
+>>> unit(np.array([0.3, -5.0])), unit(np.zeros(2))
+(8.0, 1.0)
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from formulations.arrays import Floats, Ints
+from formulations.display import CompactReprMixin, view
+from formulations.errors import NoAnswer, Unsupported
+from formulations.problems.program import Program, algebra, write
+
+EPSILON = 2.0**-52
+
+SMALL = 400
+"""Most numbers in a problem that is printed in full."""
+
+
+class Form(CompactReprMixin, ABC):
+    """A problem as data. `x` below is a point in the form's own shape, `y` a vector of its dual prices."""
+
+    maximises: bool = True
+
+    solvable: ClassVar[bool] = False
+    """Whether every problem of this form, once made, has a solution: a solver that denies it has failed."""
+
+    @property
+    @abstractmethod
+    def scale(self) -> float:
+        """The magnitude of the objective: its largest terms, for points of ordinary size."""
+
+    @property
+    @abstractmethod
+    def rounding(self) -> float:
+        """An error that double precision may leave in a value or bound of this problem."""
+
+    @property
+    @abstractmethod
+    def extent(self) -> str:
+        """How large the problem is, in its own words."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """How many numbers its objective and constraints hold."""
+
+    @property
+    def program(self) -> Program:
+        """The problem as a plain program of rows and columns; raises `Unsupported` for a form that is none."""
+        raise Unsupported(f"{type(self).__name__} cannot be restated as a program of rows and columns")
+
+    def in_algebra(self) -> str:
+        """The problem in full, as a reader would write it."""
+        return algebra(self.program)
+
+    def __str__(self) -> str:
+        return self.in_algebra() if self.size <= SMALL else f"{type(self).__name__} of {self.extent}"
+
+    def __repr__(self) -> str:
+        """Its kind and size, never its arrays."""
+        nonzeros = getattr(getattr(self, "matrix", None), "nnz", None)
+        held = "" if nonzeros is None else f", {nonzeros} nonzeros"
+        return f"<{type(self).__name__} of {self.extent}{held}>"
+
+    @property
+    def tolerance(self) -> float:
+        """The violation up to which a point counts as feasible."""
+        return 0.0
+
+    @abstractmethod
+    def value(self, x: NDArray[Any]) -> float:
+        """The objective at x, in double precision."""
+
+    def attained(self, x: NDArray[Any]) -> float:
+        """The objective at x, what rounding leaves open taken off: a point is not said to be better than it is."""
+        return self.value(x)
+
+    @abstractmethod
+    def violation(self, x: NDArray[Any]) -> float:
+        """By how much x breaks the worst of its constraints: 0 for a feasible point, infinity for what is no point."""
+
+    @abstractmethod
+    def bound(self, y: Floats) -> float:
+        """A bound on the optimum from any dual vector y whatever (weak duality), rounded outward."""
+
+    def near_bound(self, y: Floats) -> float:
+        """The same in double precision, where that is cheaper: a rounding error to either side."""
+        return self.bound(y)
+
+    def takes_dual(self, y: Any) -> bool:
+        """Whether y has the shape of this form's prices, in finite numbers; told by what it proves where no form says
+        it for less."""
+        return proven(self, y, outward=False) is not None
+
+    def pressing(self, y: Floats) -> Floats:
+        """The prices of y that press on limits which are there, 0 for the others: those that prove the bound of y."""
+        return y
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+        """Dual prices that prove x optimal if it is; None where this form has no such way."""
+        return None
+
+    def repaired(self, x: NDArray[Any]) -> NDArray[Any]:
+        """A feasible point near x, for forms that have a cheap one; x itself for others."""
+        return x
+
+    def broken(self, x: NDArray[Any]) -> dict[str, float]:
+        """What a point breaks of the constraints that may be broken at a price: name → by how much."""
+        return {}
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        """The document at each position, for forms that place documents."""
+        raise Unsupported(f"{type(self).__name__} places no documents, so its solution has no order; read `primal`")
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {"x": x}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return {"y": y}
+
+    def solution(self, x: NDArray[Any], y: Floats | None = None, *, outward: bool = True) -> Solution:
+        """The solution with this primal and dual, value and bound recomputed; rounded outward, or as they come."""
+        return judged(self, x, y, outward)
+
+    def write(self, path: str | Path) -> None:
+        """Write the problem as a linear or quadratic program to an .mps or .lp file.
+
+        A ranking under constraints is written in whole numbers. A margin dual is written as it is handed to solvers: a
+        minimum, in variables and an objective of order one.
+        """
+        write(self.program, Path(path))
+
+
+class Status(Enum):
+    """What is known of an answer, judged from the problem's data alone and never from a solver's word."""
+
+    OPTIMAL = "feasible; value and proven bound agree to rounding"
+    WITHIN_BOUND = "feasible; the optimum is proven to lie between value and bound"
+    FEASIBLE = "feasible; nothing is proven about the optimum"
+    INACCURATE = "breaks its constraints by more than their tolerance: no feasible point, whatever its value"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A point of `problem`, its value, and a bound that no feasible point can beat.
+
+    `value`, `bound` and `violation` (of the worst constraint) are recomputed from the problem's data. For a maximum
+    value <= optimum <= bound, for a minimum the reverse, of the numbers as they are given: both are rounded outward
+    (`forms.outward`). Two things no rounding mends: a point that breaks a row within its tolerance may be worth more
+    than the optimum, and a variable that neither limits nor rows hold asks for a reduced cost of exactly 0, which
+    prices in doubles have up to rounding only. `x` and `y` are the primal and dual vectors in the problem's own form;
+    `primal` and `dual` are the same by name, the prices those that prove the bound.
+    """
+
+    problem: Form
+    x: NDArray[Any]
+    y: Floats | None
+    value: float
+    bound: float
+    status: Status
+    violation: float = 0.0
+    solver: str = ""
+    version: str = ""
+    seconds: float = float("nan")
+    message: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gap(self) -> float:
+        """Distance from value to bound; negative only where a row is broken within its tolerance, and by more than
+        rounding."""
+        apart = self.bound - self.value if self.problem.maximises else self.value - self.bound
+        return 0.0 if apart < 0.0 and apart >= -self.problem.rounding else apart
+
+    @property
+    def order(self) -> Ints:
+        """The document at each position."""
+        return self.problem.order_of(self.x)
+
+    @property
+    def broken(self) -> dict[str, float]:
+        """What it breaks of the constraints that may be broken at a price: name of a row, pin or ban → by how much."""
+        return self.problem.broken(self.x)
+
+    @property
+    def primal(self) -> dict[str, NDArray[Any]]:
+        """The value of every variable, one array a named block."""
+        return self.problem.named_primal(self.x)
+
+    @property
+    def dual(self) -> dict[str, NDArray[Any]]:
+        """The price of every row, one array a named block; empty where no dual is known."""
+        return {} if self.y is None else self.problem.named_dual(self.y)
+
+    def told_by(self, **changes: Any) -> Solution:
+        """The same answer with solver, version, seconds, message or details filled in."""
+        return replace(self, **changes)
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, "
+            f"solver={self.solver!r}, {1e3 * self.seconds:.3g} ms)"
+        )
+
+    def _repr_html_(self) -> str:
+        said = {"problem": type(self.problem).__name__, "value": f"{self.value:.9g}", "bound": f"{self.bound:.9g}"}
+        said |= {"gap": f"{self.gap:.3g}", "violation": f"{self.violation:.3g}"}
+        said |= {"solver": f"{self.solver} {self.version}".strip(), "time": f"{1e3 * self.seconds:.3g} ms"}
+        return view(f"Solution, {self.status.name}", said)
+
+
+def judged(problem: Form, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:
+    """The solution with primal x and dual y, its violation, value and bound recomputed; y is recovered from x where it
+    is missing or leaves a gap that recovered prices close. Raises `NoAnswer` if x is no point of the problem."""
+    with np.errstate(all="ignore"):
+        violation = problem.violation(x)
+    if not np.isfinite(violation):
+        raise NoAnswer(f"what came back is no point of this {type(problem).__name__}: {_shortly(x)}")
+    value = problem.attained(x) if outward else problem.value(x)
+    rounding = problem.rounding
+    candidates: list[tuple[float, Floats | None]] = []
+    told = proven(problem, y, outward)
+    if y is not None and told is not None:
+        candidates.append((told, y))
+    if not candidates or abs(candidates[0][0] - value) > rounding:
+        recovered = problem.recovered_dual(x)
+        if recovered is not None:
+            candidates.append((problem.bound(recovered) if outward else problem.near_bound(recovered), recovered))
+    sign = 1.0 if problem.maximises else -1.0
+    bound, dual = min(candidates, key=lambda pair: sign * pair[0], default=(sign * np.inf, None))
+    status = status_of(sign * (bound - value), violation, rounding, problem.tolerance)
+    dual = None if dual is None else problem.pressing(dual)
+    return Solution(problem, x, dual, float(value), float(bound), status, float(violation))
+
+
+def proven(problem: Form, y: Floats | None, outward: bool = True) -> float | None:
+    """The bound that y proves; None where it is no dual of this problem: of another shape, or no finite numbers."""
+    if not isinstance(y, np.ndarray) or y.dtype.kind not in "iuf" or not np.isfinite(y).all():
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return problem.bound(y) if outward else problem.near_bound(y)
+    except ValueError:  # `InvalidProblem`, or arrays that do not fit
+        return None
+
+
+def status_of(gap: float, violation: float, rounding: float, tolerance: float) -> Status:
+    """What a point with this gap and violation may be called."""
+    if not violation <= tolerance:
+        return Status.INACCURATE
+    if not np.isfinite(gap):
+        return Status.FEASIBLE
+    return Status.OPTIMAL if gap <= rounding else Status.WITHIN_BOUND
+
+
+def _shortly(x: NDArray[Any]) -> str:
+    return np.array2string(np.asarray(x), threshold=8, edgeitems=3)
+
+
+def unit(values: Floats) -> float:
+    """The least power of two above every magnitude in `values`; 1 where all are zero."""
+    largest = float(np.abs(values).max(initial=0.0))
+    return float(np.ldexp(1.0, int(np.frexp(largest)[1]))) if largest > 0 else 1.0
+
+
+def row_units(matrix: csr_array) -> Floats:
+    """A unit for each row; 1 for rows of numbers that are of order one as they are (1e-4 to 1e4)."""
+    rows, columns = matrix.shape
+    largest = np.asarray(abs(matrix).max(axis=1).toarray()).ravel() if columns else np.zeros(rows)
+    smallest = np.full(largest.size, np.inf)
+    sizes = np.abs(matrix.data)
+    np.minimum.at(smallest, np.repeat(np.arange(largest.size), np.diff(matrix.indptr)), np.where(sizes, sizes, np.inf))
+    moderate = (largest == 0) | ((smallest >= 1e-4) & (largest <= 1e4))
+    return np.where(moderate, 1.0, np.ldexp(1.0, np.frexp(largest)[1]))

@@ -1,0 +1,328 @@
+"""A program as plain data: what printing, files and questions of integrality read of any problem.
+
+    maximise (or minimise)   objective · x + ½ xᵀ hessian x
+    subject to               row_lower <= matrix x <= row_upper
+                             lower <= x <= upper,   x[j] whole where integer[j]
+
+A form says itself as such a record, so none of its readers has to know the form.
+
+Names of variables and rows, computed from their index and never stored.
+
+>>> block = Block("π", (2, 3))
+>>> block.name(4), block.size
+('π[1, 1]', 6)
+>>> Block("block", ("a.org", "b.org")).name(1)
+"block['b.org']"
+>>> Block("document", (4, 7), by_label=True).name(1), Block("π", ((0, 2),)).name(0)
+('document[7]', 'π[0, 2]')
+
+Programs as a reader would write them, in algebra.
+
+>>> from formulations.problems.assignment import Assignment
+>>> print(Assignment(np.array([[3.0, 2.0, -1.0]])))
+maximise    3 π[0, 0] + 2 π[0, 1] - π[0, 2]
+subject to  position[0]: π[0, 0] + π[0, 1] + π[0, 2] = 1
+            document[0]: π[0, 0] <= 1
+            document[1]: π[0, 1] <= 1
+            document[2]: π[0, 2] <= 1
+            0 <= π[0, 0], π[0, 1], π[0, 2] <= 1
+
+Linear and quadratic programs as files that other programs read: free MPS and LP format.
+
+Names are those of variables and rows in plain letters: π[0, 1] becomes pi_0_1. A row without limits constrains nothing
+and is left out. Numbers are written so that they read back to the same double.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, tril
+
+from formulations.arrays import Bools, Floats
+from formulations.display import CompactReprMixin
+from formulations.errors import Unsupported
+
+
+@dataclass(frozen=True)
+class Block:
+    """A named, indexed family of variables or rows.
+
+    `index` is a tuple of whole numbers (the extent of each dimension, C order) or a tuple of labels, one a member;
+    `by_label` says so where the labels are whole numbers.
+    """
+
+    label: str
+    index: tuple[Hashable, ...]
+    by_label: bool = False
+
+    @property
+    def labelled(self) -> bool:
+        return self.by_label or any(not isinstance(part, int | np.integer) for part in self.index)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        if self.labelled:
+            return (len(self.index),)
+        return tuple(int(part) for part in self.index if isinstance(part, int | np.integer))
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    def name(self, member: int) -> str:
+        """The name of the member with this flat index."""
+        if self.labelled:
+            one = self.index[member]
+            return f"{self.label}[{', '.join(map(repr, one)) if isinstance(one, tuple) else repr(one)}]"
+        if not self.index:
+            return self.label
+        return f"{self.label}{[int(i) for i in np.unravel_index(member, self.shape)]}"
+
+
+def name_at(blocks: Sequence[Block], index: int) -> str:
+    """The name of one variable or row, counted through all blocks."""
+    for block in blocks:
+        if index < block.size:
+            return block.name(index)
+        index -= block.size
+    raise IndexError(index)
+
+
+def split_by_block(blocks: Sequence[Block], values: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """A flat vector as one array a block, in the block's shape."""
+    parts: dict[str, NDArray[Any]] = {}
+    start = 0
+    for block in blocks:
+        parts[block.label] = values[start : start + block.size].reshape(block.shape)
+        start += block.size
+    return parts
+
+
+@dataclass(frozen=True, eq=False)
+class Program(CompactReprMixin):
+    """`objective`, `lower`, `upper` and `integer` have one entry a variable, `row_lower` and `row_upper` one a row of
+    `matrix`; a limit that is not there is infinite. No hessian means a linear objective. `variables` and `rows` name
+    columns and rows by block; without names they are x[j] and row[i]."""
+
+    objective: Floats
+    matrix: csr_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    maximises: bool = True
+    integer: Bools | None = None
+    variables: tuple[Block, ...] = ()
+    rows: tuple[Block, ...] = ()
+    hessian: csr_array | None = None
+
+    def variable_name(self, column: int) -> str:
+        return name_at(self.variables or (Block("x", (self.objective.size,)),), column)
+
+    def row_name(self, row: int) -> str:
+        return name_at(self.rows or (Block("row", (self.row_lower.size,)),), row)
+
+
+def algebra(program: Program) -> str:
+    """The program in full: a line for the objective, one a row, then the limits of the variables."""
+    names = [program.variable_name(j) for j in range(program.objective.size)]
+    objective = summed(zip(program.objective, names, strict=True))
+    if program.hessian is not None:
+        squares = program.hessian.tocoo()
+        curved = [
+            (weight, f"{names[i]}²" if i == j else f"{names[i]} {names[j]}")
+            for i, j, weight in zip(*squares.coords, squares.data, strict=True)
+        ]
+        objective = f"{objective} + ½ ({summed(curved)})"
+    return laid_out("maximise" if program.maximises else "minimise", objective, _constraints(program, names))
+
+
+def _constraints(program: Program, names: Sequence[str]) -> list[str]:
+    lines = []
+    for i, (low, high) in enumerate(zip(program.row_lower, program.row_upper, strict=True)):
+        entries = slice(program.matrix.indptr[i], program.matrix.indptr[i + 1])
+        terms = zip(program.matrix.data[entries], (names[j] for j in program.matrix.indices[entries]), strict=True)
+        lines.append(f"{program.row_name(i)}: {_between(low, summed(terms), high)}")
+    limits = zip(program.lower, program.upper, names, strict=True)
+    for (low, high), members in groupby(limits, key=lambda limit: limit[:2]):
+        lines.append(_between(low, ", ".join(name for _, _, name in members), high))
+    if program.integer is not None:
+        lines.append(f"whole: {', '.join(names[j] for j in np.flatnonzero(program.integer).tolist())}")
+    return lines
+
+
+def _between(low: float, middle: str, high: float) -> str:
+    if low == high:
+        return f"{middle} = {number(low)}"
+    left = f"{number(low)} <= " if np.isfinite(low) else ""
+    right = f" <= {number(high)}" if np.isfinite(high) else ""
+    return f"{left}{middle}{right}" if left or right else f"{middle} free"
+
+
+def summed(terms: Iterable[tuple[float, str]]) -> str:
+    """3 x - y, zero terms left out."""
+    text = ""
+    for weight, name in terms:
+        if weight:
+            size = "" if abs(weight) == 1 else f"{number(abs(weight))} "
+            sign = ("-" if weight < 0 else "") if not text else " - " if weight < 0 else " + "
+            text += f"{sign}{size}{name}"
+    return text or "0"
+
+
+def number(value: float) -> str:
+    """Six digits, no more than it needs."""
+    return f"{value:.6g}"
+
+
+def laid_out(goal: str, objective: str, constraints: Sequence[str]) -> str:
+    """The objective behind its goal, and below it the constraints, a line each."""
+    lines = [f"{goal:<12}{objective}"]
+    lines += [f"{'' if i else 'subject to':<12}{line}" for i, line in enumerate(constraints)]
+    return "\n".join(lines)
+
+
+RESERVED = {"st", "bounds", "bound", "free", "inf", "infinity", "max", "min", "maximize", "minimize", "end", "binary"}
+RESERVED |= {"general", "generals", "integer", "integers", "binaries", "subject", "objective", "range", "rhs"}
+RESERVED |= {"maximise", "maximum", "minimise", "minimum", "gen", "bin", "semi", "semis", "sos", "sos1", "sos2"}
+RESERVED |= {"pwlobj", "gencons", "scenario", "nan"}
+
+
+def write(problem: Program, path: Path) -> None:
+    """Write the problem to `path`, in the format that its name ends with: .mps or .lp."""
+    formats = {".mps": _mps, ".lp": _lp}
+    if path.suffix not in formats:
+        raise Unsupported(f"{path.name!r} cannot be written: the format is not known; end the name with .mps or .lp")
+    text = "\n".join(formats[path.suffix](problem, _triangle(problem.hessian))) + "\n"
+    path.write_text(text, encoding="ascii")
+
+
+Entries = list[tuple[int, int, float]]
+
+
+def _triangle(hessian: csr_array | None) -> Entries:
+    """The entries of the lower triangle, which formats for symmetric matrices want once."""
+    if hessian is None:
+        return []
+    lower = tril(hessian).tocoo()
+    return [(int(i), int(j), float(v)) for i, j, v in zip(*lower.coords, lower.data, strict=True) if v]
+
+
+def _mps(problem: Program, hessian: Entries) -> Iterator[str]:
+    columns, rows = _names(problem)
+    yield "NAME formulations"
+    yield from ("OBJSENSE", "    MAX" if problem.maximises else "    MIN")
+    yield from ("ROWS", " N objective")
+    sense: dict[int, str] = {}
+    for i, (low, high) in enumerate(zip(problem.row_lower, problem.row_upper, strict=True)):
+        if np.isfinite(low) or np.isfinite(high):
+            sense[i] = "E" if low == high else "G" if np.isfinite(low) else "L"
+            yield f" {sense[i]} {rows[i]}"
+    yield "COLUMNS"
+    by_column = problem.matrix.tocsc()
+    for j, name in enumerate(columns):
+        whole = problem.integer is not None and bool(problem.integer[j])
+        if whole:
+            yield f" MARK{j}A 'MARKER' 'INTORG'"
+        yield f" {name} objective {_number(problem.objective[j])}"
+        entries = slice(by_column.indptr[j], by_column.indptr[j + 1])
+        for i, value in zip(by_column.indices[entries].tolist(), by_column.data[entries], strict=True):
+            if i in sense:
+                yield f" {name} {rows[i]} {_number(value)}"
+        if whole:
+            yield f" MARK{j}B 'MARKER' 'INTEND'"
+    yield "RHS"
+    for i, letter in sense.items():
+        yield f" RHS {rows[i]} {_number(problem.row_upper[i] if letter == 'L' else problem.row_lower[i])}"
+    yield "RANGES"
+    for i, letter in sense.items():
+        if letter == "G" and np.isfinite(problem.row_upper[i]):
+            yield f" RANGE {rows[i]} {_number(problem.row_upper[i] - problem.row_lower[i])}"
+    yield "BOUNDS"
+    for name, low, high in zip(columns, problem.lower, problem.upper, strict=True):
+        yield f" LO BOUND {name} {_number(low)}" if np.isfinite(low) else f" MI BOUND {name}"
+        yield f" UP BOUND {name} {_number(high)}" if np.isfinite(high) else f" PL BOUND {name}"
+    if hessian:
+        yield "QUADOBJ"
+        yield from (f" {columns[j]} {columns[i]} {_number(value)}" for i, j, value in hessian)
+    yield "ENDATA"
+
+
+def _lp(problem: Program, hessian: Entries) -> Iterator[str]:
+    columns, rows = _names(problem)
+    yield "maximize" if problem.maximises else "minimize"
+    squares = [
+        f"{_number(v)} {columns[i]} ^ 2" if i == j else f"{_number(2 * v)} {columns[i]} * {columns[j]}"
+        for i, j, v in hessian
+    ]
+    half = f" + [ {' + '.join(squares)} ] / 2".replace("+ -", "- ") if squares else ""
+    yield f" objective: {_expression(problem.objective, columns)}{half}"
+    yield "subject to"
+    for i, (low, high) in enumerate(zip(problem.row_lower, problem.row_upper, strict=True)):
+        entries = slice(problem.matrix.indptr[i], problem.matrix.indptr[i + 1])
+        names = [columns[j] for j in problem.matrix.indices[entries]]
+        row = _expression(problem.matrix.data[entries], names) if names else f"0 {columns[0]}"
+        if low == high:
+            yield f" {rows[i]}: {row} = {_number(low)}"
+            continue
+        both = np.isfinite(low) and np.isfinite(high)
+        if np.isfinite(low):
+            yield f" {rows[i]}{'_low' if both else ''}: {row} >= {_number(low)}"
+        if np.isfinite(high):
+            yield f" {rows[i]}{'_high' if both else ''}: {row} <= {_number(high)}"
+    yield "bounds"
+    for name, low, high in zip(columns, problem.lower, problem.upper, strict=True):
+        if np.isfinite(low) or np.isfinite(high):
+            left = _number(low) if np.isfinite(low) else "-inf"
+            yield f" {left} <= {name}" + (f" <= {_number(high)}" if np.isfinite(high) else "")
+        else:
+            yield f" {name} free"
+    if problem.integer is not None:
+        yield "generals"
+        yield from (f" {columns[j]}" for j in np.flatnonzero(problem.integer))
+    yield "end"
+
+
+def _expression(weights: np.ndarray[tuple[int], np.dtype[np.float64]], names: list[str]) -> str:
+    return " ".join(f"{'-' if w < 0 else '+'} {_number(abs(w))} {name}" for w, name in zip(weights, names, strict=True))
+
+
+def _number(value: float) -> str:
+    return repr(float(value))
+
+
+def _names(problem: Program) -> tuple[list[str], list[str]]:
+    """Names of columns and rows in letters that every reader takes, each different from all others."""
+    taken = set(RESERVED)
+    columns = [_unique(_plain(problem.variable_name(j)), taken) for j in range(problem.objective.size)]
+    rows = [_unique(_plain(problem.row_name(i)), taken) for i in range(problem.row_lower.size)]
+    return columns, rows
+
+
+def _plain(name: str) -> str:
+    """pi_0_1 for π[0, 1]."""
+    letters = ("".join(_ascii(letter) for letter in name)).rstrip("]")
+    plain = re.sub(r"[^A-Za-z0-9.]+", "_", letters).strip("_.") or "x"
+    # A name that begins with a digit, or with e and a digit, reads as a number.
+    return f"x_{plain}" if re.match(r"[0-9.]|[eE][0-9]", plain) else plain
+
+
+def _ascii(letter: str) -> str:
+    return letter if letter.isascii() else unicodedata.name(letter, "").split(" ")[-1].lower()
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    chosen, copy = name, 2
+    while chosen.lower() in taken:
+        chosen, copy = f"{name}_{copy}", copy + 1
+    taken.add(chosen.lower())
+    return chosen

@@ -1,0 +1,245 @@
+"""The loss-augmented argmax: an assignment whose profit matrix has rank two.
+
+Position weights: one number a position, non-increasing; an array, or a function of the number of documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, frozen, offsets_of
+from formulations.display import CompactReprMixin
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.problems.assignment import Assignment, is_order
+from formulations.problems.directed_rounding import below, products
+from formulations.problems.problem import EPSILON, Form
+from formulations.problems.program import Program
+
+Weights = Floats | Callable[[int], Floats]
+"""Position weights: an array (zero beyond its end), or a function from the number of documents to one."""
+
+
+def non_increasing(name: str, weights: Floats) -> None:
+    """Raise `InvalidProblem` where a weight is above the one before it."""
+    if (np.diff(weights) > 0).any():
+        place = int(np.flatnonzero(np.diff(weights) > 0)[0])
+        raise InvalidProblem(
+            f"{name}[{place + 1}] = {weights[place + 1]} is above {name}[{place}] = {weights[place]}: "
+            "position weights must not increase"
+        )
+
+
+def weights_for(weights: ArrayLike | Weights, n: int) -> Floats:
+    """The weights given for n documents, at most n of them."""
+    said = weights(n) if callable(weights) else weights
+    try:
+        given = np.asarray(said, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidProblem(
+            f"position weights cannot be read as numbers: {error}; give an array, or a function from the number of "
+            "documents to one"
+        ) from None
+    if given.ndim != 1:
+        raise InvalidProblem(f"position weights have shape {given.shape}, but need one dimension")
+    return given[:n]
+
+
+def laid_out(weights: ArrayLike | Weights, offsets: Ints) -> Floats:
+    """Position weights laid out flat: for each query the first n entries, zero beyond the end of the array."""
+    sizes = np.diff(offsets)
+    table: dict[int, Floats] = {}
+    for n in np.unique(sizes).tolist():
+        given = weights_for(weights, n)
+        table[n] = np.pad(given, (0, n - given.size))
+    return frozen(np.concatenate([table[n] for n in sizes.tolist()]))
+
+
+def _fits(problem: RankTwoAssignment | RankTwoBatch) -> None:
+    if not problem.scale <= LARGEST:
+        raise InvalidProblem(
+            f"profits decay · score - discount · gain reach {problem.scale:g}, but must stay below {LARGEST:g}; "
+            "rescale scores, gains or position weights"
+        )
+
+
+def _largest(*factors: Floats) -> float:
+    """The largest product of one entry of each factor, in magnitude."""
+    return float(np.prod([max(values.max(), -values.min()) for values in factors]))
+
+
+@dataclass(frozen=True, eq=False)
+class RankTwoAssignment(Form):
+    """max over placings π of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i], π_i the document at position i.
+
+    `scores` and `gain` have one entry a document, `decay` and `discount` one a position (no more positions than
+    documents; both non-increasing). A point x is the order, a dual y one price a document, as in `Assignment`.
+    """
+
+    scores: Floats
+    gain: Floats
+    discount: Floats
+    decay: Floats
+
+    solvable = True
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "gain", "discount", "decay"):
+            object.__setattr__(self, name, finite(name, getattr(self, name), 1))
+        if self.scores.size == 0 or self.discount.size == 0:
+            raise InvalidProblem("a ranking needs one document and one position at least")
+        if self.gain.size != self.scores.size or self.decay.size != self.discount.size:
+            raise InvalidProblem(
+                f"scores ({self.scores.size}) and gain ({self.gain.size}) need one entry a document, "
+                f"discount ({self.discount.size}) and decay ({self.decay.size}) one a position"
+            )
+        if self.positions > self.documents:
+            raise Infeasible(
+                f"{self.positions} positions cannot be filled by {self.documents} documents; "
+                f"cut discount and decay to {self.documents}"
+            )
+        non_increasing("discount", self.discount)
+        non_increasing("decay", self.decay)
+        _fits(self)
+
+    @property
+    def positions(self) -> int:
+        return int(self.discount.size)
+
+    @property
+    def documents(self) -> int:
+        return int(self.scores.size)
+
+    @property
+    def scale(self) -> float:
+        """A bound on the largest profit in magnitude."""
+        return _largest(self.decay, self.scores) + _largest(self.discount, self.gain)
+
+    @property
+    def extent(self) -> str:
+        return f"{self.positions} positions × {self.documents} documents"
+
+    @property
+    def size(self) -> int:
+        return self.positions * self.documents
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * self.scale * (self.positions + self.documents)
+
+    @cached_property
+    def _written_out(self) -> Assignment:
+        return Assignment(frozen(np.outer(self.decay, self.scores) - np.outer(self.discount, self.gain)))
+
+    def assignment(self) -> Assignment:
+        """The same problem with its k × n profit matrix written out, once."""
+        return self._written_out
+
+    @property
+    def program(self) -> Program:
+        return self.assignment().program
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self.decay @ self.scores[x] - self.discount @ self.gain[x])
+
+    def attained(self, x: NDArray[Any]) -> float:
+        terms, digits, off = products(self.decay, self.scores[x])
+        less, less_digits, less_off = products(-self.discount, self.gain[x])
+        return below(terms, digits, less, less_digits, -(off + less_off))
+
+    def violation(self, x: NDArray[Any]) -> float:
+        return 0.0 if is_order(x, self.positions, self.documents) else float("inf")
+
+    def bound(self, y: Floats) -> float:
+        from formulations.problems.ranking_duals import bound_of_prices
+
+        if np.shape(y) != (self.documents,):
+            raise InvalidProblem(f"prices have shape {np.shape(y)}, but there are {self.documents} documents")
+        prices = np.ascontiguousarray(self.pressing(y))
+        return float(bound_of_prices(self.scores, self.gain, self.discount, self.decay, prices))
+
+    def pressing(self, y: Floats) -> Floats:
+        """Where a document may stay out its price is 0 at least."""
+        prices = np.asarray(y, dtype=np.float64)
+        return np.maximum(prices, 0.0) if self.documents > self.positions else prices
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        from formulations.problems.ranking_duals import prices_of
+
+        return prices_of(self.scores, self.gain, self.discount, self.decay, np.asarray(x, dtype=np.int64))
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return self.assignment().named_primal(x)
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return self.assignment().named_dual(y)
+
+
+@dataclass(frozen=True, eq=False)
+class RankTwoBatch(Memoized, CompactReprMixin):
+    """One `RankTwoAssignment` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of all four.
+
+    `scores` and `gain` at row r speak of a document, `discount` and `decay` of position r - offsets[q]; both are zero
+    beyond a cut-off, so every query has as many positions as documents. What is kept with a batch is computed of gain,
+    weights and offsets alone: it holds at all scores.
+    """
+
+    scores: Floats
+    gain: Floats
+    discount: Floats
+    decay: Floats
+    offsets: Ints
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "gain", "discount", "decay"):
+            object.__setattr__(self, name, finite(name, getattr(self, name), 1))
+        size = self.scores.size
+        if any(array.size != size for array in (self.gain, self.discount, self.decay)):
+            raise InvalidProblem("scores, gain, discount and decay of a batch need the same length")
+        object.__setattr__(self, "offsets", offsets_of("offsets", self.offsets, size))
+        first = np.zeros(size, dtype=bool)
+        first[self.offsets[:-1]] = True
+        for name in ("discount", "decay"):
+            weights = getattr(self, name)
+            rises = (np.diff(weights, prepend=0.0) > 0) & ~first
+            if rises.any():
+                query = int(np.searchsorted(self.offsets, np.flatnonzero(rises)[0], side="right")) - 1
+                raise InvalidProblem(f"{name} of query {query} rises: position weights must not increase")
+        _fits(self)
+
+    @property
+    def scale(self) -> float:
+        """A bound on the largest profit in magnitude."""
+        decay, discounted = self.kept("scale", lambda: (_largest(self.decay), _largest(self.discount, self.gain)))
+        return decay * _largest(self.scores) + discounted
+
+    def __len__(self) -> int:
+        return int(self.offsets.size) - 1
+
+    def __getitem__(self, query: int) -> RankTwoAssignment:
+        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        discount, decay = self.discount[rows], self.decay[rows]
+        weighted = np.flatnonzero((discount != 0) | (decay != 0))
+        # Positions of weight zero at the end hold any of the documents that are left.
+        end = int(weighted[-1]) + 1 if weighted.size else 1
+        return RankTwoAssignment(self.scores[rows], self.gain[rows], discount[:end], decay[:end])
+
+    def with_scores(self, scores: Floats) -> RankTwoBatch:
+        """The same batch at other scores; only these are checked again."""
+        batch = object.__new__(RankTwoBatch)
+        for name in ("gain", "discount", "decay", "offsets"):
+            object.__setattr__(batch, name, getattr(self, name))
+        object.__setattr__(batch, "_kept", self.__dict__.setdefault("_kept", {}))
+        object.__setattr__(batch, "scores", finite("scores", scores, 1))
+        if batch.scores.shape != self.scores.shape:
+            raise InvalidProblem(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
+        _fits(batch)
+        return batch

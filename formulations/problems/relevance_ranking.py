@@ -1,0 +1,304 @@
+"""The loss-augmented argmax of a measure of the pattern of grades, under one of three feature maps.
+
+A bound for long queries, whose lattice is not written out: every bad at its own best place under the pairwise map.
+
+With cell(i, b) what good i adds below b bads, an order is worth Σ_i cell(i, 0) + Σ_j f(j, i_j), f(j, i) = Σ_{i' >= i}
+[cell(i', j) - cell(i', j - 1)], i_j the first good below the j-th best bad, which does not fall as j rises. Without
+that the sum of max over i of f(j, i) bounds it, whatever the cells; where all rows of cells are concave it is attained.
+O(n₊ n₋) in time, O(n) in room.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import LARGEST, Floats, Ints, Memoized, finite, offsets_of
+from formulations.display import CompactReprMixin
+from formulations.errors import InvalidProblem, Unsupported
+from formulations.problems.assignment import is_order
+from formulations.problems.lattice_path import MOST_STATES, Chains, LatticePath, edges_of
+from formulations.problems.problem import EPSILON, Form
+from formulations.problems.program import Program
+from formulations.problems.relevance_values import (
+    FIRST,
+    PAIRWISE,
+    POSITIONAL,
+    RANK,
+    Earnings,
+    FeatureMap,
+    OrderValues,
+    Placed,
+    exact_value,
+    levels_of,
+    reach_of,
+)
+
+
+def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Floats, kappa: float) -> float:
+    """The bound without constants, rounded up; scores falling, share[i] what good i earns by discount[position]."""
+    earned = share[: good.size] * discount[: good.size]
+    placed, size, most = np.zeros(bad.size), np.zeros(bad.size), np.zeros(bad.size)
+    for i in range(good.size - 1, -1, -1):
+        lost = share[i] * (discount[i : i + bad.size] - discount[i + 1 : i + 1 + bad.size])
+        placed += kappa * (bad - good[i]) + lost
+        size += kappa * (np.abs(bad) + abs(good[i])) + 2.0 * abs(share[i]) * np.abs(discount[i : i + bad.size])
+        np.maximum(most, placed, out=most)
+    off = EPSILON * (8.0 + good.size) * float(size.sum() * (1.0 + 1e-9))
+    off += EPSILON * (8.0 + bad.size + good.size) * float(most.sum() + np.abs(earned).sum())
+    return float(np.nextafter(most.sum() - earned.sum() + off, np.inf))
+
+
+EXACT_DOCUMENTS = 400
+"""Longest query whose value is rounded once, from rational numbers: a few milliseconds."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatternRanking(Form):
+    """max over orders y of all documents of r(y)ᵀ scores - gain(y).
+
+    r is the slope of the feature map `map`, gain what `earnings` count; both see the documents by their `grade` and by
+    how many of each stand above. Documents of one grade that earn alike form a chain, and some best order keeps every
+    chain in order of score (by exchange: what r gives to a document falls along the positions; under the first-relevant
+    map relevant documents come lowest first). So the problem is a longest path in the lattice of counts of chains.
+
+    scores, grade: (n,). A point x is the order, the document at each position; a dual y one potential a state of the
+    lattice, as in `LatticePath`, or nothing, for the bound of `pattern_relaxed`.
+    """
+
+    scores: Floats
+    grade: Floats
+    map: FeatureMap
+    earnings: Earnings
+
+    solvable = True
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "grade"):
+            object.__setattr__(self, name, finite(name, getattr(self, name), 1))
+        if not self.scores.size:
+            raise InvalidProblem("a ranking needs one document at least")
+        object.__setattr__(self, "map", self.alone().map)
+
+    def alone(self) -> PatternBatch:
+        """The batch of this query alone."""
+        return self._alone
+
+    @cached_property
+    def _alone(self) -> PatternBatch:
+        return PatternBatch(self.scores, self.grade, self.map, self.earnings, np.array([0, self.scores.size]))
+
+    @property
+    def documents(self) -> int:
+        return int(self.scores.size)
+
+    @property
+    def positions(self) -> int:
+        return int(self.scores.size)
+
+    @cached_property
+    def chains(self) -> Chains:
+        return Chains.of(self.scores, self.grade, self.map, self.earnings)
+
+    @property
+    def scale(self) -> float:
+        """The greatest sum, in magnitude, of what the documents may add, and of all shares at the first discount: what
+        bounds add up that let documents choose for themselves."""
+        most = float(np.abs(self.earnings.discount).max() * np.abs(self.earnings.share).sum())
+        return float(self.alone().reach[0]) + most
+
+    @property
+    def rounding(self) -> float:
+        return 16.0 * EPSILON * (self.documents + 4.0) * self.scale
+
+    @property
+    def extent(self) -> str:
+        return f"{self.documents} documents, {' × '.join(str(len(chain) + 1) for chain in self.chains.members)} states"
+
+    @property
+    def size(self) -> int:
+        return self.chains.states * len(self.chains.members)
+
+    @cached_property
+    def _written_out(self) -> LatticePath:
+        if self.chains.states > MOST_STATES:
+            raise Unsupported(
+                f"{self.extent} are more than the {MOST_STATES} of a lattice that is written out; 'exact' takes no "
+                "lattice where the loss has another way, else cut the loss at some position or merge grades"
+            )
+        edges = edges_of(self.chains, self.map, self.earnings)
+        return LatticePath(edges, float(self.earnings.constant[0]))
+
+    def lattice(self) -> LatticePath:
+        """The longest path, with the edges written out, once."""
+        return self._written_out
+
+    @property
+    def program(self) -> Program:
+        return self.lattice().program
+
+    def _judged(self, x: NDArray[Any]) -> OrderValues:
+        return self.alone().judged(np.asarray(x, dtype=np.int64))
+
+    def value(self, x: NDArray[Any]) -> float:
+        return float(self._judged(x).value[0])
+
+    def attained(self, x: NDArray[Any]) -> float:
+        if self.documents > EXACT_DOCUMENTS:
+            return float(self._judged(x).least[0])
+        value = exact_value(self.scores, self.grade, self.map, self.earnings, np.asarray(x, dtype=np.int64))
+        near = float(value)
+        return near if Fraction(near) <= value else float(np.nextafter(near, -np.inf))
+
+    def violation(self, x: NDArray[Any]) -> float:
+        return 0.0 if is_order(x, self.documents, self.documents) else float("inf")
+
+    def bound(self, y: Floats) -> float:
+        if np.size(y) == 0:
+            return self._relaxed
+        # The edges are rounded as they are written out: each by less than its share of the reach.
+        left, known = float(self.alone().left[0]), self.lattice().bound(y)
+        return float(np.nextafter(known + left, np.inf)) if left > 0.0 else known
+
+    def near_bound(self, y: Floats) -> float:
+        return self.lattice().bound(y) if np.size(y) else self._relaxed
+
+    @cached_property
+    def _relaxed(self) -> float:
+        """What holds without potentials; infinite where nothing is known."""
+        chains, earnings = self.chains, self.earnings
+        if self.map.kind != PAIRWISE or earnings.kind != RANK or len(chains.members) != 2:
+            return np.inf
+        bad, good = chains.heights
+        known = every_bad_for_itself(good, bad, earnings.share, earnings.discount, float(self.map.weight[0]))
+        return float(np.nextafter(known + float(earnings.constant[0]), np.inf))
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
+        if self.chains.states <= MOST_STATES:
+            return self.lattice().recovered_dual(x)
+        return np.zeros(0) if np.isfinite(self._relaxed) else None
+
+    def order_of(self, x: NDArray[Any]) -> Ints:
+        return np.asarray(x, dtype=np.int64)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {"order": np.asarray(x), "slope": self._judged(x).slope}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return self.lattice().named_dual(y) if y.size else {}
+
+    def in_algebra(self) -> str:
+        return (
+            "maximise    r(y)ᵀs - gain(y)\n"
+            f"subject to  y is an order of {self.documents} documents, r(y) its slope by the {self.map.kind} map"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PatternBatch(Memoized, CompactReprMixin):
+    """One `PatternRanking` a query, in flat arrays: query q owns rows offsets[q] : offsets[q + 1] of scores and grade.
+
+    What is kept with a batch is computed of all but the scores: it holds at all scores.
+    """
+
+    scores: Floats
+    grade: Floats
+    map: FeatureMap
+    earnings: Earnings
+    offsets: Ints
+
+    def __post_init__(self) -> None:
+        for name in ("scores", "grade"):
+            object.__setattr__(self, name, finite(name, getattr(self, name), 1))
+        object.__setattr__(self, "offsets", offsets_of("offsets", self.offsets, self.scores.size))
+        if self.map.kind == FIRST and self.map.weight.size == len(self) and self.grade.size == self.scores.size:
+            # Where no document is relevant none is the first: r = 0.
+            relevant = np.logical_or.reduceat(self.grade > 0, self.offsets[:-1])
+            if not relevant[self.map.weight > 0].all():
+                object.__setattr__(self, "map", FeatureMap(FIRST, np.where(relevant, self.map.weight, 0.0)))
+        _checked(self)
+
+    def __len__(self) -> int:
+        return int(self.offsets.size) - 1
+
+    @property
+    def sizes(self) -> Ints:
+        """(m,) documents of each query."""
+        return np.diff(self.offsets)
+
+    @property
+    def reach(self) -> Floats:
+        """(m,) the greatest sum, in magnitude, of what the documents of a query may add to a value."""
+        slope, most = self.kept("reach", lambda: reach_of(self.map, self.earnings, self.offsets))
+        return slope * np.add.reduceat(np.abs(self.scores), self.offsets[:-1]) + most
+
+    @property
+    def left(self) -> Floats:
+        """(m,) more than a search in double precision may have hidden, and than the value of an order is off."""
+        return EPSILON * (32.0 + 8.0 * self.sizes) * self.reach
+
+    def judged(self, order: Ints) -> OrderValues:
+        """What orders are worth: (N,) the document, counted within its query, at each position."""
+        return Placed(self.grade, self.level, self.map, self.earnings, self.offsets, order).judged(self.scores)
+
+    @property
+    def level(self) -> Ints:
+        """(N,) the rank of each document's grade among those of its query, from 0."""
+        return self.kept("level", lambda: levels_of(self.grade, self.offsets))
+
+    def __getitem__(self, query: int) -> PatternRanking:
+        alone = self.only(query, query + 1)
+        return PatternRanking(alone.scores, alone.grade, alone.map, alone.earnings)
+
+    def only(self, first: int, last: int) -> PatternBatch:
+        """The queries first <= q < last."""
+        low, high = self.offsets[[first, last]].tolist()
+        part = (first, last, low, high)
+        offsets = self.offsets[first : last + 1] - low
+        rows = slice(low, high)
+        return PatternBatch(
+            self.scores[rows], self.grade[rows], self.map.only(*part), self.earnings.only(*part), offsets
+        )
+
+    def with_scores(self, scores: Floats) -> PatternBatch:
+        """The same batch at other scores; only these are checked again."""
+        batch = object.__new__(PatternBatch)
+        for name in ("grade", "map", "earnings", "offsets"):
+            object.__setattr__(batch, name, getattr(self, name))
+        object.__setattr__(batch, "_kept", self.__dict__.setdefault("_kept", {}))
+        object.__setattr__(batch, "scores", finite("scores", scores, 1))
+        if batch.scores.shape != self.scores.shape:
+            raise InvalidProblem(f"scores has {batch.scores.size} entries for {self.scores.size} documents")
+        _fits(batch)
+        return batch
+
+
+def _checked(batch: PatternBatch) -> None:
+    rows, queries = batch.scores.size, len(batch)
+    if batch.grade.size != rows or batch.earnings.discount.size != rows:
+        raise InvalidProblem(f"scores ({rows}), grade and earnings need one entry a document")
+    weights = rows if batch.map.kind == POSITIONAL else queries
+    if batch.map.weight.size != weights or batch.earnings.constant.size != queries:
+        raise InvalidProblem(f"feature map and earnings speak of other queries than the {queries} that are given")
+    if batch.map.kind == POSITIONAL:
+        rises = np.diff(batch.map.weight, prepend=0.0) > 0
+        rises[batch.offsets[:-1]] = False
+        if rises.any():
+            query = int(np.searchsorted(batch.offsets, np.flatnonzero(rises)[0], side="right")) - 1
+            raise InvalidProblem(f"decay of query {query} rises: position weights must not increase")
+    _fits(batch)
+
+
+def _fits(batch: PatternBatch) -> None:
+    slope, most = batch.kept("reach", lambda: reach_of(batch.map, batch.earnings, batch.offsets))
+    scores = max(float(batch.scores.max()), -float(batch.scores.min()))
+    reach = float((slope * batch.sizes).max()) * scores + float(most.max())
+    if not reach <= LARGEST:
+        raise InvalidProblem(
+            f"values reach {reach:g}, but must stay below {LARGEST:g}; rescale scores, gains or weights"
+        )

@@ -1,0 +1,373 @@
+"""Feature maps of rankings: φ(y)·w = r(y)ᵀs for scores s = X w, told by the slope r(y).
+
+    positional       r_j = decay[position of j]                                                    φ_dorm of [paper 4]
+    pairwise         r_j = κ (higher grades below j - lower grades above j)                        φ_po
+    first-relevant   r_j = 1 on each document above the first relevant one, minus their number on that one  φ_mrr
+
+times a strength. The order by grade has slope 0 under the last two.
+
+What a measure of the pattern of grades counts, in numbers: one set of arrays for the queries of a batch.
+
+The document at position p (from 0) of its query earns
+
+    kind "rank"       share[g] discount[p]       it is relevant, g relevant ones stand above it; others earn nothing
+    kind "document"   share[j] Π passing[i] discount[p]       the product over the documents i above it
+    kind "table"      table[its chain, how many of each chain stand above it]
+
+and gain(y) is the sum of what all earn, less the constant of the query. Rank-one parts, from which the cells of a
+lattice follow: AUC, AP, RR and all sums of discounts are of the first kind, graded ones and ERR of the second.
+
+What orders of a batch are worth by the definition: slope, gain and value of every query, whoever found them.
+
+What an order is worth by the definition of a pattern problem, in rational numbers: no digit is lost.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.arrays import LARGEST, Floats, Ints, finite, whole
+from formulations.display import CompactReprMixin
+from formulations.errors import InvalidProblem
+from formulations.problems.problem import EPSILON
+
+POSITIONAL, PAIRWISE, FIRST = "positional", "pairwise", "first-relevant"
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureMap(CompactReprMixin):
+    """kind: "positional", "pairwise" or "first-relevant". weight: of the positional one (N,), the decay of position
+    r - offsets[q] at row r; of the others (m,), >= 0: κ, or the strength, of each query."""
+
+    kind: str
+    weight: Floats
+
+    def __post_init__(self) -> None:
+        if self.kind not in (POSITIONAL, PAIRWISE, FIRST):
+            raise InvalidProblem(
+                f"no feature map is called {self.kind!r}; write {POSITIONAL!r}, {PAIRWISE!r}, {FIRST!r}"
+            )
+        object.__setattr__(self, "weight", finite("weight", self.weight, 1))
+        if self.kind != POSITIONAL and (self.weight < 0).any():
+            raise InvalidProblem("the strength of a feature map must not be negative: it would reward wrong pairs")
+
+    def only(self, first: int, last: int, low: int, high: int) -> FeatureMap:
+        """Of the queries first <= q < last, which have the rows low <= r < high."""
+        part = slice(low, high) if self.kind == POSITIONAL else slice(first, last)
+        return FeatureMap(self.kind, self.weight[part])
+
+
+def strength_of(strength: float) -> float:
+    """The strength that is given for all queries; raises `InvalidProblem` for what is no number, or below 0."""
+    number = isinstance(strength, int | float | np.integer | np.floating) and not isinstance(strength, bool)
+    if not number or not 0.0 <= strength <= LARGEST:
+        raise InvalidProblem(
+            f"strength is {strength!r}, but the strength of a feature map must be one number from 0 to {LARGEST:g}, "
+            "the same for all queries; below 0 it would reward wrong pairs"
+        )
+    return float(strength)
+
+
+def unequal_pairs(grade: Floats, offsets: Ints) -> Floats:
+    """(m,) the number of pairs of documents of unequal grade: n₊ n₋ where there are two grades."""
+    sizes = np.diff(offsets)
+    query = np.repeat(np.arange(sizes.size), sizes)
+    rows = np.lexsort((grade, query))
+    new = np.ones(grade.size, dtype=bool)
+    new[1:] = (np.diff(grade[rows]) != 0) | (np.diff(query[rows]) != 0)
+    begins = np.flatnonzero(new)
+    runs = np.diff(np.append(begins, grade.size)).astype(np.float64)
+    equal = np.bincount(query[rows[begins]], runs * runs, sizes.size)
+    return np.asarray((sizes.astype(np.float64) ** 2 - equal) / 2.0)
+
+
+RANK, DOCUMENT, TABLE = "rank", "document", "table"
+
+
+@dataclass(frozen=True, eq=False)
+class Earnings(CompactReprMixin):
+    """discount, share, passing: (N,), row r of query q speaks of position r - offsets[q], of the relevant document of
+    that rank ("rank") or of the document r ("document"). constant: (m,). table: the tables of all queries, that of
+    query q being table[starts[q] : starts[q + 1]], of shape (chains, N_0 + 1, N_1 + 1, ...), chains by rising grade
+    with N_h documents each; empty but for the kind "table"."""
+
+    kind: str
+    discount: Floats
+    share: Floats
+    passing: Floats
+    constant: Floats
+    table: Floats
+    starts: Ints
+
+    def __post_init__(self) -> None:
+        if self.kind not in (RANK, DOCUMENT, TABLE):
+            raise InvalidProblem(f"earnings of kind {self.kind!r} are unknown; write {RANK!r}, {DOCUMENT!r}, {TABLE!r}")
+        for name in ("discount", "share", "passing", "constant", "table"):
+            object.__setattr__(self, name, finite(name, getattr(self, name), 1))
+        object.__setattr__(self, "starts", whole("starts", self.starts))
+        if not self.discount.size == self.share.size == self.passing.size:
+            raise InvalidProblem("discount, share and passing need one entry a row each")
+        if self.starts.size != self.constant.size + 1 or self.starts[-1] != self.table.size:
+            raise InvalidProblem(f"starts must part the {self.table.size} entries of table among the queries")
+        if (np.abs(self.passing) > 1.0).any():
+            raise InvalidProblem("passing holds a chance above 1")
+
+    @classmethod
+    def by_rank(cls, share: Floats, discount: Floats, constant: Floats) -> Earnings:
+        return cls(RANK, discount, share, np.ones(share.size), constant, *_no_table(constant.size))
+
+    @classmethod
+    def by_document(cls, share: Floats, passing: Floats, discount: Floats, queries: int) -> Earnings:
+        return cls(DOCUMENT, discount, share, passing, np.zeros(queries), *_no_table(queries))
+
+    @classmethod
+    def by_table(cls, tables: list[Floats], rows: int) -> Earnings:
+        """tables: one a query, each (chains, N_0 + 1, ...)."""
+        starts = np.cumsum([0] + [table.size for table in tables])
+        flat = np.concatenate([table.ravel() for table in tables])
+        nothing = np.zeros(rows)
+        return cls(TABLE, nothing, nothing, np.ones(rows), np.zeros(len(tables)), flat, starts)
+
+    def only(self, first: int, last: int, low: int, high: int) -> Earnings:
+        """Those of the queries first <= q < last, which have the rows low <= r < high."""
+        rows, begin, end = slice(low, high), int(self.starts[first]), int(self.starts[last])
+        return Earnings(
+            self.kind, self.discount[rows], self.share[rows], self.passing[rows], self.constant[first:last],
+            self.table[begin:end], self.starts[first : last + 1] - begin,
+        )  # fmt: skip
+
+
+def _no_table(queries: int) -> tuple[Floats, Ints]:
+    return np.zeros(0), np.zeros(queries + 1, dtype=np.int64)
+
+
+TINY = 2.0**-900
+"""More than what a few thousand products drop where they fall below what doubles hold."""
+
+
+@dataclass(frozen=True, eq=False)
+class OrderValues:
+    """slope (N,): r(y). earned (m,): gain(y). value (m,): r(y)ᵀs - gain(y) in double precision. off (m,): more than
+    that is off."""
+
+    slope: Floats
+    earned: Floats
+    value: Floats
+    off: Floats
+
+    @property
+    def least(self) -> Floats:
+        """(m,) value, rounded down."""
+        return np.asarray(np.where(self.off > 0.0, np.nextafter(self.value - self.off, -np.inf), self.value))
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """Orders of the queries of a batch: order (N,) holds the document, counted within its query, at each position.
+
+    level (N,): the rank of each document's grade among those of its query, see `levels_of`.
+    """
+
+    grade: Floats
+    level: Ints
+    map: FeatureMap
+    earnings: Earnings
+    offsets: Ints
+    order: Ints
+
+    @cached_property
+    def sizes(self) -> Ints:
+        return np.diff(self.offsets)
+
+    @cached_property
+    def starts(self) -> Ints:
+        return self.offsets[:-1]
+
+    @cached_property
+    def query(self) -> Ints:
+        """(N,) the query of each row."""
+        return np.repeat(np.arange(self.sizes.size), self.sizes)
+
+    @cached_property
+    def rows(self) -> Ints:
+        """(N,) the row of the document at each position."""
+        return np.asarray(self.starts[self.query] + self.order)
+
+    @cached_property
+    def place(self) -> Ints:
+        """(N,) the position, from 0, that each row speaks of."""
+        return np.asarray(np.arange(self.order.size) - self.starts[self.query])
+
+    def judged(self, scores: Floats) -> OrderValues:
+        """At these scores."""
+        slope = np.empty(self.rows.size)
+        slope[self.rows] = self._slopes()
+        gains, constant = self._gains(), self.earnings.constant
+        placed = slope * scores
+        earned = self._sums(gains) - constant
+        value = self._sums(placed) - earned + 0.0
+        size = self._sums(np.abs(placed)) + self._sums(np.abs(gains)) + np.abs(constant)
+        off = np.where(size > 0.0, EPSILON * (16.0 + 4.0 * self.sizes) * size + TINY, 0.0)
+        return OrderValues(slope, earned, value, off)
+
+    def _sums(self, values: Floats) -> Floats:
+        return np.asarray(np.add.reduceat(values, self.starts))
+
+    def _slopes(self) -> Floats:
+        """r of the document at each position."""
+        weight = self.map.weight
+        if self.map.kind == POSITIONAL:
+            return weight
+        grade, starts = self.grade[self.rows], self.starts
+        if self.map.kind == PAIRWISE:
+            return weight[self.query] * self._pairs()
+        good = grade > 0
+        first = np.minimum.reduceat(np.where(good, self.place, self.place.size), starts)
+        slope = np.where(self.place < first[self.query], weight[self.query], 0.0)
+        at = np.flatnonzero(good & (self.place == first[self.query]))
+        slope[at] = -weight[self.query[at]] * self.place[at]
+        return slope
+
+    def _pairs(self) -> Floats:
+        """Documents of higher grade below each position, less documents of lower grade above it."""
+        level = self.level[self.rows]
+        starts = self.starts
+        count = np.zeros(self.rows.size)
+        for cut in range(int(level.max(initial=0))):
+            higher = level > cut
+            above: Ints = np.cumsum(higher) - higher
+            above -= np.repeat(above[starts], self.sizes)
+            total = np.add.reduceat(higher.astype(np.int64), starts)[self.query]
+            count += np.where(level == cut, total - above, 0.0)
+            lower = ~higher
+            passed: Ints = np.cumsum(lower) - lower
+            passed -= np.repeat(passed[starts], self.sizes)
+            count -= np.where(level == cut + 1, passed, 0.0)
+        return count
+
+    def _gains(self) -> Floats:
+        """What the document at each position earns."""
+        earnings = self.earnings
+        if earnings.kind == RANK:
+            good = self.grade[self.rows] > 0
+            rank: Ints = np.cumsum(good) - good
+            rank -= np.repeat(rank[self.starts], self.sizes)
+            return np.where(good, earnings.share[self.starts[self.query] + rank], 0.0) * earnings.discount
+        if earnings.kind == DOCUMENT:
+            worth = earnings.share[self.rows] * earnings.discount
+            if (earnings.passing == 1.0).all():
+                return worth
+            passed = np.empty(self.rows.size)
+            for low, high in zip(self.starts.tolist(), self.offsets[1:].tolist(), strict=True):
+                chances = earnings.passing[self.rows[low:high]]
+                passed[low:high] = np.concatenate([[1.0], np.cumprod(chances)[:-1]])
+            return worth * passed
+        return np.concatenate([self._tabled(q) for q in range(self.sizes.size)])
+
+    def _tabled(self, query: int) -> Floats:
+        low, high = self.offsets[query : query + 2].tolist()
+        begin, end = self.earnings.starts[query : query + 2].tolist()
+        grades, chain = np.unique(self.grade[low:high], return_inverse=True)
+        counts = np.bincount(chain)
+        table = self.earnings.table[begin:end].reshape(grades.size, *(counts + 1))
+        at = chain[self.rows[low:high] - low]
+        taken = np.zeros((grades.size, at.size), dtype=np.int64)
+        taken[at, np.arange(at.size)] = 1
+        above = np.cumsum(taken, axis=1) - taken
+        return np.asarray(table[(at, *above)])
+
+
+def levels_of(grade: Floats, offsets: Ints) -> Ints:
+    """(N,) the rank of each document's grade among the grades of its query, from 0."""
+    query = np.repeat(np.arange(offsets.size - 1), np.diff(offsets))
+    by_grade = np.lexsort((grade, query))
+    new = np.zeros(query.size, dtype=np.int64)
+    new[1:] = grade[by_grade[1:]] != grade[by_grade[:-1]]
+    new[offsets[:-1]] = 0
+    risen = np.cumsum(new)
+    level = np.empty(query.size, dtype=np.int64)
+    level[by_grade] = risen - np.repeat(risen[offsets[:-1]], np.diff(offsets))
+    return level
+
+
+def reach_of(map: FeatureMap, earnings: Earnings, offsets: Ints) -> tuple[Floats, Floats]:
+    """(m,) the largest |r_j| there is in a query; (m,) the most that it earns, in magnitude: the i-th good stands at
+    position i or below, and no order pairs shares and discounts better than the one in which both fall."""
+    sizes, starts = np.diff(offsets), offsets[:-1]
+    weight = np.abs(map.weight)
+    slope: Floats = np.maximum.reduceat(weight, starts) if map.kind == POSITIONAL else weight * sizes
+    discount, share = np.abs(earnings.discount), np.abs(earnings.share)
+    falls = discount[1:] <= discount[:-1]
+    falls[starts[1:] - 1] = True
+    if earnings.kind != RANK or not falls.all():
+        query = np.repeat(np.arange(sizes.size), sizes)
+        discount, share = (part[np.lexsort((-part, query))] for part in (discount, share))
+    most = np.add.reduceat(discount * share, starts) + np.abs(earnings.constant)
+    if earnings.table.size:
+        parts = pairwise(earnings.starts.tolist())
+        most += sizes * np.array([np.abs(earnings.table[low:high]).max(initial=0.0) for low, high in parts])
+    return slope, np.asarray(most, dtype=np.float64)
+
+
+def exact_value(scores: Floats, grade: Floats, map: FeatureMap, earnings: Earnings, order: Ints) -> Fraction:
+    """r(y)ᵀ scores - gain(y) of one query, order[p] being the document at position p."""
+    constant = Fraction(float(earnings.constant[0]))
+    return _scored(scores, grade, map, order) - _earned(grade, earnings, order) + constant
+
+
+def _scored(scores: Floats, grade: Floats, map: FeatureMap, order: Ints) -> Fraction:
+    """r(y)ᵀ scores."""
+    weight, grades = rational_array(map.weight), grade[order]
+    placed, count = rational_array(scores)[order], order.size
+    if map.kind == POSITIONAL:
+        return Fraction(sum((weight * placed).tolist()))
+    if map.kind == FIRST:
+        good = np.flatnonzero(grades > 0)
+        above = int(good[0]) if good.size else 0
+        return Fraction(weight[0] * (sum(placed[:above].tolist()) - above * (placed[above] if above else 0)))
+    total = Fraction(0)
+    for place in range(count):
+        pairs = int((grades[place + 1 :] > grades[place]).sum()) - int((grades[:place] < grades[place]).sum())
+        total += pairs * placed[place]
+    return Fraction(weight[0] * total)
+
+
+def _earned(grade: Floats, earnings: Earnings, order: Ints) -> Fraction:
+    """gain(y) without the constant."""
+    good = grade[order] > 0
+    discount, total = rational_array(earnings.discount), Fraction(0)
+    if earnings.kind == RANK:
+        share = rational_array(earnings.share)[: int(good.sum())]
+        return Fraction(sum((share * discount[good]).tolist()))
+    if earnings.kind == DOCUMENT:
+        share, passing, stay = (
+            rational_array(earnings.share)[order],
+            rational_array(earnings.passing)[order],
+            Fraction(1),
+        )
+        for worth, passed, here in zip(share.tolist(), passing.tolist(), discount.tolist(), strict=True):
+            total += worth * stay * here
+            stay *= passed
+        return total
+    grades, chain = np.unique(grade, return_inverse=True)
+    table = earnings.table.reshape(grades.size, *(np.bincount(chain) + 1))
+    taken = [0] * grades.size
+    for own in chain[order].tolist():
+        total += Fraction(float(table[(own, *taken)]))
+        taken[own] += 1
+    return total
+
+
+def rational_array(values: Any) -> NDArray[Any]:
+    """The same numbers as fractions."""
+    array = np.asarray(values, dtype=np.float64)
+    made = np.empty(array.size, dtype=object)
+    made[:] = [Fraction(value) for value in array.ravel().tolist()]
+    return made.reshape(array.shape)

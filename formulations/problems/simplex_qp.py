@@ -1,0 +1,250 @@
+"""The quadratic program of column generation: planes in groups, each group a simplex."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, diags_array, eye_array, hstack, vstack
+
+from formulations.arrays import Floats, Ints, finite, frozen, whole
+from formulations.errors import InvalidProblem
+from formulations.problems.directed_rounding import above, below, difference, products
+from formulations.problems.problem import EPSILON, Form
+from formulations.problems.program import Program, laid_out, number, summed
+
+UNIT = 2.0**-53
+
+CARE = 1.0 + 1e-9
+"""Covers what corrections round themselves."""
+
+MOST_TERMS = 1 << 20
+"""Planes of more numbers are summed in double precision, and what that may lose is added."""
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedSimplexQP(Form):
+    """The dual of a regularised sum of maxima of planes.
+
+    variables    α[i], one a plane
+    maximise     Σ values[i] α[i] - ‖slopesᵀα‖² / (2 lam)
+    subject to   group      Σ α[i] over the planes i of group g is at most capacity[g]
+                 α >= 0
+
+    `slopes` (m × d) has a row a plane, `values` (m) its height at w₀, `group` (m) its group, `capacity` (G) > 0.
+    The primal is min over δ = w - w₀ of (lam/2)‖δ‖² + Σ_g capacity[g] max(0, max_{i in g} values[i] + slopes[i]·δ);
+    a dual y is such a δ, and the best one is δ = -slopesᵀα / lam. The Gram matrix is formed only on request, and may
+    be handed in by who keeps one.
+    """
+
+    slopes: Floats
+    values: Floats
+    group: Ints
+    capacity: Floats
+    lam: float
+    known_gram: Floats | None = None
+
+    solvable = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "slopes", finite("slopes", self.slopes, 2))
+        object.__setattr__(self, "values", finite("values", self.values, 1))
+        object.__setattr__(self, "group", whole("group", self.group))
+        object.__setattr__(self, "capacity", finite("capacity", self.capacity, 1))
+        planes, groups = self.values.size, self.capacity.size
+        if planes == 0 or self.slopes.shape[0] != planes or self.group.size != planes:
+            raise InvalidProblem("slopes, values and group need one entry a plane, and one plane at least")
+        if self.known_gram is not None:
+            object.__setattr__(self, "known_gram", finite("gram", self.known_gram, 2))
+            if self.known_gram.shape != (planes, planes):
+                raise InvalidProblem(f"gram has shape {self.known_gram.shape} for {planes} planes")
+        if not (self.lam > 0 and np.isfinite(self.lam)):
+            raise InvalidProblem(f"lam is {self.lam}, but the program needs a positive finite one")
+        if (self.capacity <= 0).any() or self.group.min() < 0 or self.group.max() >= groups:
+            raise InvalidProblem(f"groups run from 0 to {groups - 1}, and capacities must be positive")
+
+    @cached_property
+    def gram(self) -> Floats:
+        """slopes slopesᵀ."""
+        return frozen(self.slopes @ self.slopes.T) if self.known_gram is None else self.known_gram
+
+    @cached_property
+    def usual_share(self) -> float:
+        """The largest share of its group's capacity that a plane alone would take: the size of a good α / capacity.
+
+        Solvers see α / (capacity · usual share): with a small lam the weights would else lie far below their
+        tolerance. Not below 1e-5: the limits of the groups are one over it, and Clarabel takes programs with limits
+        of 1e7 for unbounded.
+        """
+        share = self.capacity[self.group]
+        steepest = float((np.einsum("ij,ij->i", self.slopes, self.slopes) * share * share).max()) / self.lam
+        highest = float(np.abs(self.values * share).max())
+        return min(1.0, max(1e-5, highest / steepest)) if steepest > 0 else 1.0
+
+    @property
+    def unit(self) -> Floats:
+        """(m,) the size of a good α: solvers see β = α / unit."""
+        return np.asarray(self.capacity[self.group] * self.usual_share)
+
+    @property
+    def program(self) -> Program:
+        """A minimum in β = α / `unit`, its objective scaled to order one: through the Gram matrix when there are no
+        more planes than features or it is known, else with the step slopesᵀα as further variables behind β, and the
+        whole Gram matrix is never formed."""
+        unit = self.unit
+        values = self.values * unit
+        planes, features = self.slopes.shape
+        groups = self.capacity.size
+        squares = np.einsum("ij,ij->i", self.slopes, self.slopes) * (unit * unit / self.lam)
+        scale = max(float(squares.max()), float(np.abs(values).max()), 1e-300)
+        held = csr_array((np.ones(planes), (self.group, np.arange(planes))), (groups, planes))
+        no_floor, limit = np.full(groups, -np.inf), np.full(groups, 1.0 / self.usual_share)
+        zeros, no_limit = np.zeros(planes), np.full(planes, np.inf)
+        if planes <= features or self.known_gram is not None:
+            gram = csr_array(self.gram * np.outer(unit, unit) / (self.lam * scale))
+            return Program(-values / scale, held, no_floor, limit, zeros, no_limit, maximises=False, hessian=gram)
+        step = self.slopes.T * (unit / np.sqrt(self.lam * scale))
+        still, free = np.zeros(features), np.full(features, np.inf)
+        held.resize((groups, planes + features))
+        return Program(
+            np.concatenate([-values / scale, still]),
+            csr_array(vstack([held, hstack([csr_array(step), -eye_array(features)])])),
+            np.concatenate([no_floor, still]),
+            np.concatenate([limit, still]),
+            np.concatenate([zeros, -free]),
+            np.concatenate([no_limit, free]),
+            maximises=False,
+            hessian=csr_array(diags_array(np.concatenate([zeros, np.ones(features)]))),
+        )
+
+    def in_algebra(self) -> str:
+        """As it is defined above, in α."""
+        names = [f"α[{i}]" for i in range(self.values.size)]
+        steps = [summed(zip(column, names, strict=True)) for column in self.slopes.T]
+        squares = " + ".join(f"({step})²" for step in steps)
+        objective = f"{summed(zip(self.values, names, strict=True))} - {number(0.5 / self.lam)} ({squares})"
+        groups = [
+            f"group[{g}]: {summed((1.0, names[i]) for i in np.flatnonzero(self.group == g))} <= {number(capacity)}"
+            for g, capacity in enumerate(self.capacity)
+        ]
+        return laid_out("maximise", objective, [*groups, f"0 <= {', '.join(names)}"])
+
+    @property
+    def extent(self) -> str:
+        return f"{self.values.size} planes × {self.slopes.shape[1]} features in {self.capacity.size} group(s)"
+
+    @property
+    def size(self) -> int:
+        return self.slopes.size + self.values.size
+
+    @property
+    def scale(self) -> float:
+        """The objective if the highest plane took all capacity, curvature left out."""
+        return float(self.capacity.sum()) * float(np.abs(self.values).max())
+
+    @cached_property
+    def _squares(self) -> Floats:
+        """‖slopes[i]‖², one a plane."""
+        return np.asarray(np.einsum("ij,ij->i", self.slopes, self.slopes))
+
+    @cached_property
+    def _rounding(self) -> float:
+        steepest = float(self._squares.max(initial=0.0))
+        return float(64.0 * EPSILON * (self.scale + float(self.capacity.sum()) ** 2 * steepest / self.lam))
+
+    @property
+    def rounding(self) -> float:
+        """Curvature counts here: a steep plane's step is the difference of large numbers."""
+        return self._rounding
+
+    @property
+    def tolerance(self) -> float:
+        """What `feasible` may leave."""
+        return 16.0 * EPSILON * float(self.capacity.max()) * self.values.size
+
+    def step(self, alpha: Floats) -> Floats:
+        """δ = w - w₀ of the dual point alpha."""
+        return np.asarray(-(self.slopes.T @ alpha) / self.lam)
+
+    def feasible(self, alpha: NDArray[Any]) -> Floats:
+        """alpha clipped at zero and scaled into each group's capacity: a solver's word is never taken."""
+        clipped = np.maximum(np.nan_to_num(np.asarray(alpha, dtype=np.float64), nan=0.0, posinf=0.0), 0.0)
+        used = np.bincount(self.group, clipped, self.capacity.size)
+        factor = np.where(used > self.capacity, self.capacity / np.maximum(used, 1e-300), 1.0)
+        return np.asarray(clipped * factor[self.group])
+
+    def repaired(self, x: NDArray[Any]) -> Floats:
+        return self.feasible(x) if np.shape(x) == self.values.shape else np.asarray(x)
+
+    def value(self, x: NDArray[Any]) -> float:
+        step = self.slopes.T @ x
+        return float(self.values @ x - step @ step / (2.0 * self.lam))
+
+    def attained(self, x: NDArray[Any]) -> float:
+        used = np.flatnonzero(x)
+        alpha = np.asarray(x, dtype=np.float64)[used]
+        step = difference(np.zeros(self.slopes.shape[1]), csr_array(self.slopes[used].T), alpha)
+        terms, digits, off = products(step.high, step.high)
+        more, more_digits, more_off = products(2.0 * step.high, step.low)
+        off += more_off + CARE * float((step.low**2 + 2.0 * np.abs(step.high) * step.off + step.off**2).sum())
+        square = above(terms, digits, more, more_digits, off)
+        curved = square / (2.0 * self.lam)
+        back, back_digits, lack = products(np.array([curved]), np.array([2.0 * self.lam]))
+        if below(back, back_digits, -lack, -square) < 0.0:  # the quotient was rounded down
+            curved = float(np.nextafter(curved, np.inf))
+        earned, earned_digits, lost = products(self.values[used], alpha)
+        return below(earned, earned_digits, -curved, -lost)
+
+    def violation(self, x: NDArray[Any]) -> float:
+        if np.shape(x) != self.values.shape:
+            return float("inf")
+        over = np.bincount(self.group, x, self.capacity.size) - self.capacity
+        return max(float(np.max(-x, initial=0.0)), float(np.max(over, initial=0.0)))
+
+    def bound(self, y: Floats) -> float:
+        if np.shape(y) != self.slopes.shape[1:]:
+            raise InvalidProblem(f"the step has shape {np.shape(y)}, but there are {self.slopes.shape[1]} features")
+        step = np.asarray(y, dtype=np.float64)
+        heights = self._heights(step)
+        weighted_, digits, off = products(self.capacity, heights)
+        length = np.array([above(*products(step, step))])
+        half, half_digits, half_off = products(np.array([self.lam / 2.0]), length)
+        return above(weighted_, digits, half, half_digits, off + half_off)
+
+    def near_bound(self, y: Floats) -> float:
+        there = self.values + self.slopes @ y
+        if self.capacity.size == 1:
+            heights = np.array([max(0.0, float(there.max()))])
+        else:
+            heights = np.zeros(self.capacity.size)
+            np.maximum.at(heights, self.group, there)
+        return float(self.lam / 2.0 * (y @ y) + self.capacity @ heights)
+
+    def _heights(self, step: Floats) -> Floats:
+        """(G,) max(0, the highest plane) of each group at w₀ + step, rounded up: planes that may be the highest are
+        summed without rounding, where that is not too much."""
+        there = self.values + self.slopes @ step
+        lost = UNIT * (step.size + 8.0) * (np.abs(self.values) + np.sqrt(self._squares * float(step @ step)))
+        lost += UNIT * np.abs(there)
+        most = np.zeros(self.capacity.size)
+        np.maximum.at(most, self.group, there - lost)
+        near = np.flatnonzero(there + lost >= most[self.group])
+        up = there + 1.01 * lost
+        if near.size * step.size <= MOST_TERMS:
+            for plane in near.tolist():
+                up[plane] = above(self.values[plane], *products(self.slopes[plane], step))
+        heights = np.zeros(self.capacity.size)
+        np.maximum.at(heights, self.group[near], up[near])
+        return heights
+
+    def recovered_dual(self, x: NDArray[Any]) -> Floats:
+        return self.step(x)
+
+    def named_primal(self, x: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        return {"α": x}
+
+    def named_dual(self, y: Floats) -> dict[str, NDArray[Any]]:
+        return {"step": y}

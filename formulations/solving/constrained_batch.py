@@ -1,0 +1,205 @@
+"""Many rankings under constraints: those that collapse in one compiled pass, those whose profits are of rank one under
+limits on prefixes without their profits being written out, others by a flow and tolls, and the rest one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.argmax.group_limits import prefix_argmax
+from formulations.arrays import Floats, Ints
+from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.constraints.ranking_set import RankingSet
+from formulations.constraints.structure import PrefixNetwork
+from formulations.display import CompactReprMixin
+from formulations.problems.problem import EPSILON
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.solvers.solver import Solver
+from formulations.solving.branch_and_bound import best_of_groups
+from formulations.solving.solve import solve
+
+
+@dataclass(frozen=True, eq=False)
+class SetBatchSolution(CompactReprMixin):
+    """order: the document (counted within its query) at each place; value and proven bound, one a query, as double
+    precision leaves them; way: how."""
+
+    order: Ints
+    value: Floats
+    bound: Floats
+    way: NDArray[np.object_]
+
+
+@dataclass(frozen=True, eq=False)
+class SetBatch(CompactReprMixin):
+    """Query q: max over rankings π in sets[q] of Σ_i decay[i] scores[π_i] - discount[i] gain[π_i].
+
+    `scores` and `gain` have one entry a document, rows offsets[q] : offsets[q + 1]; `discount` and `decay` one a
+    position, places[q] : places[q + 1], as many as the set has. Of soft constraints charge[q] times their price is
+    taken off, once their price where there is no `charge`.
+    """
+
+    sets: Sequence[RankingSet]
+    scores: Floats
+    gain: Floats
+    discount: Floats
+    decay: Floats
+    offsets: Ints
+    places: Ints
+    charge: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def __getitem__(self, query: int) -> ConstrainedRanking:
+        """The problem of one query."""
+        rows = slice(int(self.offsets[query]), int(self.offsets[query + 1]))
+        spots = slice(int(self.places[query]), int(self.places[query + 1]))
+        scores, gain, discount, decay = self.scores[rows], self.gain[rows], self.discount[spots], self.decay[spots]
+        admissible = self.sets[query]
+        profit = np.outer(decay, scores) - np.outer(discount, gain)
+        if admissible.softened:
+            return SoftRanking(profit, admissible, charge=1.0 if self.charge is None else float(self.charge[query]))
+        free = not admissible.constraints
+        return ConstrainedRanking(
+            profit, admissible, RankTwoAssignment(scores, gain, discount, decay) if free else None
+        )
+
+    def some(self, queries: Ints) -> SetBatch:
+        """The batch of these queries, in this order."""
+        rows, offsets = _gathered(self.offsets, queries)
+        spots, places = _gathered(self.places, queries)
+        return SetBatch(
+            [self.sets[q] for q in queries.tolist()],
+            self.scores[rows],
+            self.gain[rows],
+            self.discount[spots],
+            self.decay[spots],
+            offsets,
+            places,
+            None if self.charge is None else self.charge[queries],
+        )
+
+
+def solve_sets(batch: SetBatch, solver: Solver | str = "auto") -> SetBatchSolution:
+    """Solve every query. "auto" and "exact" take queries of Π(B, k) and its like in one compiled pass, of limits on
+    prefixes the groups alone where decay and discount are one but for a factor, or scores or gains are nothing, and
+    others by `best_of_groups` where that proves its answer; any other solver is asked query by query. Raises what
+    `solve` raises."""
+    count = len(batch)
+    order, value, bound = np.empty(batch.decay.size, dtype=np.int64), np.empty(count), np.empty(count)
+    way = np.empty(count, dtype=object)
+    together: list[int] = []
+    if isinstance(solver, str) and solver in ("auto", "exact"):
+        hard = [q for q in range(count) if not batch.sets[q].softened]
+        together = [q for q in hard if batch.sets[q].stated.blocks_of is not None]
+        _collapsed(batch, together, order, value, bound)
+        way[together] = "collapsed"
+        for q in sorted(set(range(count)) - set(together)):
+            if not batch.sets[q].softened and _grouped(batch, q, order, value, bound):
+                way[q] = "prefix groups"
+                together.append(q)
+            elif told := _limited(batch, q, order, value, bound):
+                way[q] = told
+                together.append(q)
+    for q in sorted(set(range(count)) - set(together)):
+        solution = solve(batch[q], solver, outward=False)
+        order[batch.places[q] : batch.places[q + 1]] = solution.order
+        value[q], bound[q], way[q] = solution.value, max(solution.bound, solution.value), solution.solver
+    return SetBatchSolution(order, value, bound, way)
+
+
+def _collapsed(batch: SetBatch, queries: list[int], order: Ints, value: Floats, bound: Floats) -> None:
+    """Fill in the answers of the queries whose sets are a matching of positions and blocks of documents."""
+    if not queries:
+        return
+    from formulations.argmax.diverse import collapsed_argmax
+
+    part = batch.some(np.array(queries))
+    blocks = np.concatenate([np.asarray(admissible.stated.blocks_of) for admissible in part.sets])
+    few = np.maximum.reduceat(blocks, part.offsets[:-1]) + 1 < np.diff(part.places)
+    for q in np.flatnonzero(few).tolist():  # the pass would look for a free block without end
+        part.sets[q].check_nonempty()
+    found, best, proven = np.empty(part.decay.size, dtype=np.int64), np.empty(len(part)), np.empty(len(part))
+    collapsed_argmax(
+        part.scores, part.gain, blocks, part.offsets, part.discount, part.decay, part.places, found, best, proven
+    )
+    tallest = [np.maximum.reduceat(np.abs(height), part.offsets[:-1]) for height in (part.scores, part.gain)]
+    weight = [np.add.reduceat(np.abs(weights), part.places[:-1]) for weights in (part.decay, part.discount)]
+    rounding = 4.0 * EPSILON * (2.0 + np.diff(part.places)) * (weight[0] * tallest[0] + weight[1] * tallest[1])
+    spots, _ = _gathered(batch.places, np.array(queries))
+    order[spots], value[queries], bound[queries] = found, best, np.maximum(proven, best) + rounding
+
+
+def _grouped(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> bool:
+    """Fill in the answer of a query of limits on prefixes with profits of rank one; whether it is one."""
+    network = PrefixNetwork.beyond_flows(batch.sets[query].stated)
+    if isinstance(network, str):
+        return False
+    rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
+    spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
+    scores, gain, discount, decay = batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
+    factors = of_rank_one(scores, gain, discount, decay)
+    if factors is None:
+        return False
+    batch.sets[query].check_nonempty()
+    weights, heights = factors
+    chosen = network.chosen(heights)
+    problem = network.ranking(np.outer(weights, heights[chosen]))
+    group, passing = prefix_argmax(problem)
+    placed = network.order(chosen, group)
+    order[spots], value[query] = placed, decay @ scores[placed] - discount @ gain[placed]
+    # What all documents earn at the last position, where all are placed, is no choice and stands in no worth.
+    fixed = weights[-1] * heights.sum() if decay.size == scores.size else 0.0
+    size = np.abs(decay).sum() * np.abs(scores).max() + np.abs(discount).sum() * np.abs(gain).max()
+    proven = problem.bound(passing.ravel()) + fixed + 8.0 * EPSILON * (2.0 + decay.size) * size
+    bound[query] = max(proven, value[query])
+    return True
+
+
+def _limited(batch: SetBatch, query: int, order: Ints, value: Floats, bound: Floats) -> str:
+    """Fill in the answer of a query by a flow through groups and tolls on what else its set says; how, "" where that
+    leaves it open."""
+    rows = slice(int(batch.offsets[query]), int(batch.offsets[query + 1]))
+    spots = slice(int(batch.places[query]), int(batch.places[query + 1]))
+    scores, gain, discount, decay = batch.scores[rows], batch.gain[rows], batch.discount[spots], batch.decay[spots]
+    admissible = batch.sets[query]
+    if admissible.softened:
+        admissible.check_nonempty()
+        charge = 1.0 if batch.charge is None else float(batch.charge[query])
+        costs = admissible.cell_prices if admissible.cell_prices.any() else None
+        found = best_of_groups(admissible.priced, scores, gain, discount, decay, charge, costs)
+    else:
+        found = best_of_groups(admissible.stated, scores, gain, discount, decay)
+    if found is None:
+        return ""
+    order[spots], value[query], bound[query], way = found
+    return way
+
+
+def of_rank_one(scores: Floats, gain: Floats, discount: Floats, decay: Floats) -> tuple[Floats, Floats] | None:
+    """Weights by position, falling to 0 or more, and heights by document whose products are the profits
+    decay[i] scores[j] - discount[i] gain[j], up to rounding; None where these are of rank two, or fall below 0."""
+    if not scores.any() or not decay.any():
+        weights, heights = discount, -gain
+    elif not gain.any() or not discount.any():
+        weights, heights = decay, scores
+    else:
+        largest = int(np.abs(decay).argmax())
+        factor = discount[largest] / decay[largest]
+        if (np.abs(discount - factor * decay) > 4.0 * EPSILON * np.abs(discount)).any():
+            return None
+        weights, heights = decay, scores - factor * gain
+    falls = (np.diff(weights) <= 0.0).all() and (weights[-1] >= 0.0 or weights.size == heights.size)
+    return (weights, heights) if falls else None
+
+
+def _gathered(offsets: Ints, chosen: Ints) -> tuple[Ints, Ints]:
+    """The entries of the chosen parts, one part after the other, and the offsets that these parts get."""
+    sizes = np.diff(offsets)[chosen]
+    fresh = np.concatenate([[0], np.cumsum(sizes)])
+    return np.arange(fresh[-1]) + np.repeat(offsets[chosen] - fresh[:-1], sizes), fresh

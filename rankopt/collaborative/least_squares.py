@@ -1,0 +1,171 @@
+"""The squared loss l_u(f) = Σ_j (w_uj/2)(f_j - y_uj)²: both blocks are ridge systems in closed form.
+
+The best offsets of users and items alone, of squared losses: one sparse system, by conjugate gradients.
+
+minimise Σ_uj (w_uj/2)(b_u + b_j - y_uj)² + Σ_j (μ_j/2)(b_j - b⁰_j)² + Σ_u (μ_u/2) b_u². Its matrix is diagonal but for
+the table of weights between users and items, so a step costs two passes over the ratings; some ten of them close it.
+
+Two factors of one size: of all U, M with the same product, those that are penalised least.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.linear_algebra import squared_loss
+from rankopt.collaborative.problem import FactorProblem, ModelState
+from rankopt.collaborative.shards import RatedShard, RidgesFor, item_shards, user_shards
+from rankopt.engines.threads import Threads
+from rankopt.risk.shard import SHARD_ROWS
+
+Floats = NDArray[np.float64]
+
+CLOSED = 1e-10
+"""The relative residual at which the system counts as solved."""
+
+
+def best_offsets(problem: FactorProblem) -> tuple[Floats, Floats]:
+    """b_u (n,) and b_j (m,); those that the problem does not have are 0, and b⁰."""
+    from scipy.sparse.linalg import LinearOperator, cg
+
+    rated, n = problem.rated, problem.rated.n_users
+    weights = rated.weights if rated.weights.size else np.ones(rated.values.size)
+    left = problem.prior[rated.columns]
+    np.subtract(rated.values[:], left, out=left)
+    left *= weights
+    has_users, has_items = bool(problem.of_user_offsets.size), bool(problem.of_offsets.size)
+    of_users = rated.per_user(left) if has_users else np.zeros(n)
+    right = np.append(of_users, rated.per_item(left) if has_items else np.zeros(rated.n_items))
+    del left
+    diagonal = np.concatenate([
+        rated.per_user(weights) + problem.of_user_offsets if has_users else np.ones(n),
+        rated.per_item(weights) + problem.of_offsets if has_items else np.ones(rated.n_items),
+    ])  # fmt: skip
+    found = right / diagonal
+    if has_users and has_items:
+        table = rated.table(weights)
+
+        def times(x: Floats) -> Floats:
+            return np.asarray(diagonal * x + np.concatenate([table @ x[n:], table.T @ x[:n]]))
+
+        shape = (right.size, right.size)
+        matrix = LinearOperator(shape, matvec=times, dtype=np.float64)
+        inverse = LinearOperator(shape, matvec=lambda x: x / diagonal, dtype=np.float64)
+        found, _ = cg(matrix, right, x0=found, rtol=CLOSED, atol=0.0, maxiter=500, M=inverse)
+    return found[:n], problem.prior + found[n:]
+
+
+@dataclass(frozen=True, eq=False)
+class Regression:
+    """Ridge after ridge: users for fixed items, items for fixed users."""
+
+    problem: FactorProblem
+    engine: Any = field(default_factory=Threads)
+    known: dict[int, tuple[RatedShard, ...]] = field(default_factory=dict, repr=False)
+
+    convex: ClassVar[bool] = True
+    proves_whole: ClassVar[bool] = True
+
+    def at_strength(self, lam_users: float, lam_items: float) -> Regression:
+        return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
+
+    def begun(self, factors: Factors) -> ModelState:
+        """The standing of given factors, bare."""
+        return _bare(self.at(factors))
+
+    def whole(self, now: ModelState) -> ModelState:
+        """The standing with its dual state, the residuals, which take as much room as the ratings."""
+        return now if now.slopes.size else self.at(now.factors)
+
+    def value(self, factors: Factors) -> float:
+        """J."""
+        return self.at(factors).value
+
+    def with_users(self, now: ModelState, precision: float) -> ModelState:
+        """U and b_u of least J for the items as they are."""
+        return self.at(self._users(now.factors))
+
+    def with_items(self, now: ModelState, precision: float) -> ModelState:
+        """M and b of least J for the users as they are."""
+        return self.at(self._items(now.factors))
+
+    def bend(self) -> float:
+        """1: what a rating of weight 1 adds to the pull on an offset."""
+        return 1.0
+
+    def curvature(self, slopes: Floats) -> float:
+        """Σ ψ²/w: what the heights would lose if the slopes were twice as steep, and half of it is lost already."""
+        weights = self.problem.rated.weights
+        return float((slopes * slopes / weights).sum() if weights.size else (slopes * slopes).sum())
+
+    def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
+        """Where it stands, of which all is known; and after both blocks, whatever the precision, bare."""
+        return now, _bare(self.at(self._items(self._users(now.factors))))
+
+    def offsets_only(self) -> ModelState:
+        """The best model without factors."""
+        users, items = best_offsets(self.problem)
+        return self.at(replace(self.problem.without_factors(), offsets=items, user_offsets=users))
+
+    def _users(self, factors: Factors) -> Factors:
+        problem, none = self.problem, np.zeros(0)
+        question = RidgesFor("users", factors.items, factors.offsets, none, problem.of_users, problem.of_user_offsets)
+        found, offsets = self._answers(question)
+        return replace(factors, users=found, user_offsets=offsets)
+
+    def _items(self, factors: Factors) -> Factors:
+        problem = self.problem
+        question = RidgesFor(
+            "items", factors.users, factors.user_offsets, problem.prior, problem.of_items, problem.of_offsets
+        )
+        found, away = self._answers(question)
+        return replace(factors, items=found, offsets=problem.prior + away)
+
+    def _answers(self, question: RidgesFor) -> tuple[Floats, Floats]:
+        told = [one for one in self.engine.map(question, self._shards) if one is not None]
+        return np.concatenate([one[0] for one in told]), np.concatenate([one[1] for one in told])
+
+    @cached_property
+    def _shards(self) -> tuple[RatedShard, ...]:
+        """Of users and of items, at once: an engine keeps one set of shards."""
+        rated, key = self.problem.rated, id(self.problem.rated)
+        if key not in self.known:
+            none = np.zeros(rated.n_users)
+            self.known[key] = (*user_shards(rated, SHARD_ROWS, none), *item_shards(rated, SHARD_ROWS))
+        return self.known[key]
+
+    def at(self, factors: Factors) -> ModelState:
+        """The standing of factors as they are. ψ is the weighted residual; δ_u = -Σ_j (ψ²/(2w) + ψ y), minus the
+        conjugate of the loss there."""
+        rated = self.problem.rated
+        slopes = factors.scores(rated.bounds, rated.columns)
+        loss, heights = squared_loss(rated.bounds, rated.values[:], rated.weights, slopes)
+        return ModelState.at(self.problem, factors, loss, slopes, heights)
+
+
+def _bare(now: ModelState) -> ModelState:
+    """Without the dual state, which the factors determine."""
+    return replace(now, slopes=np.zeros(0), heights=np.zeros(0))
+
+
+def balanced(problem: FactorProblem, factors: Factors) -> Factors:
+    """P s Qᵀ, the decomposition of √Λ_U U Mᵀ √Λ_M, as U = Λ_U^-½ P √s and M = Λ_M^-½ Q √s: the penalty is then Σ s, the
+    trace norm, and no scores change but by rounding."""
+    if not factors.dimensions:
+        return factors
+    rows, columns = np.sqrt(problem.of_users)[:, None], np.sqrt(problem.of_items)[:, None]
+    first, left = np.linalg.qr(factors.users * rows)
+    second, right = np.linalg.qr(factors.items * columns)
+    inside, size, across = np.linalg.svd(left @ right.T)
+    root, d = np.sqrt(size), factors.dimensions
+    users, items = np.zeros(factors.users.shape), np.zeros(factors.items.shape)
+    k = min(d, size.size)
+    users[:, :k] = (first @ inside[:, :k]) * root[:k] / rows
+    items[:, :k] = (second @ across[:k].T) * root[:k] / columns
+    return replace(factors, users=users, items=items)

@@ -1,0 +1,285 @@
+"""Both blocks of a loss that says planes: bundles of users side by side, and the items by block-coordinate ascent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.item_block import ascend_users, form_gram
+from rankopt.collaborative.least_squares import balanced
+from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
+from rankopt.collaborative.problem import FactorProblem, ModelState, items_bound
+from rankopt.collaborative.shards import CodedPlanesAt, PlanesAt, RatedShard, UsersFor, scores_of, user_shards
+from rankopt.collaborative.user_planes import MOST, UserPlanes
+from rankopt.engines.threads import Threads
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+CHUNK = 1 << 14
+"""Ratings of whole users whose planes are formed at a time, at least."""
+
+CHUNKS = 64, 8
+"""Of more ratings this part of all, which more threads share, up to so many times as many."""
+
+CROWD = 1 << 25
+"""Entries of all Gram matrices, 256 MiB, from which on no user gets more planes: his lightest two are joined."""
+
+PASSES = 2000
+"""Passes over all users in one solution of the items' block that bring new planes, at most."""
+
+SWEEPS = 4
+"""Passes over the planes at hand after each that brings new ones."""
+
+WAY = 0.5
+"""How far from the best items so far to those of the planes at hand the loss is asked; few planes overshoot."""
+
+FIRST = 1e-2
+"""The relative gap to which users are solved for the items of the start."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlaneBlocks:
+    """loss: from ratings and bounds of users to their loss; weights: (n,) how much each counts. convex: it is, else its
+    majorants are minimised. positive: it is never below 0."""
+
+    problem: FactorProblem
+    loss: Callable[[Floats, Ints], Any]
+    weights: Floats
+    convex: bool = True
+    positive: bool = True
+    engine: Any = field(default_factory=Threads)
+    known: dict[int, tuple[RatedShard, ...]] = field(default_factory=dict, repr=False)
+
+    def at_strength(self, lam_users: float, lam_items: float) -> PlaneBlocks:
+        return replace(self, problem=self.problem.at_strength(lam_users, lam_items))
+
+    def begun(self, factors: Factors) -> ModelState:
+        """The standing of given items, with users that are best for them, both of one size."""
+        now = self._users(self.at(factors), FIRST)
+        return self.at(balanced(self.problem, now.factors))
+
+    def whole(self, now: ModelState) -> ModelState:
+        """The standing with its dual state, of which that of the items may be left to the planes, and without these."""
+        if now.planes is None or not now.by_planes:
+            return replace(now, planes=None)
+        slopes, heights = self._mixed(now.planes)
+        items = items_bound(self.problem, now.factors, [(slice(0, heights.size), slopes, heights)])
+        return replace(now, items=items, of_items=(slopes, heights), planes=None, by_planes=False)
+
+    def planes_of(self, kept: Sequence[Mapping[str, Any]]) -> list[UserPlanes]:
+        """Planes of the users of each shard, of what was kept of them; ValueError or TypeError where they are none."""
+        if len(kept) != len(self._shards):
+            raise ValueError("planes are of other ratings")
+        for one, shard in zip(found := [UserPlanes(**one) for one in kept], self._shards, strict=True):
+            one.check(shard.bounds, shard.user_weights)
+        return found
+
+    def value(self, factors: Factors) -> float:
+        """J."""
+        return self.at(factors).value
+
+    def around(self, now: ModelState, precision: float) -> tuple[ModelState, ModelState]:
+        """What the items' block proves of where it stands; and after it and the users'. Planes of all three are one
+        list, which the items' block writes to."""
+        items = self._items(now, precision)
+        dual: dict[str, Any] = {"planes": items.planes, "of_items": None, "by_planes": True}
+        if not self.convex:  # then no planes are kept
+            dual = {"of_items": (items.slopes, items.heights)}
+        checked = replace(now, items=items.items, **dual) if now.by_planes or items.items > now.items else now
+        if not self.convex:
+            return checked, self._users(items, precision)
+        found = replace(self._users(items, precision, items.slopes), planes=items.planes)
+        mixtures = ((shard.rows, *one.mixed()) for one, shard in zip(items.planes or (), self._shards, strict=True))
+        proved = items_bound(self.problem, found.factors, mixtures)  # planes of the loss for any users
+        return checked, replace(found, items=proved, **dual) if proved > found.items else found
+
+    def with_users(self, now: ModelState, precision: float) -> ModelState:
+        """U of least J for the items as they are, to this part of J."""
+        return self._users(now, precision)
+
+    def with_items(self, now: ModelState, precision: float) -> ModelState:
+        """M and b of least J for the users as they are, to this part of J."""
+        return self._items(now, precision)
+
+    def offsets_only(self) -> ModelState:
+        """The best model without factors."""
+        return self._items(self.at(self.problem.without_factors()), 1e-4)
+
+    @property
+    def proves_whole(self) -> bool:
+        """Whether the dual state bounds J over all factors."""
+        return self.convex and self.positive
+
+    def bend(self) -> float:
+        """Σψ²/(2Σl) at b⁰ without weights of users, 1 where nothing is lost there: what a rating of this loss adds to
+        the pull on an offset, as 1 is what it adds in a regression, where the same quotient is 1 at all scores."""
+        bends, losses = np.empty(self.weights.size), np.empty(self.weights.size)
+        for shard, _, (lost, _, slopes) in self._answers(PlanesAt.of(self.problem.without_factors())):
+            slopes = slopes / np.repeat(shard.user_weights, np.diff(shard.bounds))
+            bends[shard.rows] = row_sums(shard.bounds, slopes * slopes)
+            losses[shard.rows] = lost / shard.user_weights
+        bent, total = float(bends.sum()), 2.0 * float(losses.sum())
+        return bent / total if total > 0.0 and 0.0 < bent < np.inf else 1.0
+
+    def curvature(self, slopes: Floats) -> float:
+        """0: planes that are made flatter cost nothing."""
+        return 0.0
+
+    @cached_property
+    def _shards(self) -> tuple[RatedShard, ...]:
+        key = id(self.problem.rated)
+        if key not in self.known:
+            part, most = CHUNKS
+            size = min(max(self.problem.rated.values.size // part, CHUNK), most * CHUNK)
+            self.known[key] = user_shards(self.problem.rated, size, self.weights, self.loss)
+        return self.known[key]
+
+    def _answers(self, question: Any) -> Iterator[tuple[RatedShard, slice, Any]]:
+        """Each shard, its ratings among all, and its answer; one by one where the engine can."""
+        bounds, each = self.problem.rated.bounds, getattr(self.engine, "each", self.engine.map)
+        for shard, answer in zip(self._shards, each(question, self._shards), strict=True):
+            yield shard, slice(int(bounds[shard.first]), int(bounds[shard.last])), answer
+
+    def at(self, factors: Factors) -> ModelState:
+        """The standing of factors as they are."""
+        rated = self.problem.rated
+        lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.values.size)
+        for shard, rows, answer in self._answers(PlanesAt.of(factors)):
+            lost[shard.rows], heights[shard.rows], slopes[rows] = answer
+        return ModelState.at(self.problem, factors, float(lost.sum()), slopes, heights)
+
+    def _users(self, now: ModelState, precision: float, room: Floats | None = None) -> ModelState:
+        """U of least J for the items as they are, to this part of J. room: for slopes, those of `now` where these may
+        make way."""
+        problem, rated, factors = self.problem, self.problem.rated, now.factors
+        tolerance = precision * abs(now.value) / max(rated.n_users, 1)
+        question = UsersFor(
+            factors.users, factors.items, factors.offsets, problem.of_users, tolerance, rated.bounds, now.slopes,
+            now.heights, self.convex,
+        )  # fmt: skip
+        users, slopes = np.empty(factors.users.shape), np.empty(rated.values.size) if room is None else room
+        lost, heights = np.empty(rated.n_users), np.empty(rated.n_users)
+        for shard, rows, answer in self._answers(question):
+            users[shard.rows], slopes[rows], heights[shard.rows], lost[shard.rows] = answer
+        found = replace(factors, users=users)
+        total = float(lost.sum()) if self.convex else self._lost(found)  # the majorant's loss is not J's
+        return ModelState.at(problem, found, total, slopes, heights)
+
+    def _lost(self, factors: Factors) -> float:
+        """Σ v_u l_u."""
+        return float(np.concatenate([lost for _, _, (lost, _, _) in self._answers(CodedPlanesAt.of(factors))]).sum())
+
+    def _items(self, now: ModelState, precision: float) -> ModelState:
+        """M and b of least J for the users as they are, to this part of J. Planes of where it stands are written to: at
+        any time they are planes, whose mixture proves no less than before."""
+        touch = None if self.convex else now.factors
+        planes = self._begun(now, touch)
+        try:
+            best, best_lost = self._ascended(now, touch, planes, precision)
+        finally:  # an interruption leaves them as they are, and they are kept
+            for i, one in enumerate(planes):
+                planes[i] = one.with_weight()
+        proved = ModelState.at(self.problem, best, best_lost, *self._mixed(planes))
+        return replace(proved, planes=planes) if self.convex else proved
+
+    def _ascended(
+        self, now: ModelState, touch: Factors | None, planes: list[UserPlanes], precision: float
+    ) -> tuple[Factors, float]:
+        """The best factors found, and what is lost there. planes: where the ascent stands, before and after."""
+        rated = self.problem.rated
+        at = self._items_of(now.factors, self._mixed(planes)[0])
+        for one, shard in zip(planes, self._shards, strict=True):
+            form_gram(*self._given(shard, at), one)
+        best, best_value, best_lost, before = now.factors, now.value, np.nan, -np.inf
+        for asked in range(PASSES):
+            size = min(abs(now.value), 2.0 * abs(best_value))  # where it began J may be far larger
+            tolerance = precision * size / max(rated.n_users, 1)
+            if asked or now.planes is not None:
+                for _ in range(SWEEPS):
+                    self._swept(planes, tolerance, at)
+            bound = self._under(planes, at)
+            trial = _between(best, at, WAY if bound > before else 1.0)  # nearer by, no plane may be worth its weight
+            before = bound
+            losses, found = [], []
+            for i, (_, _, (lost, heights, slopes)) in enumerate(self._answers(CodedPlanesAt.of(trial, touch))):
+                planes[i], fresh = planes[i].told(slopes)
+                losses.append(lost)
+                found.append((fresh, heights))
+            lost = float(np.concatenate(losses).sum())
+            value = lost + self._penalty(trial)
+            if value < best_value:
+                best, best_value, best_lost = trial, value, lost
+            if best_value - bound <= precision * abs(best_value):
+                break
+            most = 0 if sum(one.gram.size for one in planes) > CROWD else MOST
+            for i, (fresh, heights) in enumerate(found):
+                planes[i], place = planes[i].with_plane(fresh, heights, most)
+                given = self._given(self._shards[i], at)
+                ascend_users(*given, planes[i], place, tolerance, at.items, at.offsets)
+        if not self.convex or np.isnan(best_lost):  # of J itself
+            best_lost = self._lost(best)
+        return best, best_lost
+
+    def _begun(self, now: ModelState, touch: Factors | None) -> list[UserPlanes]:
+        """Planes of each shard: those of the last block, where there was one, since a plane of a convex loss is one for
+        any users; else one of each user, of the loss where it stands."""
+        if now.planes is not None:
+            for i, one in enumerate(now.planes):
+                now.planes[i] = one.again()
+            return now.planes
+        return [
+            UserPlanes.first(shard.bounds, shard.user_weights, slopes, heights)
+            for shard, _, (_, heights, slopes) in self._answers(CodedPlanesAt.of(now.factors, touch))
+        ]
+
+    def _given(self, shard: RatedShard, at: Factors) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
+        """What a pass over the users of a shard is given of the problem."""
+        return shard.columns, at.users[shard.rows], self.problem.of_items, self.problem.of_offsets
+
+    def _swept(self, planes: Sequence[UserPlanes], tolerance: float, at: Factors) -> None:
+        """A pass over all users; items and offsets follow."""
+        for one, shard in zip(planes, self._shards, strict=True):
+            ascend_users(*self._given(shard, at), one, None, tolerance, at.items, at.offsets)
+
+    def _mixed(self, planes: Sequence[UserPlanes]) -> tuple[Floats, Floats]:
+        """The mixtures of all users as one plane each: slopes (ratings,), heights (n,)."""
+        rated = self.problem.rated
+        slopes, heights = np.empty(rated.values.size), np.empty(rated.n_users)
+        for one, shard in zip(planes, self._shards, strict=True):
+            rows = slice(int(rated.bounds[shard.first]), int(rated.bounds[shard.last]))
+            slopes[rows], heights[shard.rows] = one.mixed()
+        return slopes, heights
+
+    def _under(self, planes: Sequence[UserPlanes], at: Factors) -> float:
+        """The bound of J that the mixtures prove, whose items are these."""
+        parts = []
+        for one, shard in zip(planes, self._shards, strict=True):
+            slopes, heights = one.mixed()
+            slopes *= scores_of(shard, at.users, at.items, at.offsets)
+            parts.append(row_sums(one.bounds, slopes) + heights)
+        return float(np.concatenate(parts).sum()) + self._penalty(at)
+
+    def _penalty(self, factors: Factors) -> float:
+        return self.problem.users_penalty(factors) + self.problem.items_penalty(factors)
+
+    def _items_of(self, factors: Factors, slopes: Floats) -> Factors:
+        """M = -ΨᵀU/λ, b = b⁰ - Ψᵀ1/μ."""
+        problem, rated = self.problem, self.problem.rated
+        moved = pulled_by_column(rated.bounds, rated.columns, slopes, factors.users, rated.n_items)
+        items, offsets = -moved / problem.of_items[:, None], problem.prior.copy()
+        if problem.of_offsets.size:
+            offsets -= rated.per_item(slopes) / problem.of_offsets
+        return replace(factors, items=items, offsets=offsets)
+
+
+def _between(best: Factors, model: Factors, way: float) -> Factors:
+    """This part of the way from the items of one to those of the other."""
+    items, offsets = best.items + way * (model.items - best.items), best.offsets + way * (model.offsets - best.offsets)
+    return replace(model, items=items, offsets=offsets)

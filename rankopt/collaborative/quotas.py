@@ -1,0 +1,212 @@
+"""The best admissible list of one user after another, under the same rules.
+
+Few candidates for a list under rules: items that no best admissible list needs.
+
+Rules tell items apart by what they count: item i may take the place of item j, whatever else is listed, if i counts for
+no limit from above that j does not count for, for all limits from below that j counts for, and for the same exact ones.
+Where some must stand before others, those that wait count as from above and those that they wait for as from below.
+If k such items have scores as high, one of them is not in a list of k that holds j, and in its place the list is as
+good. So j is left out; what is left holds a best list, for any weights of the positions >= 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.constraints.constraint import by_label
+from formulations.constraints.duals import earned, pressing
+from formulations.constraints.ranking_set import RankingSet
+from formulations.errors import Infeasible
+from formulations.gallery.assignments import ranking_set
+from formulations.problems.problem import Solution, Status
+from formulations.solving.solve import solve
+from rankopt.constraints.admissible import Admissible
+from rankopt.constraints.greedy import GroupCapacities
+from rankopt.constraints.rule import Rule
+from rankopt.errors import DataError
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateClasses:
+    """kind (n,): which items the rules do not tell apart. replaces (kinds, kinds): [a, b] whether an item of kind a may
+    stand for any of kind b. counted: of each rule, the column of each label and which items (n, labels) it counts."""
+
+    kind: Ints
+    replaces: NDArray[np.bool_]
+    counted: tuple[tuple[dict[Any, int], NDArray[np.bool_]], ...]
+
+    @classmethod
+    def of(cls, rules: tuple[Rule, ...], attributes: Mapping[str, NDArray[Any]], n: int) -> CandidateClasses:
+        """What the rules see of n items."""
+        above, below, exact = (np.zeros((n, 0), dtype=bool) for _ in range(3))
+        every = tuple(_counted(rule, attributes, n) for rule in rules)
+        for rule, (_, counted) in zip(rules, every, strict=True):
+            if rule.word in ("at most", "ban"):
+                above = np.hstack([above, counted])
+            elif rule.word == "at least":
+                below = np.hstack([below, counted])
+            elif rule.word == "before":
+                waiting = rule.called_for(attributes, n)[:, None]
+                above, below = np.hstack([above, waiting & ~counted]), np.hstack([below, counted])
+            elif rule.word == "if then":
+                exact = np.hstack([exact, counted, rule.called_for(attributes, n)[:, None]])
+            else:
+                exact = np.hstack([exact, counted])
+        width = above.shape[1], above.shape[1] + below.shape[1]
+        table, kind = np.unique(np.hstack([above, below, exact]), axis=0, return_inverse=True)
+        a, b, c = (part.astype(np.float64) for part in np.split(table, width, axis=1))
+        # [i, j]: how many limits from above i counts for and j does not, from below j does and i does not, differences.
+        worse = a @ (1.0 - a).T + (1.0 - b) @ b.T + c @ (1.0 - c).T + (1.0 - c) @ c.T
+        return cls(kind.reshape(-1).astype(np.int64), worse == 0.0, every)
+
+    def needed(self, scores: Floats, items: Ints, k: int) -> Ints:
+        """Of these items, whose scores (items.size,) stand beside them, those that a best list of k needs: their places
+        in `items`, best first, equal scores as they come."""
+        kind = self.kind[items]
+        order = np.lexsort((-scores, kind))  # stable: equal scores as they come
+        starts = np.flatnonzero(np.concatenate([[True], np.diff(kind[order]) > 0]))
+        rank = np.arange(order.size) - np.repeat(starts, np.diff(np.append(starts, order.size)))
+        first = np.sort(order[rank < k])
+        first = first[np.argsort(-scores[first], kind="stable")]
+        better = np.zeros(self.replaces.shape[0], dtype=np.int64)  # of items so far that may stand for each kind
+        kept = []
+        for place, own in zip(first.tolist(), kind[first].tolist(), strict=True):
+            if better[own] < k:
+                kept.append(place)
+                better += self.replaces[own]
+        return np.array(kept, dtype=np.int64)
+
+
+def _counted(rule: Rule, attributes: Mapping[str, NDArray[Any]], n: int) -> tuple[dict[Any, int], NDArray[np.bool_]]:
+    """The column of each label that a rule limits (None: it has no labels), and which items each limit counts."""
+    among = rule.among(attributes, n)
+    if rule.by is None:
+        return {None: 0}, (np.ones(n, dtype=bool) if among is None else among)[:, None]
+    limited = None if isinstance(rule.count, int) else dict(rule.count)
+    labels = {
+        label: members
+        for label, members in by_label(attributes[rule.by], n).items()
+        if limited is None or label in limited
+    }
+    table = np.zeros((n, len(labels)), dtype=bool)
+    for column, members in enumerate(labels.values()):
+        table[members, column] = True
+    columns = {label: column for column, label in enumerate(labels)}
+    return columns, table if among is None else table & among[:, None]
+
+
+ASKING = ("at least", "exactly")
+"""Words of rules that an empty list does not follow."""
+
+FIT_ANEW = "give the ratings such values by ratings.with_attributes({name: {item: value}}), and fit to these"
+"""How items get an attribute."""
+
+FIRST = 6
+"""How many times k items, the best by score, are tried before all that may be needed."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedRecommender:
+    """Rules over n items with these attributes. caps: where one pass by score finds the best list; kinds: else."""
+
+    admissible: Admissible
+    attributes: Mapping[str, NDArray[Any]]
+    caps: GroupCapacities | None
+    kinds: CandidateClasses | None
+
+    @classmethod
+    def of(cls, admissible: Admissible, attributes: Mapping[str, NDArray[Any]], n: int) -> ConstrainedRecommender:
+        """DataError for an attribute that is missing."""
+        admissible.check(attributes, FIT_ANEW)
+        used = {name: attributes[name] for name in admissible.attributes}
+        caps = GroupCapacities.of(admissible.rules, used, n, min(admissible.k, n))
+        return cls(admissible, used, caps, None if caps is not None else CandidateClasses.of(admissible.rules, used, n))
+
+    def best(self, scores: Floats, user: Any) -> Ints:
+        """The list that maximises Σ_i s_π(i) / log2(i + 1) over items of finite score, best first. DataError naming the
+        user for whom there is none."""
+        user = user.item() if isinstance(user, np.generic) else user  # as it is printed
+        free = np.flatnonzero(scores > -np.inf)
+        if not free.size:
+            if self.admissible.short == "error" and any(rule.word in ASKING for rule in self.admissible.rules):
+                raise DataError(
+                    f"user {user!r} has no admissible list because no item is left and the rules ask for some; pass "
+                    "seen='keep', more items by among=, or rules with short='cut'"
+                )
+            return free
+        if self.caps is not None:
+            found = self.caps.order(scores)
+            found = found[scores[found] > -np.inf]
+            if found.size == min(self.admissible.k, free.size) or (found.size and self.admissible.short == "cut"):
+                return found
+        needed = free if self.kinds is None else free[self.kinds.needed(scores[free], free, self.admissible.k)]
+        first = needed[: FIRST * self.admissible.k]
+        if first.size < needed.size and self.kinds is not None and self._only_above:
+            proved = self._proved(first, needed[first.size :], scores, self.kinds)
+            if proved is not None:
+                return proved
+        try:
+            return needed[self._solved(needed, scores[needed]).order]
+        except Infeasible:
+            pass  # the words are of all items that are left
+        try:
+            return free[self._solved(free, scores[free]).order]
+        except Infeasible as error:
+            raise self.admissible.refusal(user, error, "user", "item") from error
+
+    @property
+    def _only_above(self) -> bool:
+        return all(rule.word in ("at most", "ban") and rule.price is None for rule in self.admissible.rules)
+
+    def _solved(self, items: Ints, scores: Floats) -> Solution:
+        """The best list of these items. A constant moves no order: near 0 the profits keep their digits."""
+        allowed = self._allowed(items)
+        return solve(ranking_set(np.outer(_weights(allowed.positions), scores - scores.min()), allowed))
+
+    def _allowed(self, items: Ints) -> RankingSet:
+        return self.admissible.on({name: of[items] for name, of in self.attributes.items()}, items.size)
+
+    def _proved(self, first: Ints, others: Ints, scores: Floats, kinds: CandidateClasses) -> Ints | None:
+        """The best list of the first items, if its prices prove that no other item belongs into it; else None."""
+        lowest = scores[others].min()
+        try:
+            allowed = self._allowed(first)
+        except Infeasible:
+            return None
+        k = allowed.positions
+        if k < min(self.admissible.k, first.size):
+            return None
+        weights, stated = _weights(k), allowed.stated
+        problem = ConstrainedRanking(np.outer(weights, scores[first] - lowest), allowed)
+        found = solve(problem)
+        if found.status is not Status.OPTIMAL or found.y is None or found.y.ndim != 1:
+            return None
+        price, _ = pressing(stated, found.y)
+        room = earned(stated, problem.profit, price, np.empty(0))
+        offered = np.outer(weights, scores[others] - lowest)
+        row = stated.own_row.size
+        rules = [one for one in zip(self.admissible.rules, kinds.counted, strict=True) if one[0].word != "ban"]
+        counting = [constraint for constraint in allowed.constraints if constraint.forbids is None]
+        if len(rules) != len(counting):
+            return None
+        for (rule, (columns, counted)), constraint in zip(rules, counting, strict=True):
+            labels = (None,) if constraint.labels is None else constraint.labels
+            prices = np.zeros(counted.shape[1])
+            prices[[columns[label] for label in labels]] = price[row : row + len(labels)]
+            here = np.ones(k, dtype=bool) if rule.positions is None else np.isin(np.arange(k), rule.positions)
+            offered[here] -= counted[others] @ prices
+            row += len(labels)
+        return first[found.order] if (offered <= room[:, None] + found.problem.rounding).all() else None
+
+
+def _weights(k: int) -> Floats:
+    return np.asarray(1.0 / np.log2(np.arange(2.0, k + 2.0)))

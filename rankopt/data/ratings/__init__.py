@@ -1,1 +1,0 @@
-"""Users × items with explicit ratings: one immutable table, where it comes from, and what is known of the items."""

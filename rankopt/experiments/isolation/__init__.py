@@ -1,1 +1,0 @@
-"""Solvers in processes of their own, with limits of time and memory: one that dies takes nothing along."""

@@ -1,0 +1,141 @@
+"""Recording: solvers that answer as the usual ones do, and keep what they were asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, overload
+
+import numpy as np
+
+from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+from formulations.problems.problem import Form, Solution
+from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch
+from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
+from formulations.problems.simplex_qp import GroupedSimplexQP
+from formulations.solvers.batch_solution import BatchSolution, PatternSolution
+from formulations.solvers.solver import Answer
+from formulations.solving.batch import solve_batch
+from formulations.solving.solve import solve
+from rankopt.experiments.traces import RecordedProblem, Tape
+
+
+@dataclass
+class Log:
+    """What was asked, by step: of a long run about `most` steps, evenly spaced, and always the latest."""
+
+    most: int = 32
+    step: int = 0
+    stride: int = 1
+    heard: dict[int, list[Any]] = field(default_factory=dict)
+
+    def keep(self, asked: Any) -> None:
+        if self.step not in self.heard:
+            self.heard = {step: kept for step, kept in self.heard.items() if step % self.stride == 0}
+            if len(self.heard) >= self.most:
+                self.stride *= 2
+                self.heard = {step: kept for step, kept in self.heard.items() if step % self.stride == 0}
+        self.heard.setdefault(self.step, []).append(asked)
+
+    def stepped(self, *_: Any) -> None:
+        """A callback of training: one step is done."""
+        self.step += 1
+
+
+@dataclass(frozen=True)
+class ArgmaxRecorder:
+    """Keeps every batch of rankings, and under constraints every ranking, that training asks for."""
+
+    log: Log
+
+    accepts: ClassVar[tuple[type[Form], ...]] = (RankTwoAssignment, PatternRanking, ConstrainedRanking, SoftRanking)
+    package: ClassVar[str] = "rankopt"
+    spec: ClassVar[str] = "recorder"
+
+    def declines(self, problem: Form) -> str | None:
+        return None
+
+    def solve(self, problem: Form, start: Solution | None = None) -> Answer:
+        self.log.keep([problem])
+        solution = solve(problem)
+        return Answer(solution.x, solution.y, solution.message)
+
+    @overload
+    def solve_batch(self, batch: RankTwoBatch) -> BatchSolution: ...
+    @overload
+    def solve_batch(self, batch: PatternBatch) -> PatternSolution: ...
+    def solve_batch(self, batch: RankTwoBatch | PatternBatch) -> BatchSolution | PatternSolution:
+        self.log.keep(batch)
+        return solve_batch(batch)
+
+
+@dataclass(frozen=True)
+class MasterRecorder:
+    """Keeps every master program that training asks for."""
+
+    log: Log
+
+    accepts: ClassVar[tuple[type[Form], ...]] = (GroupedSimplexQP,)
+    package: ClassVar[str] = "rankopt"
+    spec: ClassVar[str] = "recorder"
+
+    def declines(self, problem: Form) -> str | None:
+        return None
+
+    def solve(self, problem: GroupedSimplexQP, start: Solution | None = None) -> Answer:
+        self.log.keep(problem)
+        solution = solve(problem, start=start)
+        return Answer(solution.x, solution.y, solution.message)
+
+
+def argmax_tape(log: Log, count: int, seed: int, label: str = "argmax") -> Tape:
+    """About `count` rankings: the same queries, small to large, at the start, in the middle and at the end of the run.
+
+    They are replayed query by query in an order drawn with the seed, so that a slow solver meets all sizes and stages.
+    """
+    steps = sorted(log.heard)
+    stages = sorted({steps[0], steps[len(steps) // 2], steps[-1]})
+    asked = {step: [problem for batch in log.heard[step] for problem in _queries(batch)] for step in stages}
+    queries = min(map(len, asked.values()))  # under constraints the first step asks for references too, before all else
+    asked = {step: problems[-queries:] for step, problems in asked.items()}
+    sizes = np.array([query.size for query in asked[stages[-1]]])
+    wanted = min(max(1, count // len(stages)), sizes.size)
+    spread = np.linspace(0, sizes.size - 1, wanted).round().astype(int)
+    chosen = np.random.default_rng(seed).permutation(np.argsort(sizes, kind="stable")[spread])
+    problems = [
+        RecordedProblem.judged(f"step {step:04d} query {query:05d}", asked[step][query].form, step)
+        for query in chosen.tolist()
+        for step in stages
+    ]
+    return Tape(label, tuple(problems))
+
+
+def master_tape(log: Log, count: int, label: str = "master") -> Tape:
+    """About `count` masters, evenly spaced over the run, from few planes to many."""
+    steps = sorted(log.heard)
+    spread = np.unique(np.linspace(0, len(steps) - 1, min(count, len(steps))).round().astype(int))
+    return Tape(
+        label, tuple(RecordedProblem.judged(f"step {steps[i]:04d}", log.heard[steps[i]][0], steps[i]) for i in spread)
+    )
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A query of a batch, stated as a problem only where it is chosen."""
+
+    batch: RankTwoBatch | PatternBatch | Sequence[Form]
+    index: int
+
+    @property
+    def size(self) -> int:
+        if isinstance(self.batch, RankTwoBatch | PatternBatch):
+            return int(self.batch.offsets[self.index + 1] - self.batch.offsets[self.index])
+        return self.batch[self.index].size
+
+    @property
+    def form(self) -> Form:
+        return self.batch[self.index]
+
+
+def _queries(batch: RankTwoBatch | PatternBatch | Sequence[Form]) -> list[_Query]:
+    return [_Query(batch, index) for index in range(len(batch))]

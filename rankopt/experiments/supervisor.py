@@ -1,0 +1,217 @@
+"""The process that watches: starts workers, kills those that pass a limit, and turns every end into a row.
+
+A file of rows that grows while an experiment runs, and from which a run that was cut off goes on.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from queue import Empty, Queue
+from time import monotonic
+from typing import IO, Any
+
+from rankopt.errors import OptionError
+from rankopt.experiments.isolation import Job, Limits, parcel
+from rankopt.experiments.rows import Outcome, Row, read_rows, written
+
+BOOT = (
+    "import json, runpy, sys; sys.path[:] = json.loads(sys.argv.pop());"
+    "runpy.run_module('rankopt.experiments.isolation', run_name='__main__', alter_sys=True)"
+)
+
+STARVED = ("MemoryError", "bad_alloc", "Cannot allocate memory", "out of memory", "Out of memory")
+"""What a process says on standard error when it dies for want of memory."""
+
+
+def supervised(
+    job: Job, rows: Sequence[Row], items: Sequence[int], limits: Limits, seconds: float, budget: float = math.inf
+) -> Iterator[Row]:
+    """The rows of these items of a job; rows[item] says what an item is and has everything but the outcome.
+
+    A worker solves item after item. When it crashes, hangs or starves, that item's row says so, and another worker goes
+    on with the rest. seconds: the limit of an item. budget: seconds after which the remaining items are given up.
+    """
+    left, broken, used = list(items), 0, 0.0
+    packed = parcel(job, rows[0].solver if rows else "nothing")
+    while left:
+        if broken >= limits.breakdowns:
+            yield from _given_up(rows, left, f"it broke down {broken} times in a row")
+            return
+        if used >= budget:
+            done = len(items) - len(left)
+            yield from _given_up(rows, left, f"its {budget:g} s were used up after {done} of {len(items)}")
+            return
+        with _Worker(packed, left, limits) as worker:
+            while left:
+                began = monotonic()
+                found = worker.next_row(rows[left[0]], seconds, limits.start)
+                if found.status is Outcome.MISSING:
+                    yield from (replace(rows[item], status=found.status, message=found.message) for item in left)
+                    return
+                used += monotonic() - began - worker.seconds_starting
+                left.pop(0)
+                broken = broken + 1 if worker.ended else 0
+                yield found
+                if worker.ended and not worker.warm:  # another one would come as far
+                    yield from _given_up(rows, left, "its worker ended before the first problem")
+                    return
+                if worker.ended or used >= budget:
+                    break
+
+
+def _given_up(rows: Sequence[Row], left: list[int], why: str) -> Iterator[Row]:
+    return (replace(rows[item], status=Outcome.GIVEN_UP, message=f"not tried: {why}") for item in left)
+
+
+class _Worker:
+    """One process, its messages in a queue, its last words in a file."""
+
+    def __init__(self, packed: bytes, items: list[int], limits: Limits) -> None:
+        self.words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (closed in __exit__)
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BOOT, json.dumps(sys.path)],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.words, start_new_session=True,
+        )  # fmt: skip
+        self.messages: Queue[dict[str, Any] | None] = Queue()
+        self.ready = self.warm = self.ended = self.dead = False
+        self.seconds_starting = 0.0
+        threading.Thread(target=self._listen, daemon=True).start()
+        head = {"length": len(packed), "memory": limits.memory, "items": items}
+        with suppress(OSError):  # it may be dead already, which its silence will tell
+            assert self.process.stdin is not None
+            self.process.stdin.write(json.dumps(head).encode() + b"\n" + packed)
+            self.process.stdin.flush()
+
+    def __enter__(self) -> _Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._kill()
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(OSError):
+            self.process.stdin.close()
+        self.process.stdout.close()
+        self.words.close()
+
+    def next_row(self, blank: Row, seconds: float, start: float) -> Row:
+        """The row of the item that the worker is at or comes to, however it ends."""
+        self.seconds_starting = 0.0
+        partial: dict[str, Any] = {}
+        began = monotonic()
+        deadline = began + (seconds if self.warm else start)
+        while True:
+            try:
+                message = self.messages.get(timeout=max(0.0, deadline - monotonic()))
+            except Empty:
+                self.ended = True
+                self._kill()
+                far = f"killed after {seconds:g} s" if self.warm else f"killed: {self._late()} {start:g} s"
+                return _known(replace(blank, status=Outcome.TIMED_OUT, message=far), partial)
+            if message is None:
+                self.ended = True
+                status, words = self._autopsy()
+                return _known(replace(blank, status=status, message=words), partial)
+            if "missing" in message:
+                return replace(blank, status=Outcome.MISSING, message=message["missing"])
+            if "ready" in message:
+                self.ready = True
+            if "warm" in message:
+                self.warm, self.seconds_starting = True, monotonic() - began
+            if "begin" in message:
+                deadline = monotonic() + seconds
+            if "partial" in message:
+                partial = message["partial"]
+            if "row" in message:
+                return Row.from_line(json.dumps(message["row"]))
+
+    def _late(self) -> str:
+        return "a tiny first problem was not solved in" if self.ready else "it did not come up in"
+
+    def _listen(self) -> None:
+        """Pass on what the worker says; None when it says no more."""
+        assert self.process.stdout is not None
+        with suppress(ValueError, OSError):  # the pipe was closed while we read
+            for line in self.process.stdout:
+                self.messages.put(json.loads(line))
+        self.messages.put(None)
+
+    def _kill(self) -> None:
+        """The process and whatever it has started; once, since its number may be another's later."""
+        if self.dead:
+            return
+        self.dead = True
+        with suppress(ProcessLookupError, PermissionError):
+            if hasattr(os, "killpg"):
+                os.killpg(self.process.pid, signal.SIGKILL)
+            else:
+                self.process.kill()
+        self.process.wait()
+
+    def _autopsy(self) -> tuple[Outcome, str]:
+        """Why the process is dead."""
+        code = self.process.wait()
+        self.words.seek(0, os.SEEK_END)
+        self.words.seek(max(0, self.words.tell() - 2000))
+        said = self.words.read().decode(errors="replace").strip()
+        last = said.splitlines()[-1][:200] if said else ""
+        if any(word in said for word in STARVED):
+            return Outcome.OUT_OF_MEMORY, last
+        if code == -signal.SIGKILL:  # not by us: the system does that to who takes too much
+            return Outcome.OUT_OF_MEMORY, "killed by the system, as it does for want of memory"
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return Outcome.CRASHED, f"the process ended by {how}" + (f": {last}" if last else "")
+
+
+def _known(row: Row, partial: dict[str, Any]) -> Row:
+    """The row with what was known when its worker ended."""
+    return replace(row, **partial)
+
+
+class RowFile:
+    """Rows by key, each written to the file at once; without a path they are only kept."""
+
+    def __init__(self, path: str | PathLike[str] | None = None, resume: bool = False) -> None:
+        self.path = None if path is None else Path(path)
+        self.rows: dict[tuple[str, ...], Row] = {}
+        if self.path is None:
+            return
+        if self.path.exists() and not resume:
+            raise OptionError(f"{self.path} exists; remove it, choose another file, or resume=True to go on with it")
+        if self.path.exists():
+            for row in read_rows(self.path):
+                self.rows[row.key] = row
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(written(self.rows.values()), encoding="utf-8")  # a last line that was cut off goes
+
+    def known(self, row: Row) -> Row | None:
+        """The row with this one's key that is there already."""
+        return self.rows.get(row.key)
+
+    def add(self, row: Row) -> None:
+        self.rows[row.key] = row
+        if self.path is not None:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(row.as_line() + "\n")
+
+
+def grown(
+    file: RowFile, job: Job, blanks: Sequence[Row], limits: Limits, seconds: float, budget: float = math.inf
+) -> Iterator[Row]:
+    """The rows of a job that the file does not hold yet, each added to it as it is found; see `supervised`."""
+    items = [item for item, blank in enumerate(blanks) if file.known(blank) is None]
+    for row in supervised(job, blanks, items, limits, seconds, budget) if items else ():
+        file.add(row)
+        yield row

@@ -1,1 +1,0 @@
-"""The problems that a training met, recorded, and replayed through every solver."""

@@ -1,0 +1,506 @@
+"""Tapes: the real sequence of problems that a training run met, kept to be replayed through any solver.
+
+The file of a tape, read without trust: an .npz of plain arrays, each held to the size that its header says.
+
+Nothing is unpickled, nothing is larger than the limits below, and whatever is not as `Tape.save` writes it is a
+DataError that names the file.
+
+Problems as plain arrays and JSON, to be kept in a file of data only.
+
+Records refer to each other by number, so what many problems share (a set of rankings) is stored once. The classes are a
+closed list; nothing is read by evaluating it.
+
+What the classes of a tape promise each other and do not check themselves, since their makers keep it: checked where
+a file of others makes them. Raises TypeError or ValueError that says what does not fit.
+
+Problems of the user's own as tapes: forms, files of programs and statements, tapes; nothing is learnt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from formulations.constraints.constraint import Constraint
+from formulations.display import CompactReprMixin
+from formulations.errors import FormulationError
+from formulations.io.toml_file import read_program, read_statement
+from formulations.problems.problem import Form
+from formulations.problems.program import Block
+from formulations.problems.quadratic_program import QuadraticProgram
+from formulations.problems.ranking import RankTwoAssignment
+from formulations.problems.simplex_qp import GroupedSimplexQP
+from formulations.registry import load
+from formulations.solving.solve import solve
+from rankopt.errors import DataError, OptionError
+
+FORMAT = "rankopt tape 1"
+
+BYTES, TEXT, PROBLEMS, WORD = 1 << 31, 1 << 27, 1 << 18, 400
+"""What a tape may have: bytes unpacked, bytes of its JSON, problems and records, letters of a name."""
+
+_UNREADABLE = (
+    zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, ValueError, KeyError, EOFError, RuntimeError, TypeError,
+    NotImplementedError, OverflowError, RecursionError, SyntaxError, IndexError, AttributeError, MemoryError,
+)  # fmt: skip
+
+
+def members(path: str | PathLike[str]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """The JSON of a tape and its arrays by name. OSError where the file cannot be opened."""
+    try:
+        with zipfile.ZipFile(path) as file:
+            listed = file.infolist()
+            if sum(one.file_size for one in listed) > BYTES or len({one.filename for one in listed}) != len(listed):
+                raise DataError(
+                    f"{fspath(path)} is no tape: it unpacks to more than {BYTES} bytes, or names a part twice"
+                )
+            arrays = {one.filename.removesuffix(".npy"): _array(file, one) for one in listed}
+        meta = arrays.pop("meta")
+        if meta.dtype != np.uint8 or meta.size > TEXT:
+            raise ValueError("its JSON is no text, or too long")
+        return json.loads(meta.tobytes().decode()), arrays
+    except _UNREADABLE as error:
+        why = f"{type(error).__name__} {error}"[:200].strip()
+        raise DataError(f"{fspath(path)} is no tape, or a damaged one: {why}; record it again") from error
+
+
+def _array(file: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """One array; its header is read before any room is taken."""
+    content = io.BytesIO(file.read(member))
+    version = npy.read_magic(content)
+    read = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+    shape, by_columns, dtype = read[version](content)
+    if dtype.kind not in "biuf" or content.tell() + math.prod(shape) * dtype.itemsize != member.file_size:
+        raise ValueError(f"its part {member.filename[:40]!r} is no array of numbers, or of another size")
+    flat = np.frombuffer(content.read(), dtype=dtype)
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
+def checked_meta(path: str | PathLike[str], meta: Any) -> tuple[str, list[tuple[str, int | None, int]]]:
+    """The label, and name, step and number of each problem. Raises DataError for what `Tape.save` does not write."""
+    file = fspath(path)
+    told = meta.get("format") if isinstance(meta, dict) else None
+    if told != FORMAT:
+        raise DataError(f"{file} has the format {str(told)[:40]!r}, not {FORMAT!r}; record it again")
+    label, problems, records = (meta.get(name) for name in ("label", "problems", "records"))
+    if not (_is_word(label) and isinstance(problems, list) and isinstance(records, list)):
+        raise DataError(f"{file} is damaged: a tape needs a label, problems and records; record it again")
+    if not 0 < len(problems) <= PROBLEMS or len(records) > PROBLEMS:
+        raise DataError(f"{file} has {len(problems)} problems, {len(records)} records; a tape has 1 to {PROBLEMS}")
+    for problem in problems:
+        fits = isinstance(problem, list) and len(problem) == 3 and _is_word(problem[0])
+        if not fits or not (problem[1] is None or _is_count(problem[1])) or not _is_count(problem[2]):
+            raise DataError(f"{file} is damaged: a problem is a name, a step and a number of a record; record it again")
+    if len({problem[0] for problem in problems}) < len(problems):
+        raise DataError(f"{file} has two problems of one name; record it again")
+    return label, [(name, step, number) for name, step, number in problems]
+
+
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and 0 < len(value) <= WORD and value.isprintable()
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53
+
+
+def check_parts(kind: type, parts: dict[str, Any]) -> None:
+    """Check the parts from which an object of this class is about to be made."""
+    check = CHECKS.get(kind.__name__)
+    if check is not None:
+        check(parts)
+    for part in parts.values():
+        if isinstance(part, str) and not part.isprintable():
+            raise ValueError("its words hold what cannot be printed")
+
+
+def _block(parts: dict[str, Any]) -> None:
+    _hold(isinstance(parts["label"], str) and isinstance(parts["index"], tuple), "a block is a word and its index")
+    flat = [part for one in parts["index"] for part in (one if isinstance(one, tuple) else (one,))]
+    _hold(
+        all(isinstance(part, str | int | float | None) for part in flat), "the labels of a block are words or numbers"
+    )
+    _hold(
+        all(part >= 0 for part in parts["index"] if isinstance(part, int)) or parts.get("by_label"), "a block below 0"
+    )
+
+
+def _constraint(parts: dict[str, Any]) -> None:
+    matrix, lower, upper = (parts[name] for name in ("matrix", "lower", "upper"))
+    labels, forbids, says = parts.get("labels"), parts.get("forbids"), parts["says"]
+    _hold(issparse(matrix) and bool(np.isfinite(matrix.data).all()), "the rows of a constraint are a sparse matrix")
+    for limit in (lower, upper):
+        fits = isinstance(limit, np.ndarray) and limit.dtype == np.float64 and limit.shape == matrix.shape[:1]
+        _hold(fits and not np.isnan(limit).any(), "a constraint has one limit a row")
+    told = isinstance(says, str) or (isinstance(says, tuple) and len(says) == lower.size)
+    _hold(isinstance(parts["name"], str) and told, "a constraint has a name and what it says")
+    _hold(labels is None or (isinstance(labels, tuple) and len(labels) == lower.size), "a label a row")
+    if forbids is not None:
+        fits = isinstance(forbids, np.ndarray) and forbids.dtype == np.bool_ and forbids.size == matrix.shape[1]
+        _hold(fits, "forbidden cells are a mask of all cells")
+
+
+def _ranking_set(parts: dict[str, Any]) -> None:
+    cells = parts["documents"] * parts["positions"]
+    constraints = parts.get("constraints", ())
+    _hold(isinstance(constraints, tuple), "the constraints of a set are a list")
+    for one in constraints:
+        _hold(isinstance(one, Constraint) and one.matrix.shape[1] == cells, "a constraint is over the cells of its set")
+        shape = (parts["positions"], parts["documents"])
+        _hold(one.forbids is None or one.forbids.shape in (shape, (cells,)), "a mask has the shape of its set")
+
+
+def _constrained_ranking(parts: dict[str, Any]) -> None:
+    ranked = parts.get("ranked")
+    if ranked is None:
+        return
+    _hold(isinstance(ranked, RankTwoAssignment), "without its set the problem is a ranking")
+    same = np.shape(parts["profit"]) == (ranked.positions, ranked.documents)
+    _hold(same and np.allclose(ranked.assignment().profit, parts["profit"]), "the ranking without the set is another")
+
+
+def _linear_program(parts: dict[str, Any]) -> None:
+    rows, columns = np.shape(parts["matrix"])
+    _named(parts.get("variables"), columns)
+    _named(parts.get("rows"), rows)
+
+
+def _min_cost_flow(parts: dict[str, Any]) -> None:
+    _named(parts.get("arcs"), np.size(parts["cost"]))
+    _named(parts.get("nodes"), np.size(parts["supply"]))
+
+
+def _grouped_simplex(parts: dict[str, Any]) -> None:
+    gram, slopes = parts.get("known_gram"), parts["slopes"]
+    if gram is not None:
+        _hold(np.allclose(gram, slopes @ slopes.T), "the Gram matrix is that of other planes")
+
+
+def _named(blocks: Any, size: int) -> None:
+    if blocks:
+        _hold(isinstance(blocks, tuple) and all(isinstance(one, Block) for one in blocks), "names are blocks")
+        _hold(sum(block.size for block in blocks) == size, "there are more names than what they name, or fewer")
+
+
+def _hold(true: Any, why: str) -> None:
+    if not true:
+        raise ValueError(why)
+
+
+CHECKS = {
+    "Block": _block,
+    "ConstrainedRanking": _constrained_ranking,
+    "Constraint": _constraint,
+    "GroupedSimplexQP": _grouped_simplex,
+    "LinearProgram": _linear_program,
+    "MinCostFlow": _min_cost_flow,
+    "RankingSet": _ranking_set,
+}
+"""By class; the others check themselves."""
+
+
+FORMS = {
+    "Assignment": "formulations.problems.assignment:Assignment",
+    "Block": "formulations.problems.program:Block",
+    "ConstrainedRanking": "formulations.constraints.constrained_ranking:ConstrainedRanking",
+    "Constraint": "formulations.constraints.constraint:Constraint",
+    "Earnings": "formulations.problems.relevance_values:Earnings",
+    "FeatureMap": "formulations.problems.relevance_values:FeatureMap",
+    "GroupedSimplexQP": "formulations.problems.simplex_qp:GroupedSimplexQP",
+    "LatticePath": "formulations.problems.lattice_path:LatticePath",
+    "LinearProgram": "formulations.problems.linear_program:LinearProgram",
+    "MinCostFlow": "formulations.problems.min_cost_flow:MinCostFlow",
+    "PatternRanking": "formulations.problems.relevance_ranking:PatternRanking",
+    "PrefixGroupRanking": "formulations.problems.group_sequence:PrefixGroupRanking",
+    "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",
+    "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
+    "RescaledRanking": "formulations.problems.rescaled_ranking:RescaledRanking",
+    "RankingSet": "formulations.constraints.ranking_set:RankingSet",
+    "Soft": "formulations.constraints.soft:Soft",
+    "SoftRanking": "formulations.constraints.constrained_ranking:SoftRanking",
+}
+"""What can be stored, `name: "module:class"`."""
+
+
+LARGEST = range(1 << 31)
+"""Rows or columns that a matrix may have."""
+
+
+_DAMAGE = (
+    FormulationError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, MemoryError,
+)  # fmt: skip
+
+
+class Packed:
+    """Collects records as JSON and their arrays."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+        self.arrays: list[NDArray[Any]] = []
+        self._known: dict[int, tuple[int, Any]] = {}
+
+    def add(self, record: Any) -> int:
+        """The number that the record has among all."""
+        if id(record) in self._known:
+            return self._known[id(record)][0]
+        name = type(record).__name__
+        if name not in FORMS or load(FORMS[name]) is not type(record):
+            raise OptionError(
+                f"a {name} cannot be put on a tape; restate the problem as one of {', '.join(sorted(FORMS))}"
+            )
+        parts = {part.name: self._plain(getattr(record, part.name)) for part in fields(record) if part.init}
+        self.records.append({"class": name, "fields": parts})
+        number = len(self.records) - 1
+        self._known[id(record)] = number, record  # held, so that its id stays its own
+        return number
+
+    def _plain(self, value: Any) -> Any:
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind not in "biuf":
+                raise OptionError(f"an array of {value.dtype} cannot be put on a tape; give numbers")
+            self.arrays.append(value)
+            return {"array": len(self.arrays) - 1}
+        if isinstance(value, csr_array):
+            parts = [self._plain(part) for part in (value.data, value.indices, value.indptr)]
+            return {"csr": parts, "shape": list(map(int, value.shape))}
+        if isinstance(value, tuple | list):
+            return {"tuple": [self._plain(item) for item in value]}
+        if is_dataclass(value):
+            return {"record": self.add(value)}
+        raise OptionError(f"a {type(value).__name__} cannot be put on a tape; use numbers and words as labels")
+
+
+def unpacked(records: list[dict[str, Any]], arrays: list[NDArray[Any]], wanted: list[int]) -> list[Form]:
+    """The problems with these numbers. Raises DataError for what `Packed` does not write."""
+    made: list[Any] = []
+
+    def whole(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        if "array" in value:
+            return arrays[_place(value["array"], arrays)]
+        if "csr" in value:
+            return _matrix([whole(part) for part in value["csr"]], value["shape"])
+        if "record" in value:
+            return made[_place(value["record"], made)]
+        return tuple(whole(item) for item in value["tuple"])
+
+    try:
+        for record in records:
+            parts = {name: whole(value) for name, value in record["fields"].items()}
+            kind = load(FORMS[record["class"]])
+            check_parts(kind, parts)
+            made.append(kind(**parts))
+        forms = [made[_place(number, made)] for number in wanted]
+        for form in forms:
+            if not isinstance(form, Form):
+                raise TypeError(f"a {type(form).__name__} is no problem")
+            if not np.isfinite(form.scale):
+                raise ValueError("its numbers overflow")
+    except (
+        FormulationError,
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as error:
+        if isinstance(error, DataError):
+            raise
+        why = f"{type(error).__name__} {error}"[:200]
+        raise DataError(f"the tape is damaged, or not written by this version: {why}; record it again") from error
+    return forms
+
+
+def _place(number: Any, among: Sequence[Any]) -> int:
+    """A number of a list, none counted from its end."""
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number < len(among):
+        raise IndexError(f"{str(number)[:40]} is none of {len(among)}")
+    return number
+
+
+def _matrix(parts: list[Any], shape: Any) -> csr_array:
+    """A sparse matrix whose indices stay inside it."""
+    data, indices, starts = parts
+    rows, columns = (_place(side, LARGEST) for side in shape)
+    if data.ndim != 1 or data.dtype.kind != "f" or indices.dtype.kind != "i" or starts.dtype.kind != "i":
+        raise TypeError("a sparse matrix has entries, columns and starts")
+    if indices.shape != data.shape or starts.shape != (rows + 1,) or starts[0] != 0 or starts[-1] != data.size:
+        raise ValueError("a sparse matrix whose rows do not fit its entries")
+    if (np.diff(starts) < 0).any() or (data.size and not 0 <= indices.min() <= indices.max() < columns):
+        raise ValueError("a sparse matrix with entries outside of it")
+    return csr_array((data, indices, starts), shape=(rows, columns))
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedProblem(CompactReprMixin):
+    """A problem on a tape. step: when the recorded run met it. known: a value that is attained and a bound that is
+    proven, by our own solvers; what any other solver claims is held against them."""
+
+    name: str
+    form: Form
+    step: int | None = None
+    known: tuple[float, float] | None = None
+
+    @classmethod
+    def judged(cls, name: str, form: Form, step: int | None = None) -> RecordedProblem:
+        """The problem with what the automatic solvers prove of it."""
+        try:
+            solution = solve(form)
+        except FormulationError:
+            return cls(name, form, step)
+        return cls(name, form, step, (solution.value, solution.bound))
+
+
+@dataclass(frozen=True, eq=False)
+class Tape(CompactReprMixin):
+    """Problems in the order in which they are replayed; `label` says what they are."""
+
+    label: str
+    problems: tuple[RecordedProblem, ...]
+
+    @classmethod
+    def of(cls, forms: Form | Iterable[Form], label: str | None = None) -> Tape:
+        """A tape of problems given by hand."""
+        given = [forms] if isinstance(forms, Form) else list(forms)
+        if not given:
+            raise DataError("a tape without problems measures nothing; give one problem at least")
+        problems = tuple(RecordedProblem.judged(f"problem {number:03d}", form) for number, form in enumerate(given))
+        masters = isinstance(given[0], GroupedSimplexQP | QuadraticProgram)
+        return cls(label or ("master" if masters else "argmax"), problems)
+
+    @property
+    def kind(self) -> str:
+        """The kind of its rows: "master" for a tape of planes, else "argmax"."""
+        return "master" if self.label.partition(":")[0] == "master" else "argmax"
+
+    @cached_property
+    def _packed(self) -> tuple[bytes, dict[str, Any]]:
+        packed = Packed()
+        listed = [[taped.name, taped.step, packed.add(taped.form)] for taped in self.problems]
+        meta = {"format": FORMAT, "label": self.label, "problems": listed, "records": packed.records}
+        return _as_text(meta), {f"a{i}": array for i, array in enumerate(packed.arrays)}
+
+    @cached_property
+    def name(self) -> str:
+        """The label and a fingerprint of all its numbers, as in "argmax:1f0c9a27"."""
+        return _fingerprint(self.label, *self._packed)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the tape to an .npz file, which holds arrays only."""
+        meta, arrays = self._packed
+        known = np.array([taped.known or (np.nan, np.nan) for taped in self.problems])
+        with Path(path).open("wb") as file:
+            np.savez_compressed(file, meta=np.frombuffer(meta, dtype=np.uint8), known=known, **arrays)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Tape:
+        """The tape that `save` wrote, its fingerprint that of the file. Raises DataError where it did not.
+
+        Files of others are read without trust: see `tape_file`; what is known of a problem is a claim, which
+        `judged_again` works out anew.
+        """
+        meta, arrays = members(path)
+        label, listed = checked_meta(path, meta)
+        known = arrays.pop("known", np.empty(0))
+        names = [f"a{i}" for i in range(len(arrays))]
+        if known.shape != (len(listed), 2) or arrays.keys() != {*names}:
+            raise DataError(f"{path} is damaged: it lacks arrays, or has others; record it again")
+        forms = unpacked(meta["records"], [arrays[name] for name in names], [number for _, _, number in listed])
+        pairs = [None if np.isnan(pair).any() else (float(pair[0]), float(pair[1])) for pair in known]
+        told = zip(listed, forms, pairs, strict=True)
+        tape = cls(label, tuple(RecordedProblem(name, form, step, pair) for (name, step, _), form, pair in told))
+        tape.__dict__["name"] = _fingerprint(label, _as_text(meta), {name: arrays[name] for name in names})
+        return tape
+
+    def judged_again(self) -> Tape:
+        """The tape with what the automatic solvers of this version prove."""
+        return replace(
+            self, problems=tuple(RecordedProblem.judged(one.name, one.form, one.step) for one in self.problems)
+        )
+
+
+def _as_text(meta: dict[str, Any]) -> bytes:
+    return json.dumps(meta, ensure_ascii=False).encode()
+
+
+def _fingerprint(label: str, meta: bytes, arrays: dict[str, NDArray[Any]]) -> str:
+    digest = hashlib.sha256(meta)
+    for array in arrays.values():
+        digest.update(f"{array.dtype.str}{array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return f"{label}:{digest.hexdigest()[:8]}"
+
+
+ENDINGS = (".mps", ".lp", ".mps.gz", ".lp.gz", ".toml", ".npz")
+"""How files of problems end."""
+
+
+def tapes_of(given: Any) -> list[Tape]:
+    """One tape of what is solved as rankings and linear programs are, one of quadratic programs, each tape as it is.
+
+    given: a form, a path, a `Tape`, or several of these. Problems are called after their files, else by number.
+    """
+    several = [given] if isinstance(given, Form | Tape | str | PathLike) else given
+    if not isinstance(several, Iterable):
+        raise _no_problem(given)
+    tapes: list[Tape] = []
+    problems: dict[str, list[RecordedProblem]] = {"argmax": [], "master": []}
+    for number, one in enumerate(several):
+        if isinstance(one, str | PathLike) and fspath(one).endswith(".npz"):
+            tapes.append(Tape.load(one))
+            continue
+        if isinstance(one, Tape):
+            tapes.append(one)
+            continue
+        form = one if isinstance(one, Form) else _read(one)
+        kind = "master" if isinstance(form, GroupedSimplexQP | QuadraticProgram) else "argmax"
+        name = f"problem {number:03d}" if isinstance(one, Form) else Path(one).name
+        taken = {taped.name for taped in problems[kind]}
+        problems[kind].append(RecordedProblem.judged(name if name not in taken else f"{name} {number:03d}", form))
+    made = [Tape(kind, tuple(taped)) for kind, taped in problems.items() if taped]
+    if not made and not tapes:
+        raise DataError("a swap without problems measures nothing; give one problem at least")
+    return [*made, *tapes]
+
+
+def _read(path: Any) -> Form:
+    """The problem of a file."""
+    if not isinstance(path, str | PathLike):
+        raise _no_problem(path)
+    file = fspath(path)
+    if not file.endswith(ENDINGS):
+        raise OptionError(f"{file!r} is no file of a problem; its name ends with one of {', '.join(ENDINGS)}")
+    if not file.endswith(".toml"):
+        return read_program(file)
+    stated = read_statement(file)
+    if isinstance(stated, np.ndarray) or not isinstance(stated, Form):
+        raise OptionError(f"{file} states no profit, and a set alone has nothing to solve; add profit = [...]")
+    return stated
+
+
+def _no_problem(given: Any) -> OptionError:
+    return OptionError(
+        f"a {type(given).__name__} has no solvers to swap; give Queries, a Sample, a problem of formulations, a file "
+        f"({', '.join(ENDINGS)}), several of them, or a Tape"
+    )

@@ -1,1 +1,0 @@
-"""Upper bounds of the regret, each one function of an `Argmax`: which reference is subtracted."""

@@ -1,0 +1,173 @@
+"""All that a margin loss asks of a feature map: the best y of every query, loss-augmented, by gain, and by score.
+
+A feature map is linear in the scores s: φ(y)·w = r(y)ᵀs, so a y is known by its slope r(y) and the gain it earns. For
+rankings r(y) = c[π] (`argmax_positional`), under a set the same of admissible ones (`argmax_admissible`), for slots a
+matrix of ones where documents stand (`argmax_slots`).
+
+What feature maps of orders under measures of the pattern of grades share: the argmax itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations import solve_batch
+from formulations.compiled import STATES
+from formulations.display import CompactReprMixin
+from formulations.solvers.exact import Exact
+from formulations.solvers.solver import Solver
+from rankopt.losses.criterion import Criterion
+from rankopt.losses.segment_ops import shared
+
+if TYPE_CHECKING:
+    from rankopt.data.canonical_order import Arrangement
+    from rankopt.losses.position_weights import Decay
+    from rankopt.measures.measure import Measure
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ArgmaxResult(CompactReprMixin):
+    """The loss-augmented best y of every query of a batch: argmax of r(y)ᵀs - gain(y).
+
+    slope: (N,) or (N, slots), r(y), documents that could change places for nothing sharing theirs. earned: (m,)
+    gain(y). value, bound: (m,) what r(y)ᵀs - gain(y) is, and what it cannot exceed. seconds: spent in the solver.
+    """
+
+    slope: Floats
+    earned: Floats
+    value: Floats
+    bound: Floats
+    seconds: float
+
+
+class Argmax(Protocol):
+    """The queries of a batch, documents of query q in rows offsets[q] : offsets[q + 1].
+
+    Every slope is blind to the order in which equal documents come: of those that nothing tells apart (equal score,
+    equal gain, and whatever a set sees) each has the mean, which is a mean of maximisers, hence a subgradient too. Ties
+    between others fall by the documents' contents: the exact argmax goes by score and gain alone; sets, and foreign
+    solvers, by the order of the documents, which is that of their contents in training (`data.canonical`).
+    """
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of scores and slopes: (N,), or (N, slots)."""
+        ...
+
+    @property
+    def offsets(self) -> Ints: ...
+
+    @property
+    def best(self) -> Floats:
+        """(m,) max over y of gain(y)."""
+        ...
+
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
+        """The loss-augmented best y; `prove` takes bounds from dual prices even where the solver proves by way."""
+        ...
+
+    def best_reference(self, which: str = "average") -> Floats:
+        """r of a y of greatest gain, or a mean of such, which the scores do not change; `which`: "average", all of
+        them, or another word that this map knows; OptionError for one that it does not. The default is what fits."""
+        ...
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        """r of the y that of those of greatest gain the scores like most."""
+        ...
+
+    def by_score(self, scores: Floats) -> Floats:
+        """r of the y that the scores like most: a subgradient of max_y r(y)ᵀs.
+
+        Where the order by score is not that y, `raised` is a map that differs from this one by a convex function of the
+        scores alone, whatever y, and of which the order by score is (`argmax_first_relevant`).
+        """
+        ...
+
+    def only(self, first: int, last: int) -> Argmax:
+        """The queries first <= q < last."""
+        ...
+
+
+class Map(Protocol):
+    """A feature map by name, `rankopt.losses.MAPS`: a class of `Argmax`.
+
+    reference: what its `best_reference` is by default; a class that has `references`, all its words, is not asked for
+    others. An argmax whose slopes are of another size than those of other maps has `in_mixes`, itself brought to
+    theirs.
+    """
+
+    reference: str
+
+    def takes(self, measure: Measure) -> bool:
+        """Whether it can bound the regret of this measure."""
+        ...
+
+    def of(self, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver) -> Argmax:
+        """The argmax of these queries, all of which have something to order. decay: position weights, for maps that
+        have such. solver: who finds the loss-augmented y."""
+        ...
+
+
+EXACTLY = 1
+"""Queries of a shard whose proof is also checked in rational numbers, where bounds are proved by prices."""
+
+
+def settled(solver: Solver, criterion: Criterion) -> Solver:
+    """The solver, where it is the exact one told once for all these queries whether it is compiled: shards of them must
+    not differ. Many kinds of documents make many states of few documents."""
+    if not isinstance(solver, Exact) or solver.compiled is not None:
+        return solver
+    starts = criterion.offsets[:-1][criterion.query]  # a query has no more kinds than documents
+    states = np.multiply.reduceat(
+        np.bincount(starts + criterion.kind, minlength=starts.size) + 1.0, criterion.offsets[:-1]
+    )
+    return solver.for_batch(criterion.offsets) if states.sum() <= STATES else replace(solver, compiled=True)
+
+
+@dataclass(frozen=True, eq=False)
+class OrdersArgmax:
+    """A map of orders: a subclass states the problem of the loss-augmented order and says its references.
+
+    criterion: the measure on the queries. solver: who finds the orders.
+    """
+
+    criterion: Criterion
+    solver: Solver
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.criterion.relevance.shape
+
+    @property
+    def offsets(self) -> Ints:
+        return self.criterion.offsets
+
+    @property
+    def best(self) -> Floats:
+        return self.criterion.best
+
+    @cached_property
+    def problem(self) -> Any:
+        """The batch of max over orders of r(π)ᵀs - gain(π), a `PatternBatch`; its scores do not matter."""
+        raise NotImplementedError(f"{type(self).__name__} has no `problem`; write it.")
+
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
+        answer = solve_batch(self.problem.with_scores(scores), self.solver, outward=False)
+        answer = answer.proved(exactly=EXACTLY) if prove else answer
+        slope = shared(answer.slope.copy(), answer.problems.scores, self.criterion.kind, self.offsets, answer.order)
+        constant = self.criterion.constant
+        return ArgmaxResult(
+            slope, answer.earned + constant, answer.value - constant, answer.bound - constant, answer.seconds
+        )
+
+    def only(self, first: int, last: int) -> Self:
+        return replace(self, criterion=self.criterion.only(first, last))

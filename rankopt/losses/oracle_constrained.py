@@ -1,0 +1,408 @@
+"""Rankings of a set: the best admissible orders of many queries, one linear problem a query [ORM, section 7.1].
+
+The sets are fixed, the profit is new each time. Slopes are as in `argmax_positional`; regret is measured from the best
+admissible order, and a and c are cut to the positions of the set.
+
+Soft constraints are paid for: with p(π) the price of what π breaks, shown is what maximises c[π]ᵀs - p(π), the best
+order is that of the greatest a[π]ᵀb - p(π), and a margin compares c[π]ᵀs - p(π) with the same of its reference
+(`charges`). The regret a bound speaks of is the measure's alone, from the greatest a[π]ᵀb of all orders, paid for or
+not: an order that is best less what it pays may be worth less than one that pays, and a regret is never below 0.
+
+Orders of sets: the best of many queries at once, each under its own set, one linear problem a query.
+
+    max_{π in S_q} by_gain a[π]ᵀb + by_score c[π]ᵀs - charge p(π)
+
+with p(π) what π pays for the soft constraints that it breaks. The sets are fixed, the profit is new each time.
+
+What rankings pay for the soft constraints that they break, beside the slopes by which a loss knows them.
+
+Shown is the ranking that maximises c[π]ᵀs - price · units broken, so a reference stands in a margin with what it pays
+taken off r̄ᵀs. A slope tells nothing of that. Here each slope has one number more a query, minus what its order pays,
+and whatever mean of slopes a bound takes, it takes the same of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations import RankingSet as RankingSet_admissible_orders
+from formulations import RankingSet as RankingSet_argmax_admissible
+from formulations.arrays import Shorts
+from formulations.constraints.structure import kinds
+from formulations.errors import Unsupported
+from formulations.solvers import accepting
+from formulations.solvers.solver import Solver
+from formulations.solving.constrained_batch import SetBatch, solve_sets
+from rankopt.data.canonical_order import Arrangement
+from rankopt.errors import OptionError
+from rankopt.losses.oracle import ArgmaxResult
+from rankopt.losses.position_weights import Decay
+from rankopt.losses.segment_ops import alike, shared
+from rankopt.measures.positional import Positional
+
+if TYPE_CHECKING:
+    from formulations.constraints.ranking_set import RankingSet
+
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def charges_of(sets: tuple[RankingSet, ...], rows: Ints, offsets: Ints, places: Ints) -> Floats:
+    """(m,) what the order of each query, rows[places[q] : places[q + 1]] of the batch, pays in its set."""
+    paid = np.zeros(len(sets))
+    for q, admissible in enumerate(sets):
+        if admissible.softened:
+            paid[q] = admissible.charge(rows[places[q] : places[q + 1]] - offsets[q])
+    return paid
+
+
+@dataclass(frozen=True, eq=False)
+class PenalizedReferences:
+    """The references of an argmax under soft constraints, for a bound to choose from: (N + m,) a slope, and behind it
+    minus what it pays in each query. All else is the argmax's own."""
+
+    argmax: Any
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.argmax, name)
+
+    def best_reference(self, which: str = "average") -> Floats:
+        return self._with(self.argmax.reference_rows(which), self.argmax.start, exchanged="best")
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        return self._with(self.argmax.best_rows(scores), scores, exchanged="best")
+
+    def by_score(self, scores: Floats) -> Floats:
+        return self._with(self.argmax.liked_rows(scores), scores, exchanged="liked")
+
+    def _with(self, rows: Ints, scores: Floats, exchanged: str) -> Floats:
+        return np.concatenate([self.argmax.slope_of(rows, scores, exchanged), -self.argmax.charged(rows)])
+
+
+@dataclass(frozen=True, eq=False)
+class Orders:
+    """An admissible order a query. rows: the document (row of the batch) at each place; value and proven bound (m,)."""
+
+    rows: Ints
+    value: Floats
+    bound: Floats
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class AdmissibleOrders:
+    """Queries with their sets S_q. gain b (N,) by document, rows offsets[q]:offsets[q+1]; discount a and decay c by
+    place, places[q]:places[q+1] being the positions of query q."""
+
+    sets: tuple[RankingSet_admissible_orders, ...]
+    gain: Floats
+    discount: Floats
+    decay: Floats
+    offsets: Ints
+    solver: Solver | str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.gain.shape
+
+    @cached_property
+    def soft(self) -> bool:
+        """Whether a set has constraints that may be broken at a price."""
+        return any(admissible.softened for admissible in self.sets)
+
+    @cached_property
+    def places(self) -> Ints:
+        return np.concatenate([[0], np.cumsum([admissible.positions for admissible in self.sets])])
+
+    @cached_property
+    def kind(self) -> Shorts:
+        """(N,) documents of one query that the set does not tell apart have equal ones."""
+        return alike(self.offsets, np.concatenate([_kinds(admissible) for admissible in self.sets]))
+
+    @cached_property
+    def kind_and_gain(self) -> Shorts:
+        return alike(self.offsets, self.kind, self.gain)
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def argmax(
+        self,
+        by_gain: Floats,
+        by_score: Floats,
+        scores: Floats,
+        chosen: Sequence[int] | None = None,
+        charge: Floats | None = None,
+    ) -> Orders:
+        """A maximiser of by_gain[q] a[π]ᵀb + by_score[q] c[π]ᵀs - charge[q] p(π) over S_q, for every (chosen) query q;
+        charge: 1 unless said."""
+        began = perf_counter()
+        queries = np.arange(len(self)) if chosen is None else np.asarray(chosen)
+        sizes = np.diff(self.offsets)
+        every = SetBatch(
+            self.sets,
+            np.repeat(by_score, sizes) * scores,
+            np.repeat(-by_gain, sizes) * self.gain,
+            self.discount,
+            self.decay,
+            self.offsets,
+            self.places,
+            charge,
+        )
+        batch = every if chosen is None else every.some(queries)
+        try:
+            answer = solve_sets(batch, self.solver)
+        except Unsupported as error:
+            known = ", ".join(["auto", *accepting(batch[0])])
+            raise OptionError(f"argmax cannot rank under these constraints: {error}. Use one of {known}") from error
+        rows = answer.order + np.repeat(self.offsets[queries], np.diff(batch.places))
+        return Orders(rows, answer.value, answer.bound, perf_counter() - began)
+
+    def measured(self, rows: Ints) -> Floats:
+        """(m,) a[π]ᵀb of these orders."""
+        return np.add.reduceat(self.discount * self.gain[rows], self.places[:-1])
+
+    def charged(self, rows: Ints) -> Floats:
+        """(m,) what these orders pay for the soft constraints that they break."""
+        return charges_of(self.sets, rows, self.offsets, self.places)
+
+    def worth(self, rows: Ints) -> Floats:
+        """(m,) a[π]ᵀb of these orders, less what they pay."""
+        return self.measured(rows) - self.charged(rows) if self.soft else self.measured(rows)
+
+    def placed(self, rows: Ints) -> Floats:
+        """(N,) the decay of the position where each document stands, c[π]; 0 where it is not placed."""
+        weights = np.zeros(self.gain.size)
+        weights[rows] = self.decay
+        return weights
+
+    def sizes(self, values: Floats, measure: bool) -> Floats:
+        """(m,) how large a[π]ᵀb or c[π]ᵀs can be."""
+        weights = self.discount if measure else self.decay
+        tallest = np.maximum.reduceat(np.abs(values), self.offsets[:-1])
+        return np.asarray(np.add.reduceat(np.abs(weights), self.places[:-1]) * tallest)
+
+
+def _kinds(admissible: RankingSet_admissible_orders) -> Ints:
+    """(n,) documents that the set does not tell apart have equal ones: of one block or of none, of the same columns."""
+    if admissible.softened:
+        told = np.column_stack([kinds(admissible.priced), admissible.cell_prices.T])
+        return np.asarray(np.unique(told, axis=0, return_inverse=True)[1].reshape(-1), dtype=np.int64)
+    stated = admissible.stated
+    if stated.blocks_of is None:
+        return kinds(stated)
+    kind = stated.blocks_of + 1
+    kind[stated.own_row] = 0  # they are in no block
+    return kind
+
+
+DELTAS = (1e-3, 1e-5, 1e-7, 1e-9)
+"""How little the scores count beside the measure where the measure comes first, from the first try on."""
+
+
+@dataclass(frozen=True, eq=False)
+class AdmissibleArgmax(AdmissibleOrders):
+    """The loss-augmented orders of queries under sets, and their references.
+
+    start: (N,) the scores at w₀, by which ties of the best reference fall. best_orders: maximisers of a[π]ᵀb over S_q.
+    unpaid: of soft constraints, the same where nothing is paid.
+    Documents of equal score and gain that the set does not tell apart share their slopes; other ties fall by the order
+    in which the documents stand, which is that of their contents where training has put them there (`data.canonical`).
+    """
+
+    start: Floats
+    best_orders: Orders
+    unpaid: Orders | None = None
+
+    @classmethod
+    def build(
+        cls,
+        sets: Sequence[RankingSet_argmax_admissible],
+        gain: Floats,
+        discount: Floats,
+        decay: Floats,
+        offsets: Ints,
+        start: Floats,
+        solver: Solver | str = "auto",
+    ) -> AdmissibleArgmax:
+        """The argmax with its best orders; the bound of these is that of the programs solved."""
+        none = Orders(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0), 0.0)
+        bare = cls(tuple(sets), gain, discount, decay, offsets, solver, start, none)
+        ones = np.ones(len(bare))
+        zeros = np.zeros(gain.size)
+        unpaid = bare.argmax(ones, 0.0 * ones, zeros, charge=0.0 * ones) if bare.soft else None
+        return replace(bare, best_orders=bare.argmax(ones, 0.0 * ones, zeros), unpaid=unpaid)
+
+    @classmethod
+    def of(
+        cls,
+        queries: Arrangement,
+        measure: Positional,
+        decay: Decay,
+        sets_of: Callable[[Arrangement], Sequence[RankingSet_argmax_admissible]],
+        start_of: Callable[[Arrangement], Floats],
+        solver: Solver | str = "auto",
+    ) -> tuple[Arrangement, AdmissibleArgmax]:
+        """The queries in which admissible orders differ in worth, and their argmax.
+
+        sets_of: the set of each query; DataError where one is empty. start_of: (N,) scores at w₀. Queries of one gain
+        are left out unasked. What the measure does not tell apart in full rankings it may in those of a set: of two
+        documents P@2 finds all rankings equal, but one of k = 1 shows the better one or not.
+        """
+        starts = queries.offsets[:-1]
+        gain = measure.gain(queries.graded, queries.offsets)
+        differing = np.maximum.reduceat(gain, starts) > np.minimum.reduceat(gain, starts)
+        queries = queries.learnable(differing, f"{measure} tells apart")
+        sets = sets_of(queries)
+        lengths = [(one.documents, one.positions) for one in sets]
+        found = cls.build(
+            sets,
+            measure.gain(queries.graded, queries.offsets),
+            np.concatenate([measure.discount(n)[:k] for n, k in lengths]),
+            np.concatenate([decay.weights(n, measure)[:k] for n, k in lengths]),
+            queries.offsets,
+            start_of(queries),
+            solver,
+        )
+        useful = found.orderable()
+        chosen = queries.learnable(useful, f"{measure} tells apart in the admissible rankings")
+        return chosen, found.some(np.flatnonzero(useful & (queries.weights > 0)))
+
+    @property
+    def best(self) -> Floats:
+        """(m,) the greatest a[π]ᵀb, whatever it pays for soft constraints."""
+        return self._most.value
+
+    @property
+    def _most(self) -> Orders:
+        return self.best_orders if self.unpaid is None else self.unpaid
+
+    @property
+    def worst_unpaid(self) -> Floats | None:
+        """(m,) the least a[π]ᵀb, whatever it pays for soft constraints; None where there are none."""
+        none = np.zeros(len(self))
+        return -self.argmax(none - 1.0, none, np.zeros(self.gain.size), charge=none).value if self.soft else None
+
+    @property
+    def charges(self) -> PenalizedReferences | None:
+        """The references with what they pay; None where no set has soft constraints."""
+        return PenalizedReferences(self) if self.soft else None
+
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
+        """Bounds are proven by dual prices always; where a relaxation is fractional they stay above the value."""
+        ones = np.ones(len(self))
+        answer, best = self.argmax(-ones, ones, scores), self._most
+        slope = shared(self.placed(answer.rows), scores, self.kind_and_gain, self.offsets)
+        bound = answer.bound + (best.bound - best.value)
+        earned = self.measured(answer.rows)
+        if self.soft:
+            earned = earned + self.charged(answer.rows)
+        return ArgmaxResult(slope, earned, answer.value, bound, answer.seconds)
+
+    def best_reference(self, which: str = "average") -> Floats:
+        """An admissible order that is best for the measure, ties falling by the score at w₀ and then by the documents'
+        own order; the mean over those that exchange documents which nothing tells apart."""
+        return self.slope_of(self.reference_rows(which), self.start)
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        """Of the admissible orders that are best for the measure the one that is best for the scores."""
+        return self.slope_of(self.best_rows(scores), scores)
+
+    def by_score(self, scores: Floats) -> Floats:
+        """The admissible order that is best for the scores."""
+        return self.slope_of(self.liked_rows(scores), scores, "liked")
+
+    def slope_of(self, rows: Ints, scores: Floats, exchanged: str = "best") -> Floats:
+        """r of these orders, a mean over those that exchange documents which nothing tells apart: of the best the gain
+        does too, not so of those that the scores like."""
+        kind = self.kind_and_gain if exchanged == "best" else self.kind
+        return shared(self.placed(rows), scores, kind, self.offsets)
+
+    def reference_rows(self, which: str = "average") -> Ints:
+        """The orders of the best reference."""
+        if which != "average":
+            raise OptionError(
+                f"reference = {which!r} follows the order of the input, which under constraints is no admissible one; "
+                "leave it at 'average': the reference is then a best admissible order, or a mean of such"
+            )
+        return self.best_rows(_told_apart(self.start, self.offsets))
+
+    def liked_rows(self, scores: Floats) -> Ints:
+        """The orders that the scores like most."""
+        ones = np.ones(len(self))
+        return self.argmax(0.0 * ones, ones, scores).rows
+
+    def only(self, first: int, last: int) -> AdmissibleArgmax:
+        return self.some(np.arange(first, last))
+
+    def orderable(self) -> NDArray[np.bool_]:
+        """(m,) whether the best admissible order is worth more than the worst."""
+        none = np.zeros(len(self))
+        worst = self.argmax(none - 1.0, none, np.zeros(self.gain.size))
+        lost = worst.value + self.charged(worst.rows) if self.soft else worst.value
+        return np.asarray(self.measured(self.best_orders.rows) + lost > 1e-12 * self.sizes(self.gain, True))
+
+    def best_rows(self, scores: Floats) -> Ints:
+        """(K,) of the orders that maximise a[π]ᵀb the one with the largest c[π]ᵀs.
+
+        Maximises a[π]ᵀb + δ c[π]ᵀs (both brought to size 1), less p(π) as often as each counts. If the order found is
+        best for a[π]ᵀb, then no other such has a larger c[π]ᵀs; else δ was too large, and a smaller one is tried.
+        Below the last δ ties stay as they are.
+        """
+        best = self.worth(self.best_orders.rows)
+        rows = self.best_orders.rows.copy()
+        worth, size = self.sizes(self.gain, True), self.sizes(scores, False)
+        left = np.flatnonzero(size > 0)
+        by_gain = np.divide(1.0, worth, out=np.zeros_like(worth), where=worth > 0)
+        by_score = np.divide(1.0, size, out=np.zeros_like(size), where=size > 0)
+        places = self.places
+        for delta in DELTAS:
+            if not left.size:
+                break
+            found = self.argmax(by_gain, delta * by_score, scores, left.tolist(), by_gain + delta * by_score)
+            spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in left])
+            tried = rows.copy()
+            tried[spots] = found.rows
+            is_best = self.worth(tried) >= best - 1e-12 * worth
+            kept = np.repeat(is_best, np.diff(places))
+            rows[kept] = tried[kept]
+            left = left[~is_best[left]]
+        return rows
+
+    def some(self, queries: Ints) -> AdmissibleArgmax:
+        """The queries of these positions, in this order."""
+        places, best = self.places, self.best_orders
+        documents = np.concatenate([np.arange(self.offsets[q], self.offsets[q + 1]) for q in queries])
+        spots = np.concatenate([np.arange(places[q], places[q + 1]) for q in queries])
+        offsets = np.concatenate([[0], np.cumsum(np.diff(self.offsets)[queries])])
+        moved = np.repeat(offsets[:-1] - self.offsets[queries], np.diff(places)[queries])
+        unpaid = self.unpaid
+        return replace(
+            self,
+            sets=tuple(self.sets[q] for q in queries),
+            gain=self.gain[documents],
+            discount=self.discount[spots],
+            decay=self.decay[spots],
+            offsets=offsets,
+            start=self.start[documents],
+            best_orders=Orders(best.rows[spots] + moved, best.value[queries], best.bound[queries], 0.0),
+            unpaid=None
+            if unpaid is None
+            else Orders(unpaid.rows[spots] + moved, unpaid.value[queries], unpaid.bound[queries], 0.0),
+        )
+
+
+def _told_apart(scores: Floats, offsets: Ints) -> Floats:
+    """The scores, brought to size 1, with equal ones falling by the order of the documents."""
+    sizes = np.diff(offsets)
+    size = np.maximum.reduceat(np.abs(scores), offsets[:-1])
+    place = (np.arange(scores.size) - np.repeat(offsets[:-1], sizes)) / np.repeat(sizes, sizes)
+    return np.asarray(scores / np.repeat(np.where(size > 0, size, 1.0), sizes) - 1e-6 * place)

@@ -1,0 +1,395 @@
+"""The first relevant document: r(π) pulls it above the others that stand before it [paper 4, φ_mrr].
+
+    φ(π)·w = σ Σ (s_j - s_g)    over the others j that stand before the first relevant document g
+    r_j = σ on these, r_g = -σ (how many they are), 0 elsewhere          σ = 1
+
+The loss-augmented first is the relevant document of *lowest* score, while the order by score begins with that of
+highest score, top. Its margin Σ_j max(s_j - top, 0) is no convex function where several are relevant. With σ n₋ top
+added to both (`raised`), n₋ the number of others, it is Σ_j max(s_j, top), a maximum of linear functions like the rest.
+
+Pairs: r(π) counts the pairs that stand in the wrong order [paper 4, φ_po].
+
+    φ(π)·w = κ Σ (s_j - s_i)    over the pairs of a better document i that stands behind a worse one j
+    r_i = κ (better documents behind i - worse ones before i)          κ = 1 / number of pairs
+
+Documents are better or worse as the measure has them, by gain: relevant or not, or by grade. The paper has the factor 2
+for κ; without it the bound of AUC's regret is exactly the pairwise hinge.
+
+Pairs of documents of different kinds that stand in the wrong order, counted for all queries at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations import first_relevant_ranking, pairwise_ranking
+from formulations.arrays import Shorts
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, SHORTS, compiled
+from formulations.parallel import share_ranges
+from formulations.solvers.solver import Solver
+from formulations.sorting import QUERY_ROWS, sort_pairs
+from rankopt.data.canonical_order import Arrangement
+from rankopt.errors import OptionError
+from rankopt.losses.criterion import Criterion, has_pattern, pattern_loss_of
+from rankopt.losses.oracle import ArgmaxResult, OrdersArgmax, settled
+from rankopt.losses.position_weights import Decay
+from rankopt.losses.segment_ops import mean_of_alike, mean_of_runs, sorted_rows
+from rankopt.measures.binary import WinnerTakesAll
+from rankopt.measures.first_relevant import ReciprocalRank
+from rankopt.measures.measure import Measure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class FirstRelevantArgmax(OrdersArgmax):
+    """gain(π) = RR@k. All orders that are best have slope 0, under every name of a reference.
+
+    shared: σ = 1/n₋, so that slopes are of the size of those of pairs. lifted: see `raised`.
+    """
+
+    shared: bool = False
+    lifted: bool = False
+    reference: ClassVar[str] = "ideal"
+    references: ClassVar[tuple[str, ...]] = ("ideal", "average")
+
+    @classmethod
+    def takes(cls, measure: Measure) -> bool:
+        return isinstance(measure, ReciprocalRank | WinnerTakesAll)
+
+    @classmethod
+    def of(cls, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver) -> FirstRelevantArgmax:
+        criterion = Criterion.of(measure, queries.graded, queries.offsets)
+        return cls(criterion, settled(solver, criterion))
+
+    @cached_property
+    def problem(self) -> Any:
+        grades, loss = pattern_loss_of(self.criterion)
+        return first_relevant_ranking(np.zeros(grades.size), grades, loss, shared=self.shared, offsets=self.offsets)
+
+    @property
+    def unit(self) -> Floats:
+        """(m,) the square of the greatest slope, σ n₋; that of pairs is 1 at most."""
+        return np.asarray((self.strength * self._others) ** 2)
+
+    @property
+    def in_mixes(self) -> FirstRelevantArgmax:
+        """With σ = 1/n₋: else its slopes, of whole documents where those of pairs are shares, swamp the other parts."""
+        return replace(self, shared=True)
+
+    @property
+    def raised(self) -> FirstRelevantArgmax:
+        """The map with σ n₋ top added to φ, whatever the order: of it the order by score is a maximiser."""
+        return replace(self, lifted=True)
+
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
+        found = super().at(scores, prove)
+        if not self.lifted:
+            return found
+        lift = self._lift(scores)
+        more = np.add.reduceat(lift * scores, self.offsets[:-1])
+        return replace(found, slope=found.slope + lift, value=found.value + more, bound=found.bound + more)
+
+    def best_reference(self, which: str = "ideal") -> Floats:
+        if which not in ("ideal", "average"):
+            raise OptionError(f"reference {which!r} is neither 'ideal' nor 'average'")
+        if not self.lifted:
+            return np.zeros(self.shape)
+        goods = np.add.reduceat(self._good.astype(np.float64), self.offsets[:-1])
+        height = self.strength * self._others / np.maximum(goods, 1.0)
+        return np.where(self._good, height[self.criterion.query], 0.0)
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        return self._lift(scores) if self.lifted else np.zeros(self.shape)
+
+    def by_score(self, scores: Floats) -> Floats:
+        """The order by score, others that tie with the first relevant one half before it; relevant documents of equal
+        score share."""
+        top = self._top(scores)[self.criterion.query]
+        slope = np.where(self._good, 0.0, (scores > top) + 0.5 * (scores == top))
+        total = np.add.reduceat(slope, self.offsets[:-1])[self.criterion.query]
+        slope = (slope - total * self._first(scores, top)) * self.strength[self.criterion.query]
+        return np.asarray(slope + self._lift(scores)) if self.lifted else np.asarray(slope)
+
+    @cached_property
+    def strength(self) -> Floats:
+        """(m,) σ."""
+        return 1.0 / np.maximum(self._others, 1.0) if self.shared else np.ones(self.offsets.size - 1)
+
+    @cached_property
+    def _good(self) -> NDArray[np.bool_]:
+        return np.asarray(self.criterion.best_orders[0] > 0)
+
+    @cached_property
+    def _others(self) -> Floats:
+        """(m,) n₋."""
+        return np.add.reduceat((~self._good).astype(np.float64), self.offsets[:-1])
+
+    def _top(self, scores: Floats) -> Floats:
+        """(m,) the highest score of a relevant document."""
+        return np.maximum.reduceat(np.where(self._good, scores, -np.inf), self.offsets[:-1])
+
+    def _first(self, scores: Floats, top: Floats) -> Floats:
+        """(N,) 1 on the relevant document of highest score; those of equal score share it."""
+        heads = self._good & (scores == top)
+        count = np.add.reduceat(heads.astype(np.float64), self.offsets[:-1])
+        return np.asarray(heads / np.maximum(count, 1.0)[self.criterion.query])
+
+    def _lift(self, scores: Floats) -> Floats:
+        """(N,) the slope of σ n₋ top."""
+        query = self.criterion.query
+        return np.asarray(self._first(scores, self._top(scores)[query]) * (self.strength * self._others)[query])
+
+
+def inversions(kind: Shorts, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
+    """How many documents of higher kind stand behind each one, less those of lower kind that stand before it: (N,).
+
+    kind: (N,) of the documents in the order in which they stand. runs: (N,) where a run begins; pairs count inside runs
+    alone. ties: (N,) where documents begin that are not tied with the one before; a run begins none less. Pairs of
+    tied documents count half.
+    """
+    n = kind.size
+    run, tie = _bounds(runs), _bounds(ties | runs)
+    difference = np.zeros(n)
+    for own in np.unique(kind):
+        rows = np.flatnonzero(kind == own)
+        lower = np.concatenate([[0], np.cumsum(kind < own)])
+        higher = np.concatenate([[0], np.cumsum(kind > own)])
+        (begin, end), (first, last) = (ends[:, rows] for ends in (run, tie))
+        before = (lower[first] + lower[last]) / 2 - lower[begin]
+        behind = higher[end] - (higher[first] + higher[last]) / 2
+        difference[rows] = behind - before
+    return difference
+
+
+def _bounds(begins: NDArray[np.bool_]) -> Ints:
+    """(2, N) where the stretch that each place belongs to begins and ends."""
+    first = np.flatnonzero(np.append(True, begins[1:]))
+    last = np.append(first[1:], begins.size)
+    return np.repeat(np.array([first, last]), last - first, axis=1)
+
+
+def pairs(kind: Shorts, offsets: Ints) -> Floats:
+    """(m,) the pairs of documents of different kinds; kinds count from 0 in every query."""
+    sizes = np.diff(offsets)
+    query = np.repeat(np.arange(sizes.size), sizes)
+    starts = offsets[:-1][query]  # a query has no more kinds than documents
+    counts = np.bincount(starts + kind, minlength=int(offsets[-1])).astype(np.float64)
+    same = np.add.reduceat(counts * counts, offsets[:-1])
+    return np.asarray((sizes.astype(np.float64) ** 2 - same) / 2)
+
+
+@compiled(nb.void(READ_FLOATS, SHORTS, READ_SHORTS, FLOATS, FLOATS, FLOATS, FLOATS))
+def _invert_run(
+    height: Floats, document: Shorts, kind: Shorts, left: Floats, seen: Floats, tied: Floats, difference: Floats
+) -> None:
+    """`inversions` of a run of documents by falling height, tied where that is equal. left, seen, tied: a number for
+    each kind, 0 before and after."""
+    count = document.size
+    kinds = left.size
+    for i in range(count):
+        left[kind[document[i]]] += 1.0
+    start = 0
+    while start < count:
+        end = start
+        while end < count and height[end] == height[start]:
+            tied[kind[document[end]]] += 1.0
+            end += 1
+        for i in range(start, end):
+            own = kind[document[i]]
+            behind = 0.0
+            for k in range(own):
+                behind -= seen[k] + 0.5 * tied[k]
+            for k in range(own + 1, kinds):
+                behind += left[k] - 0.5 * tied[k]
+            difference[document[i]] = behind
+        for i in range(start, end):
+            own = kind[document[i]]
+            seen[own], left[own], tied[own] = seen[own] + tied[own], left[own] - tied[own], 0.0
+        start = end
+    for i in range(count):
+        left[kind[document[i]]], seen[kind[document[i]]] = 0.0, 0.0
+
+
+@compiled(nb.void(READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
+def inverted_by_score(scores: Floats, kind: Shorts, offsets: Ints, first: int, last: int, difference: Floats) -> None:
+    """`inversions` of the orders by score, for the queries first <= q < last: (N,) by document."""
+    longest = 1
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    height, other, counts = np.empty(longest), np.empty(longest), np.zeros((3, longest))
+    document, spare = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    for q in range(first, last):
+        low, high, kinds = offsets[q], offsets[q + 1], 1
+        count = high - low
+        for i in range(count):
+            height[i], document[i] = scores[low + i], i
+            kinds = max(kinds, kind[low + i] + 1)
+        sort_pairs(height[:count], document[:count], other[:count], spare[:count])
+        left, seen, tied = counts[0, :kinds], counts[1, :kinds], counts[2, :kinds]
+        _invert_run(height[:count], document[:count], kind[low:high], left, seen, tied, difference[low:high])
+
+
+@compiled(nb.void(READ_FLOATS, READ_FLOATS, READ_FLOATS, READ_SHORTS, READ_INTS, nb.int64, nb.int64, FLOATS))
+def inverted_of_best(
+    scores: Floats,
+    discount: Floats,
+    share: Floats,
+    kind: Shorts,
+    offsets: Ints,
+    first: int,
+    last: int,
+    slope: Floats,
+) -> None:
+    """share times `inversions` of the best orders that the scores like most, for the queries first <= q < last: by
+    kind, inside kinds by score, and by score again inside each run of places of one discount. Documents alike in kind
+    and score have the mean of theirs."""
+    longest = 1
+    for q in range(first, last):
+        longest = max(longest, offsets[q + 1] - offsets[q])
+    height, other, counts = np.empty(longest), np.empty(longest), np.zeros((3, longest))
+    document, spare = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    by_kind, begins = np.empty(longest, np.int64), np.empty(longest + 1, np.int64)
+    for q in range(first, last):
+        low, high, kinds = offsets[q], offsets[q + 1], 1
+        count = high - low
+        s, own, a, r = scores[low:high], kind[low:high], discount[low:high], slope[low:high]
+        for i in range(count):
+            height[i], document[i] = s[i], i
+            kinds = max(kinds, own[i] + 1)
+        sort_pairs(height[:count], document[:count], other[:count], spare[:count])
+        begins[: kinds + 1] = 0
+        for i in range(count):  # the highest kind first
+            begins[kinds - own[i]] += 1
+        for k in range(kinds):
+            begins[k + 1] += begins[k]
+        for i in range(count):
+            x = document[i]
+            by_kind[begins[kinds - 1 - own[x]]] = x
+            begins[kinds - 1 - own[x]] += 1
+        left, seen, tied = counts[0, :kinds], counts[1, :kinds], counts[2, :kinds]
+        start = 0
+        while start < count:
+            end = start
+            while end < count and a[end] == a[start]:
+                document[end], height[end] = by_kind[end], s[by_kind[end]]
+                end += 1
+            run = slice(start, end)
+            sort_pairs(height[run], document[run], other[run], spare[run])
+            _invert_run(height[run], document[run], own, left, seen, tied, r)
+            start = end
+        for i in range(count):
+            r[i] *= share[low + i]
+        start = 0
+        while start < count:
+            end, total, x = start, 0.0, by_kind[start]
+            while end < count and own[by_kind[end]] == own[x] and s[by_kind[end]] == s[x]:
+                total += r[by_kind[end]]
+                end += 1
+            for i in range(start, end):
+                r[by_kind[i]] = total / (end - start)
+            start = end
+
+
+@dataclass(frozen=True, eq=False)
+class PairwiseArgmax(OrdersArgmax):
+    """gain(π) = the measure. `best_reference`: "ideal" (the default), all better documents first, which is 0;
+    "average", the mean over all orders that are best."""
+
+    reference: ClassVar[str] = "ideal"
+    references: ClassVar[tuple[str, ...]] = ("ideal", "average")
+
+    @classmethod
+    def takes(cls, measure: Measure) -> bool:
+        return has_pattern(measure)
+
+    @classmethod
+    def of(cls, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver) -> PairwiseArgmax:
+        criterion = Criterion.of(measure, queries.graded, queries.offsets)
+        return cls(criterion, settled(solver, criterion))
+
+    @cached_property
+    def problem(self) -> Any:
+        grades, loss = pattern_loss_of(self.criterion)
+        return pairwise_ranking(np.zeros(grades.size), grades, loss, offsets=self.offsets)
+
+    def best_reference(self, which: str = "ideal") -> Floats:
+        if which not in ("ideal", "average"):
+            raise OptionError(f"reference {which!r} is neither 'ideal' nor 'average'")
+        if which != "average":
+            return np.zeros(self.shape)
+        gain, _ = self.criterion.best_orders
+        rows = sorted_rows(self.criterion.query, gain)
+        runs, slope = self._runs(), np.empty(self.shape)
+        apart = self._of_places(rows, runs, runs)[rows]  # all of a run are tied: every order of it
+        slope[rows] = mean_of_runs(apart, self.criterion.query, gain[rows])
+        return slope
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        """Sorted by gain, inside equal gains by score; inside each run of places where the order does not matter to the
+        measure by score again. Documents alike in gain and score share."""
+        (gain, discount), query = self.criterion.best_orders, self.criterion.query
+        if self._apart_by_runs:
+            return np.zeros(self.shape)
+        if inverted_of_best.pays(500 * scores.size):
+            given = (np.ascontiguousarray(scores), discount, self.share, self.criterion.kind, self.offsets)
+            slope = np.empty(self.shape)
+            share_ranges(self.offsets, QUERY_ROWS, lambda first, last: inverted_of_best(*given, first, last, slope))
+            return slope
+        runs = self._runs()
+        by_gain = sorted_rows(query, gain, scores)
+        rows = by_gain[sorted_rows(np.cumsum(runs), scores[by_gain])]
+        slope = self._of_places(rows, runs, self._apart(scores[rows]))
+        kept = slope[by_gain]
+        slope[by_gain] = mean_of_alike(kept, np.arange(kept.size), query, gain[by_gain], scores[by_gain])
+        return slope
+
+    def by_score(self, scores: Floats) -> Floats:
+        """The order by score, pairs of equal score half."""
+        slope, offsets, kind = np.empty(self.shape), self.offsets, self.criterion.kind
+        if not inverted_by_score.pays(250 * scores.size):
+            rows = sorted_rows(self.criterion.query, scores)
+            return self._of_places(rows, self._begins(), self._apart(scores[rows]))
+        given = (np.ascontiguousarray(scores), kind, offsets)
+        share_ranges(offsets, QUERY_ROWS, lambda first, last: inverted_by_score(*given, first, last, slope))
+        return slope * self.share
+
+    @cached_property
+    def share(self) -> Floats:
+        """(N,) κ of the query of each document."""
+        criterion = self.criterion
+        return np.asarray((1.0 / np.maximum(pairs(criterion.kind, self.offsets), 1.0))[criterion.query])
+
+    @cached_property
+    def _apart_by_runs(self) -> bool:
+        """Whether no run of places holds documents of two kinds in the best orders: these then have no inversion."""
+        gain, _ = self.criterion.best_orders
+        kind = self.criterion.kind[sorted_rows(self.criterion.query, gain)]
+        return not (~self._runs()[1:] & (kind[1:] != kind[:-1])).any()
+
+    def _of_places(self, rows: Ints, runs: NDArray[np.bool_], ties: NDArray[np.bool_]) -> Floats:
+        slope = np.empty(rows.size)
+        slope[rows] = inversions(self.criterion.kind[rows], runs, ties) * self.share
+        return slope
+
+    def _begins(self) -> NDArray[np.bool_]:
+        """(N,) where a query begins."""
+        begins = np.zeros(self.shape, dtype=bool)
+        begins[self.offsets[:-1]] = True
+        return begins
+
+    def _runs(self) -> NDArray[np.bool_]:
+        """(N,) where a run of places begins in which any order is as good."""
+        _, discount = self.criterion.best_orders
+        return self._begins() | self._apart(discount)
+
+    def _apart(self, values: Floats) -> NDArray[np.bool_]:
+        """(N,) which values are others than the one before."""
+        return np.append(True, values[1:] != values[:-1])

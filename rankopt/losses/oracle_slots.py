@@ -1,0 +1,138 @@
+"""Matchings: documents into slots that have score functions of their own [ORM, section 7.3]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations import matching, solve
+from formulations.solvers.solver import Solver
+from rankopt.data.canonical_order import Arrangement
+from rankopt.errors import OptionError
+from rankopt.losses.oracle import ArgmaxResult
+from rankopt.losses.segment_ops import query_of_row
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+EMPTY = -1
+"""Stands where no document is left for a slot."""
+
+
+def matched(profit: Floats, solver: Solver | str = "auto", belongs: Bools | None = None) -> tuple[Ints, float, float]:
+    """The document of each slot (EMPTY where n < k leaves none) that maximise Σ profit[j, i]; value and proven bound.
+
+    profit: (n, k), a row a document. belongs: (n, k); a slot that some document belongs in takes one of these only.
+    Every document has a slot where n <= k, every slot a document where n >= k.
+    """
+    n, k = profit.shape
+    blanks = max(k - n, 0)
+    worth = np.vstack([profit, np.zeros((blanks, k))]).T
+    cells = None
+    if belongs is not None:
+        free = ~belongs.any(axis=0)
+        cells = np.vstack([belongs | free, np.tile(free, (blanks, 1))]).T
+    solution = solve(matching(worth, allowed=cells), solver, outward=False)
+    order = np.where(solution.order < n, solution.order, EMPTY)
+    return order, solution.value, max(solution.bound, solution.value)
+
+
+@dataclass(frozen=True, eq=False)
+class SlotArgmax:
+    """gain(π) = Σ_i b[π_i, i], r(π) (N, k) the ones where documents stand; scores (N, k), of each document for each
+    slot.
+
+    benefit b (N, k): the slot's weight where the document belongs there, else 0; a document belongs to one slot at
+    most. Documents of equal scores and benefits share their ones; other ties fall by these numbers, never by the
+    input's order.
+    """
+
+    benefit: Floats
+    offsets: Ints
+    solver: Solver | str = "auto"
+
+    @classmethod
+    def of(cls, queries: Arrangement, benefit: Floats, solver: Solver | str = "auto") -> tuple[Arrangement, SlotArgmax]:
+        """The queries in which matchings differ in worth, and their argmax. benefit: (N, k), a row a document."""
+        all_ = cls(benefit, queries.offsets, solver)
+        useful = all_.best + all_._matchings(-benefit, -benefit)[1] > 1e-12 * all_.best
+        chosen = queries.learnable(useful, "belong in different slots")
+        rows = np.repeat(useful & (queries.weights > 0), np.diff(queries.offsets))
+        return chosen, cls(benefit[rows], chosen.offsets, solver)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.benefit.shape
+
+    @cached_property
+    def best(self) -> Floats:
+        """(m,) every slot has one of the documents that belong there."""
+        return np.asarray(np.maximum.reduceat(self.benefit, self.offsets[:-1], axis=0).sum(axis=1))
+
+    def at(self, scores: Floats, prove: bool = False) -> ArgmaxResult:
+        """Bounds are proven by dual prices always."""
+        began = perf_counter()
+        slope, value, bound = self._matchings(scores - self.benefit, np.hstack([scores, self.benefit]))
+        seconds = perf_counter() - began
+        earned = np.add.reduceat((slope * self.benefit).sum(axis=1), self.offsets[:-1])
+        return ArgmaxResult(slope, earned, value, bound, seconds)
+
+    def best_reference(self, which: str = "average") -> Floats:
+        """Documents that belong in one slot share it, the others share the slots that no document belongs in: it is
+        best, its rows and columns sum to at most 1 and fill what there is to fill, so it is a mean of best matchings
+        (the matching polytope and its faces are integral)."""
+        if which != "average":
+            raise OptionError(f"reference {which!r} is none of matchings; leave it at 'average'")
+        mean = np.zeros(self.benefit.shape)
+        for low, high in pairwise(self.offsets.tolist()):
+            belongs = self.benefit[low:high] > 0
+            wanted = belongs.any(axis=0)
+            own = belongs / np.maximum(belongs.sum(axis=0), 1)
+            free = 1.0 - own.sum(axis=1)
+            left = max((high - low) - wanted.sum(), (~wanted).sum())
+            if left:
+                own[:, ~wanted] = (free / left)[:, None]
+            mean[low:high] = own
+        return mean
+
+    def best_by_score(self, scores: Floats) -> Floats:
+        """Of the best matchings the one with the largest score."""
+        return self._matchings(scores, np.hstack([scores, self.benefit]), best_only=True)[0]
+
+    def by_score(self, scores: Floats) -> Floats:
+        """The matching with the largest score."""
+        return self._matchings(scores, scores)[0]
+
+    def only(self, first: int, last: int) -> SlotArgmax:
+        low, high = self.offsets[first], self.offsets[last]
+        return replace(self, benefit=self.benefit[low:high], offsets=self.offsets[first : last + 1] - low)
+
+    def _matchings(self, profit: Floats, content: Floats, best_only: bool = False) -> tuple[Floats, Floats, Floats]:
+        """(N, k) ones where documents stand in the best matching of each query; values and bounds (m,).
+
+        content: (N, t) what documents are known by: they are matched in the order of their content, and share a mean
+        where it is equal. This is the place where a batch of matchings is solved: what is faster than a loop belongs
+        here.
+        """
+        query = query_of_row(self.offsets)
+        rows = np.lexsort((*content.T[::-1], query))
+        ordered, fits = profit[rows], self.benefit[rows] > 0
+        placed, worth = np.zeros(profit.shape), list[tuple[float, float]]()
+        for low, high in pairwise(self.offsets.tolist()):
+            order, value, bound = matched(ordered[low:high], self.solver, fits[low:high] if best_only else None)
+            filled = np.flatnonzero(order != EMPTY)
+            placed[low + order[filled], filled] = 1.0
+            worth.append((value, bound))
+        known = content[rows]
+        starts = np.flatnonzero(np.append(True, (known[1:] != known[:-1]).any(axis=1) | (query[1:] != query[:-1])))
+        counts = np.diff(np.append(starts, query.size))
+        means = np.add.reduceat(placed, starts, axis=0) / counts[:, None]
+        placed[rows] = np.repeat(means, counts, axis=0)
+        values, bounds = np.array(worth).T
+        return placed, values, bounds

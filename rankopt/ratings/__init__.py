@@ -1,0 +1,47 @@
+"""Ratings of items by users: tables, files, splits, baselines and evaluation.
+
+The table is text: a part, and what it needs, loads when its name is first used.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from formulations.registry import member
+
+if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+    from rankopt.ratings.baselines import ItemMean as ItemMean
+    from rankopt.ratings.baselines import Popularity as Popularity
+    from rankopt.ratings.evaluation import RatingsEvaluation as RatingsEvaluation
+    from rankopt.ratings.evaluation import evaluate_ratings as evaluate_ratings
+    from rankopt.ratings.films import load_ratings_sample as load_ratings_sample
+    from rankopt.ratings.reading import read_ratings as read_ratings
+    from rankopt.ratings.splits import Split as Split
+    from rankopt.ratings.splits import given_split as given_split
+    from rankopt.ratings.splits import strong_split as strong_split
+    from rankopt.ratings.splits import weak_split as weak_split
+    from rankopt.ratings.table import Ratings as Ratings
+
+PARTS = {
+    "ItemMean": "rankopt.ratings.baselines:ItemMean",
+    "Popularity": "rankopt.ratings.baselines:Popularity",
+    "Ratings": "rankopt.ratings.table:Ratings",
+    "RatingsEvaluation": "rankopt.ratings.evaluation:RatingsEvaluation",
+    "Split": "rankopt.ratings.splits:Split",
+    "evaluate_ratings": "rankopt.ratings.evaluation:evaluate_ratings",
+    "given_split": "rankopt.ratings.splits:given_split",
+    "load_ratings_sample": "rankopt.ratings.films:load_ratings_sample",
+    "read_ratings": "rankopt.ratings.reading:read_ratings",
+    "strong_split": "rankopt.ratings.splits:strong_split",
+    "weak_split": "rankopt.ratings.splits:weak_split",
+}
+"""Public names, `name: "module:object"`."""
+
+__all__ = [*PARTS]
+
+
+def __getattr__(name: str) -> Any:
+    return member(__name__, name, PARTS)
+
+
+def __dir__() -> list[str]:
+    """Names for completion, loaded or not."""
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,77 @@
+"""What a collaborative ranker must beat: one number an item, the same for every user.
+
+>>> from rankopt.ratings import Ratings
+>>> ratings = Ratings.of(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [5, 4, 3])
+>>> ItemMean(shrinkage=1).fit(ratings).scores.round(2)
+array([4.33, 3.5 ])
+>>> Popularity().fit(ratings).predict(ratings)
+array([2., 1., 2.])
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.display import CompactReprMixin
+from rankopt.data.validation import sealed
+from rankopt.errors import DataError, OptionError
+from rankopt.ratings.table import Ratings
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ItemScores(CompactReprMixin):
+    """One score an item, for all users: `scores` (n_items,) of `items`, `unknown` for any other."""
+
+    items: NDArray[np.object_]
+    scores: Floats
+    unknown: float
+
+    def predict(self, ratings: Ratings) -> Floats:
+        """The scores (n_ratings,) of the pairs, in their order; what they were rated plays no part."""
+        place = np.arange(self.items.size)
+        if ratings.items is not self.items:
+            known = {one: i for i, one in enumerate(self.items.tolist())}
+            place = np.array([known.get(one, -1) for one in ratings.items.tolist()], dtype=np.int64)
+        return np.append(self.scores, self.unknown)[place[ratings.columns]]
+
+
+@dataclass(frozen=True)
+class ItemMean:
+    """b_j = m + c log(1 + n_j) + Σ_u (r_uj - m) / (n_j + κ): the mean of an item, shrunk towards the mean m of all.
+
+    n_j is the number of its ratings, κ `shrinkage` >= 0, c `popularity`. An item without ratings has m.
+    """
+
+    shrinkage: float = 5.0
+    popularity: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.shrinkage) and self.shrinkage >= 0 and np.isfinite(self.popularity)):
+            raise OptionError(f"{self} has no meaning; shrinkage is a number from 0, popularity a number.")
+
+    def fit(self, ratings: Ratings) -> ItemScores:
+        """The scores of these ratings. Raises DataError where there are none."""
+        mean = _mean(ratings)
+        counts = ratings.counts
+        above = np.bincount(ratings.columns, ratings.values - mean, ratings.n_items)
+        shrunk = above / np.maximum(counts + self.shrinkage, np.finfo(float).tiny)
+        return ItemScores(ratings.items, sealed(mean + self.popularity * np.log1p(counts) + shrunk), mean)
+
+
+@dataclass(frozen=True)
+class Popularity:
+    """The number of ratings of an item, whatever they say."""
+
+    def fit(self, ratings: Ratings) -> ItemScores:
+        """The counts of these ratings. Raises DataError where there are none."""
+        _mean(ratings)
+        return ItemScores(ratings.items, sealed(ratings.counts.astype(np.float64)), 0.0)
+
+
+def _mean(ratings: Ratings) -> float:
+    if not ratings.n_ratings:
+        raise DataError("a baseline cannot be fitted because there are no ratings; give it some.")
+    return float(ratings.values.mean())

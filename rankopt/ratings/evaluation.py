@@ -1,0 +1,272 @@
+"""How well scores order the items of the users of a split; every number says by which protocol.
+
+* candidates "rated": a user's test ratings are ordered among themselves; grades are the ratings
+* candidates "all": all items are ordered, but for those that the user is known to have seen; an item without a test
+  rating has grade 0. Methods that do well on one often do badly on the other: what people rate is no random choice
+
+So among all items a dislike counts by its number: under nDCG one star is worth more than no rating, under ERU(d=3) what
+is rated 3 or less is worth 0 as what is not rated, and on scales that go below 0 what is not rated is worth more than
+what is disliked.
+
+Ties are averaged: the value is the mean over all orders of items of equal score. A user whose candidates are all of one
+grade tells no order from another and is left out of the mean, as in `CofiRanker.score`.
+
+Ratings as lists that a measure judges: which of them tell one order from another, and what it cannot be asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.display import CompactReprMixin, view
+from rankopt.data.validation import sealed
+from rankopt.errors import DataError, MeasureError, OptionError
+from rankopt.evaluation.evaluation import evaluate
+from rankopt.measures.binary import Binary
+from rankopt.measures.incomplete_judgements import Pooled
+from rankopt.measures.measure import Measure
+from rankopt.measures.notation import MeasureMix, parse
+from rankopt.measures.novelty import BySubtopic
+from rankopt.ratings.splits import Split, number_of_users
+from rankopt.ratings.table import Ratings
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+def ordered_lists(bounds: Ints, values: Floats) -> NDArray[np.bool_]:
+    """(n,) whether the ratings of list i, bounds[i]:bounds[i + 1], are not all equal: else every order is as good."""
+    sizes = np.diff(bounds)
+    found, starts = np.zeros(sizes.size, dtype=bool), bounds[:-1][sizes > 0]
+    if starts.size:
+        found[sizes > 0] = np.maximum.reduceat(values, starts) > np.minimum.reduceat(values, starts)
+    return found
+
+
+def check_judges(measure: str | Measure, bounds: Ints, values: Floats) -> None:
+    """MeasureError, which names the cure, where a measure only asks what is relevant and all ratings of the lists that
+    tell an order are: then every order is worth the same."""
+    wanted = parse(measure)
+    parts = _parts(wanted)
+    if not all(isinstance(one, Binary) and not isinstance(one, BySubtopic | Pooled) for one in parts):
+        return
+    sizes, told = np.diff(bounds), ordered_lists(bounds, values)
+    judged = values[np.repeat(told, sizes)]
+    if judged.size and all(isinstance(one, Binary) and one.relevant(judged).all() for one in parts):
+        ends = np.concatenate([[0], np.cumsum(sizes[told])])
+        cure = from_which_on(wanted, ends, judged, _parted) or "give another measure, such as nDCG@10"
+        raise MeasureError(
+            f"measure {wanted!s} cannot judge these ratings because all orders of them are worth the same to it; {cure}"
+        )
+
+
+def from_which_on(
+    measure: Any, bounds: Ints, values: Floats, tells: Callable[[Floats, Ints, Any], NDArray[np.bool_]]
+) -> str:
+    """What to say of a measure that asks what is relevant, of ratings that all are: from which on, where that helps,
+    since a list then tells an order by it; else nothing. tells: from ratings, bounds and measure to which lists do."""
+    if not values.size:
+        return ""
+    high = values[values > np.median(values)]
+    least = float(high.min() if high.size else values.max())
+    for one in _parts(measure):
+        if isinstance(one, Binary) and one.relevant(values).all():
+            better = one(rel=least)
+            if tells(values, bounds, better).any():
+                all_are = "above 0" if one.rel is None else f"{one.rel:g} or more"
+                return f"all are {all_are} and count as relevant, so say from which one on one does: {better}"
+    return ""
+
+
+def _parts(measure: Any) -> list[Measure]:
+    return [part.measure for part in measure.parts] if isinstance(measure, MeasureMix) else [measure]
+
+
+def _parted(values: Floats, bounds: Ints, measure: Binary) -> NDArray[np.bool_]:
+    return ordered_lists(bounds, measure.relevant(values))
+
+
+@contextmanager
+def measured(measure: Any, values: Floats, name: str = "measure") -> Iterator[None]:
+    """Within this block MeasureError names ratings below 0 and their cure where these are what a measure refuses."""
+    try:
+        yield
+    except MeasureError as error:
+        least = float(values.min(initial=0.0))
+        if least >= 0:
+            raise
+        why = error.args[0].partition(";")[0]
+        raise MeasureError(
+            f"{name} {measure!s} cannot judge ratings below 0 ({why}); add {-least:g} to all ratings, which "
+            f"changes no order, or give another {name}, such as 'ERU(d=0)', whose gain is max(y - d, 0)"
+        ) from error
+
+
+PAIRS = 1 << 20
+"""Pairs of user and item that are scored at a time where all items are candidates."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RatingsEvaluation(CompactReprMixin):
+    """A measure of the rankings of the users of a split.
+
+    * `users` (m,): ids of those with test ratings; `values` (m,): of each, NaN where the measure is not defined, and
+      for users whose candidates are all of one grade
+    * `tied`: how many have another value when ties fall otherwise
+    * `protocol`: split, candidates and ties in words
+    """
+
+    measure: Measure
+    users: NDArray[Any]
+    values: Floats
+    tied: int
+    protocol: str
+
+    @property
+    def mean(self) -> float:
+        """The mean over the users who tell one order from another, and for whom the measure is defined."""
+        return float(np.nanmean(self.values))
+
+    @property
+    def standard_error(self) -> float:
+        """That of the mean: the standard deviation of the users over the root of their number; NaN of one user."""
+        counted = self.values[~np.isnan(self.values)]
+        return float(counted.std(ddof=1) / np.sqrt(counted.size)) if counted.size > 1 else float("nan")
+
+    @property
+    def estimate(self) -> str:
+        """The mean ± its standard error in four digits; the mean alone where that is not known."""
+        error = self.standard_error
+        return f"{self.mean:.4f}" if np.isnan(error) else f"{self.mean:.4f} ± {error:.4f}"
+
+    def _repr_html_(self) -> str:
+        said = {"mean": self.estimate, "protocol": self.protocol}
+        said |= {
+            "users": f"{np.count_nonzero(~np.isnan(self.values))} of {self.users.size} counted",
+            "tied": f"{self.tied}",
+        }
+        return view(f"RatingsEvaluation, {self.measure!r}", said)
+
+    def __str__(self) -> str:
+        tied = f"; {number_of_users(self.tied)} tied" if self.tied else ""
+        return f"{self.measure!r} {self.estimate} ({self.protocol}{tied})"
+
+
+def evaluate_ratings(
+    split: Split, predict: Any, measure: str | Measure = "nDCG@10", candidates: str = "rated"
+) -> RatingsEvaluation:
+    """The measure of each user's ranking of the candidates, "rated" or "all".
+
+    predict: anything with `predict(Ratings)` that gives scores of all its pairs, in its order, or the scores
+    themselves: (n_ratings,) of `split.test`, or (n_users, n_items) of all pairs. Of new users (`split.known`), what
+    has a `fold_in(Ratings)` is asked for it first. Users whose candidates are all of one grade do not count. Raises
+    DataError for what is no split, for scores of another shape or NaN, and where no user counts,
+    MeasureError for a measure to which all rated items are relevant, and so all orders of them alike.
+    """
+    wanted = parse(measure)
+    _check_asked(split, predict)
+    if candidates not in ("rated", "all"):
+        raise OptionError(f"candidates cannot be {candidates!r}; they are 'rated' or 'all'.")
+    if not split.test.n_ratings:
+        raise DataError("the split has no test ratings to judge by.")
+    if candidates == "rated":
+        check_judges(wanted, split.test.bounds, split.test.values)
+    if hasattr(predict, "predict") and split.known is not None and hasattr(predict, "fold_in"):
+        predict = predict.fold_in(split.known)
+    tested = np.flatnonzero(np.diff(split.test.bounds))
+    values, tied = [], 0
+    for pairs, scores in _scored(split, predict, tested, candidates):
+        bounds = pairs.bounds[_ends(pairs)]
+        with measured(wanted, pairs.values):
+            found = evaluate(pairs.values, scores, wanted, offsets=bounds)
+        values.append(np.where(ordered_lists(bounds, pairs.values), found.values[0], np.nan))
+        tied += int(found.tied[0])
+    every = np.concatenate(values)
+    if np.isnan(every).all():
+        raise DataError(f"{wanted!r} judges no user because none has candidates of two grades; test other ratings")
+    what = "rated items only" if candidates == "rated" else "all items but those seen, not rated = 0"
+    return RatingsEvaluation(
+        wanted,
+        sealed(split.test.users[tested]),
+        sealed(every),
+        tied,
+        f"{split.protocol}; {what}; ties averaged",
+    )
+
+
+def _check_asked(split: Any, predict: Any) -> None:
+    """DataError for what is no split, and for what was not fitted or is a function."""
+    if not isinstance(split, Split):
+        raise DataError(
+            f"split cannot be a {type(split).__name__} because training and test must be told apart; give a split, "
+            "such as weak_split(ratings), strong_split(ratings) or given_split(train, test), and fit to its `train`."
+        )
+    scores_nothing = not hasattr(predict, "predict") and (callable(predict) or hasattr(predict, "fit"))
+    if scores_nothing or isinstance(predict, type):
+        what = getattr(predict, "__name__", type(predict).__name__)
+        raise DataError(
+            f"predict cannot be {what} because it has no scores to give; pass a ranker that was fitted to "
+            "split.train, or anything with `predict(Ratings)`, or the scores themselves."
+        )
+
+
+def _ends(pairs: Ratings) -> NDArray[np.int64]:
+    """The places of `bounds` that cut the pairs into those of users who have some."""
+    return np.concatenate([[0], 1 + np.flatnonzero(np.diff(pairs.bounds))])
+
+
+def _scored(split: Split, predict: Any, tested: NDArray[np.int64], candidates: str) -> Iterator[tuple[Ratings, Floats]]:
+    """Pairs with their grades, some users at a time, and their scores."""
+    test = split.test
+    if candidates == "rated":
+        if hasattr(predict, "predict"):
+            scores = _checked(predict.predict(test), (test.n_ratings,))
+        else:
+            everything = np.ndim(predict) == 2
+            given = _checked(predict, (test.n_users, test.n_items) if everything else (test.n_ratings,))
+            scores = given[test.user_of(), test.columns] if everything else given
+        yield test, scores
+        return
+    table = None
+    if not hasattr(predict, "predict"):
+        table = _checked(predict, (test.n_users, test.n_items))
+    step = max(1, PAIRS // test.n_items)
+    for begin in range(0, tested.size, step):
+        pairs = _unseen(split, tested[begin : begin + step])
+        if table is None:
+            yield pairs, _checked(predict.predict(pairs), (pairs.n_ratings,))
+        else:
+            yield pairs, table[pairs.user_of(), pairs.columns]
+
+
+def _unseen(split: Split, users: NDArray[np.int64]) -> Ratings:
+    """All pairs of these users and the items that they have not seen; the grade is the test rating, or 0."""
+    test, seen = split.test, split.seen
+    grades = test.only_users(users).to_csr()[users].toarray()
+    free = np.ones(grades.shape, dtype=bool)
+    known = seen.to_csr()[users]
+    free[np.repeat(np.arange(users.size), np.diff(known.indptr)), known.indices] = False
+    sizes = np.zeros(test.n_users, dtype=np.int64)
+    sizes[users] = free.sum(axis=1)
+    columns = np.broadcast_to(np.arange(test.n_items, dtype=np.int32), free.shape)[free]
+    return Ratings(
+        test.users, test.items, np.concatenate([[0], np.cumsum(sizes)]), columns, grades[free], test.attributes
+    )
+
+
+def _checked(scores: Any, shape: tuple[int, ...]) -> Floats:
+    try:
+        found = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"scores cannot be read: {error}; give numbers, or what has `predict`.") from None
+    if found.shape != shape:
+        raise DataError(f"scores have shape {found.shape}, but the pairs of the test are {shape}; give one a pair.")
+    if np.isnan(found).any():
+        raise DataError("a score is NaN, which has no place in an order; mend the ranker.")
+    return found

@@ -1,0 +1,353 @@
+"""The ids of users or of items in one order, whatever order they came in, and the place of each.
+
+A universe is a read-only array of distinct ids: int64 where all are whole numbers, else objects. Order: numbers by
+value, then strings, then other types by their names; inside a type by `<`, or, where that does not order all of these
+ids, by `repr`, sets by that of their elements.
+
+17 and "17" are two ids: where one is asked for and the other is known, somebody read a file in two ways.
+
+Triplets out of sparse matrices and data frames.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from itertools import pairwise
+from re import compile
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankopt.data.validation import as_array, check_entries, check_unmasked, sealed
+from rankopt.errors import DataError
+
+Ids = NDArray[Any]
+Codes = NDArray[np.int32]
+
+CHUNK = 1 << 18
+"""Ids that are looked up at a time: temporaries stay small beside the ratings."""
+
+MOST = np.iinfo(np.int32).max
+"""Ids that a universe may have."""
+
+
+def coded(values: Any, what: str, universe: Any = None) -> tuple[Ids, Codes]:
+    """The universe of one id a rating, and the place (n,) of each in it.
+
+    universe: distinct ids, in any order, which must hold all of them; by default those that occur. what: "user" or
+    "item", for messages. Raises DataError for an id that is missing, not hashable or not in the universe.
+    """
+    plain = plain_ids(values, what)
+    codes = np.empty(len(plain), dtype=np.int32)
+    if universe is not None:
+        known = distinct_ids(universe, what)
+        found = placed(known, plain) if len(plain) else codes
+        if found.size and found.min() < 0:
+            row = int(np.flatnonzero(found < 0)[0])
+            name = plain.item(row) if isinstance(plain, np.ndarray) else plain[row]
+            raise DataError(
+                f"The rating of row {row} is of {what} {name!r}, which {what}s= lacks; leave {what}s= out, or list "
+                "them all."
+            )
+        codes[:] = found
+        return known, codes
+    if not isinstance(plain, np.ndarray):
+        seen: dict[Hashable, int] = {}
+        row = 0
+        try:
+            for row, one in enumerate(plain):
+                codes[row] = seen.setdefault(one, len(seen))
+        except TypeError:
+            raise DataError(
+                f"The {what} of row {row} is a {type(one).__name__}, which is not hashable; use numbers or strings."
+            ) from None
+        known, order = ordered([*seen], what, plain)
+        rank = np.empty(len(seen), dtype=np.int32)
+        rank[order] = np.arange(len(seen), dtype=np.int32)
+        recode(codes, rank)
+        return known, codes
+    known = _distinct(plain)
+    for begin, part in _chunks(plain):
+        codes[begin : begin + len(part)] = np.searchsorted(known, part)
+    return sealed(known if known.dtype == np.int64 else _objects(known.tolist())), codes
+
+
+def distinct_ids(values: Any, what: str) -> Ids:
+    """The universe of these ids. Raises DataError for one that comes twice."""
+    plain = plain_ids(values, what)
+    if isinstance(plain, np.ndarray):
+        known = _distinct(plain)
+        known = sealed(known if known.dtype == np.int64 else _objects(known.tolist()))
+    else:
+        known = ordered([*dict.fromkeys(plain)], what, plain)[0]
+    if len(known) < len(plain):
+        raise DataError(f"{what}s= names {len(plain)} ids, of which {len(known)} are distinct; name each once.")
+    return known
+
+
+def places(known: Ids) -> dict[Hashable, int]:
+    """The place of each id of a universe of objects."""
+    return {one: i for i, one in enumerate(known.tolist())}
+
+
+def placed(known: Ids, ids: Any, table: dict[Hashable, int] | None = None) -> NDArray[np.int64]:
+    """The place (n,) of each id in a universe, -1 for ids that it lacks. table: its `places`, where they are kept."""
+    plain = ids if isinstance(ids, np.ndarray | list) else list(ids)
+    if known.dtype == np.int64:
+        numbers = plain if isinstance(plain, np.ndarray) else None
+        if numbers is None:
+            numbers = np.fromiter(map(_whole, plain), dtype=object, count=len(plain))
+        if numbers.dtype.kind not in "iu":
+            wholes = [_whole(one) for one in numbers.tolist()]
+            inside = np.array([one is not None and -(2**63) <= one < 2**63 for one in wholes], dtype=bool)
+            numbers = np.array([one if ok else 0 for one, ok in zip(wholes, inside, strict=True)], dtype=np.int64)
+        else:
+            inside = numbers <= np.iinfo(np.int64).max
+            numbers = np.where(inside, numbers, 0).astype(np.int64)  # beside int64, uint64 would be compared as floats
+        found = np.full(len(numbers), -1, dtype=np.int64)
+        for begin, part in _chunks(numbers) if known.size else ():
+            at = np.minimum(np.searchsorted(known, part), known.size - 1)
+            here = (known[at] == part) & inside[begin : begin + len(part)]
+            found[begin : begin + len(part)] = np.where(here, at, -1)
+        return found
+    table = places(known) if table is None else table
+    items = plain.tolist() if isinstance(plain, np.ndarray) and plain.dtype.kind not in "mM" else list(plain)
+    return np.fromiter((table.get(one, -1) for one in items), dtype=np.int64, count=len(items))
+
+
+def check_present(ids: Any, found: NDArray[np.int64], what: str, of: str) -> None:
+    """DataError, in the words of training, where an id of `ids` (n,) that is not known, found (n,) < 0, is none at all:
+    None, NaN, NA. of: what needs one."""
+    given = as_array(ids)
+    if isinstance(given, np.ndarray) and given.dtype.kind in "iubUS":
+        return
+    for row in np.flatnonzero(found < 0).tolist():
+        if _is_missing(given[row]):
+            raise _missing(what, row, given[row], of)
+
+
+def _missing(what: str, row: int, one: Any, of: str) -> DataError:
+    return DataError(f"The {what} of row {row} is {one}; every {of} needs one, fill it in or drop the row.")
+
+
+def recode(codes: Codes, rank: Codes) -> None:
+    """Replace each code by its rank, in place."""
+    for begin in range(0, len(codes), CHUNK):
+        codes[begin : begin + CHUNK] = rank[codes[begin : begin + CHUNK]]
+
+
+def _whole(one: Any) -> int | None:
+    """An id as a whole number, if it is one."""
+    if isinstance(one, int | np.integer):
+        return int(one)
+    return int(one) if isinstance(one, float | np.floating) and float(one).is_integer() else None
+
+
+def plain_ids(values: Any, what: str) -> Any:
+    """Ids as an array of int64 or of strings, which numpy sorts, else as a list of hashables."""
+    values = as_array(values)
+    check_unmasked(values, what)
+    if not isinstance(values, np.ndarray):
+        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+            raise DataError(f"{what} cannot be {values!r} because it names one {what} a rating; pass a sequence.")
+        values = list(values)
+        kinds = {*map(type, values)}
+        if kinds and all(issubclass(kind, int | np.integer) for kind in kinds):
+            try:
+                return np.array(values, dtype=np.int64)
+            except OverflowError:
+                return values
+        return values
+    if values.ndim != 1:
+        raise DataError(f"{what} has shape {values.shape} but names one {what} a rating; pass a vector.")
+    if values.dtype.kind in "iub" and not (values.size and values.max() > np.iinfo(np.int64).max):
+        return values.astype(np.int64, copy=False)
+    if values.dtype.kind == "f":
+        if np.isfinite(values).all() and (values == np.floor(values)).all() and (abs(values) < 2.0**53).all():
+            return values.astype(np.int64)
+        return values.tolist()
+    if values.dtype.kind == "U":
+        return values
+    return values.tolist() if values.dtype.kind not in "mM" else list(values)
+
+
+def _distinct(values: Ids) -> Ids:
+    """The distinct values of an array, rising; of whole numbers near each other in linear time."""
+    if values.dtype != np.int64 or not values.size:
+        return np.unique(values)
+    low, high = int(values.min()), int(values.max())
+    if high - low >= max(values.size, CHUNK):
+        return np.unique(values)
+    present = np.zeros(high - low + 1, dtype=bool)
+    for _, part in _chunks(values):
+        present[part - low] = True
+    return np.flatnonzero(present) + low
+
+
+def ordered(ids: list[Hashable], what: str, rows: Any) -> tuple[Ids, list[int]]:
+    """The universe of distinct ids, and which of them each of its places holds."""
+    named = [one.item() if isinstance(one, np.generic) else one for one in ids]
+    for i, one in enumerate(named):
+        if _is_missing(one):
+            row = next(row for row, other in enumerate(rows) if other is ids[i])
+            raise _missing(what, row, one, "rating")
+        if isinstance(one, float | bool):
+            named[i] = int(one) if float(one).is_integer() else one
+    if len(named) > MOST:
+        raise DataError(f"there are {len(named)} {what}s, but a table of ratings has {MOST} at the most.")
+    kinds: dict[tuple[int, str], list[int]] = {}
+    for i, one in enumerate(named):
+        kinds.setdefault(_kind(one), []).append(i)
+    order: list[int] = []
+    for kind in sorted(kinds):
+        order += _sorted(named, kinds[kind])
+    if all(type(one) is int and -(2**63) <= one < 2**63 for one in named):
+        return sealed(np.array([named[i] for i in order], dtype=np.int64)), order
+    return sealed(_objects([named[i] for i in order])), order
+
+
+def _kind(one: Hashable) -> tuple[int, str]:
+    if isinstance(one, int | float):
+        return 0, ""
+    if isinstance(one, str):
+        return 1, ""
+    return 2, f"{type(one).__module__}.{type(one).__qualname__}"
+
+
+def _sorted(named: list[Any], chosen: list[int]) -> list[int]:
+    try:
+        order = sorted(chosen, key=lambda i: named[i])
+        if all(named[i] < named[j] for i, j in pairwise(order)):  # a chain: sets, ordered in part, make none
+            return order
+    except (TypeError, ValueError):
+        pass
+    return sorted(chosen, key=lambda i: spelled(named[i]))
+
+
+def spelled(one: Any) -> str:
+    """`repr`, but for sets, whose elements it names as they happen to lie."""
+    if isinstance(one, frozenset):
+        return f"{{{', '.join(sorted(map(spelled, one)))}}}"
+    return f"({', '.join(map(spelled, one))})" if isinstance(one, tuple) else repr(one)
+
+
+def _is_missing(one: Hashable) -> bool:
+    if one is None:
+        return True
+    try:
+        return bool(one != one)
+    except TypeError:  # pandas.NA knows neither yes nor no
+        return True
+
+
+def _objects(values: list[Any]) -> Ids:
+    return np.fromiter(values, dtype=object, count=len(values))
+
+
+def _chunks(values: Ids) -> Iterator[tuple[int, Ids]]:
+    for begin in range(0, len(values), CHUNK):
+        yield begin, values[begin : begin + CHUNK]
+
+
+WHOLE = compile(r"0|-?[1-9][0-9]{0,17}")
+
+
+def check_spelling(known: NDArray[Any], ids: Any, found: NDArray[np.int64], what: str) -> None:
+    """DataError where an id of `ids` (n,) that is not known, found (n,) < 0, is one of another type: 17 for "17"."""
+    missing = np.flatnonzero(found < 0)
+    if not missing.size or not known.size:
+        return
+    given = ids.to_numpy() if hasattr(ids, "to_numpy") else ids
+    some = given[missing].tolist() if isinstance(given, np.ndarray) else [given[i] for i in missing.tolist()]
+    twins = {_twin(one): one for one in {*some}}
+    twins.pop(None, None)
+    places = placed(known, list(twins)) if twins else np.zeros(0, dtype=np.int64)
+    for (twin, one), place in zip(twins.items(), places.tolist(), strict=True):
+        if place < 0:
+            continue
+        own, other = ("text", "a number") if isinstance(one, str) else ("a number", "text")
+        raise DataError(
+            f"{what} {one!r} is {own}, but the one that is known is {other}, {twin!r}; give ids as they were in "
+            "training (NumPy makes all entries of an array text where one is: pass a list, or dtype=object)"
+        )
+
+
+def _twin(one: Any) -> int | str | None:
+    """The number of a text, the text of a number; None for others."""
+    if isinstance(one, str):
+        return int(one) if WHOLE.fullmatch(one) else None
+    if isinstance(one, bool | np.bool_) or not isinstance(one, int | float | np.integer | np.floating):
+        return None
+    return str(int(one)) if float(one).is_integer() else None
+
+
+USER = ("user", "userid", "uid", "useridx", "member", "customer", "customerid", "reader", "readerid")
+ITEM = (
+    "item", "itemid", "iid", "itemidx", "movie", "movieid", "film", "filmid", "book", "bookid", "isbn", "joke",
+    "jokeid", "product", "productid", "track", "trackid", "song", "songid", "artist", "artistid",
+)  # fmt: skip
+RATING = ("rating", "ratings", "score", "stars", "value")
+"""Names of columns, letters in any case, without `_`, `-` and blanks."""
+
+
+def triplets_of_csr(table: Any, users: Any, items: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Places of rows and of columns, entries and the two universes of a scipy sparse matrix or array of any format."""
+    if not hasattr(table, "tocoo"):
+        raise DataError(f"from_csr cannot read a {type(table).__name__}; pass a scipy sparse matrix.")
+    check_entries(table)
+    if table.format == "csr":  # tocoo keeps entries that are stored twice, for CSR and CSC
+        rows = np.repeat(np.arange(table.shape[0]), np.diff(table.indptr))
+        last = int(table.indptr[-1])
+        columns, values = table.indices[:last], table.data[:last]
+    else:
+        entries = table.tocoo()
+        rows, columns, values = entries.row, entries.col, entries.data
+    found = []
+    for given, places, size, what in (
+        (users, rows, table.shape[0], "user"),
+        (items, columns, table.shape[1], "item"),
+    ):
+        ids = np.arange(size) if given is None else given
+        known = distinct_ids(ids, what)
+        if known.size != size:
+            raise DataError(f"{what}s has {known.size} ids but the matrix has shape {table.shape}; name each {what}.")
+        rank = placed(known, plain_ids(ids, what)).astype(np.int32)
+        found.append((known, rank[places]))
+    return *found[0], *found[1], values
+
+
+def triplets_of_frame(frame: Any, user: str | None, item: str | None, rating: str | None) -> tuple[Any, Any, Any]:
+    """The three columns of a data frame."""
+    if not hasattr(frame, "columns"):
+        raise DataError(f"from_frame cannot read a {type(frame).__name__}; pass a data frame, or use Ratings.of.")
+    if hasattr(frame, "collect"):
+        raise DataError("from_frame reads rows, and a lazy frame has none yet; pass frame.collect().")
+    chosen = chosen_columns(list(frame.columns), user, item, rating)
+    return frame[chosen[0]], frame[chosen[1]], frame[chosen[2]]
+
+
+def chosen_columns(names: list[Any], user: str | None, item: str | None, rating: str | None) -> list[Any]:
+    """The columns of user, item and rating: those that are given, else those of the usual names."""
+    return [
+        _column(names, given, usual, what)
+        for given, usual, what in ((user, USER, "user"), (item, ITEM, "item"), (rating, RATING, "rating"))
+    ]
+
+
+def _column(names: list[Any], given: str | None, usual: tuple[str, ...], what: str) -> Any:
+    listed = ", ".join(map(repr, names)) or "none"
+    if given is not None:
+        if names.count(given) != 1:
+            raise DataError(f"{what} = {given!r} is not the name of one column; the columns are {listed}.")
+        return given
+    found = [name for name in names if plain_name(name) in usual]
+    if len(found) != 1:
+        why = f"{', '.join(map(repr, found))} would all do" if found else "none has a usual name"
+        raise DataError(f"The frame has no clear column of the {what} ({why} among {listed}); say {what}='...'.")
+    return found[0]
+
+
+def plain_name(name: Any) -> str:
+    """A name of a column as the lists above have it."""
+    return str(name).strip().lower().replace("_", "").replace("-", "").replace(" ", "")

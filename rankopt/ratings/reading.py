@@ -1,0 +1,478 @@
+"""Files of ratings: those of MovieLens and their like, read strictly, in one pass.
+
+    196 242     3       881250949            u.data
+    1::1193::5::978300760          ratings.dat
+    userId,movieId,rating,timestamp        ratings.csv, and any other with such a header
+
+Plain or gzip, UTF-8, with or without a byte order mark. Ids are whole numbers where all of a column are written as
+Python writes them and have 18 digits at the most, else strings. Time is linear; memory is 16 bytes a rating and the
+ids, and a block of text. Parquet and Feather files are read by their columns: `rankopt.ratings.reading`.
+
+Where a line of a file of ratings has user, item and rating: found out from its first line.
+
+    separator   '::', tab, ',', ';', '|' or blank: the first that cuts the first line into three fields or more
+    header      a first line whose rating is no number names the columns
+    else        user, item and rating are the first three fields; what follows (a time) is left aside
+
+Fields may have blanks around them, and quotes where they stand apart by ',' or ';'.
+
+Ratings out of the columns of a parquet or Feather file.
+
+    user, item, rating, ...          one row a rating, in any order; other columns are left aside
+
+Ids are what the columns hold: whole numbers, or text. Extra `tables`.
+
+Files of items as MovieLens has them: the title and the genres of each film.
+
+    1|Toy Story (1995)|01-Jan-1995||http://...|0|0|0|1|1|1|0|...    u.item: 19 flags, named in u.genre beside it
+    1::Toy Story (1995)::Animation|Children's|Comedy                 movies.dat
+    movieId,title,genres                                             movies.csv
+
+Plain or gzip; UTF-8, or Latin-1 where they are not (both older sets).
+"""
+
+import csv
+import re
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from os import PathLike, fspath
+from pathlib import Path
+from re import Pattern, compile
+from typing import Any
+
+import numpy as np
+
+from rankopt.data.svmlight.parser import NUMBER, query_name
+from rankopt.data.tables import column_of, table_at
+from rankopt.data.text import BLOCK, check_text, clipped, is_text, text_blocks
+from rankopt.errors import DataError
+from rankopt.ratings.ids import ITEM, RATING, USER, chosen_columns, ordered, plain_name, recode
+from rankopt.ratings.table import Ratings
+
+SEPARATORS = (b"::", b"\t", b",", b";", b"|", b" ")
+QUOTED = (b",", b";")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Separator, number of fields of a line, and the places of user, item and rating among them."""
+
+    separator: bytes
+    fields: int
+    user: int
+    item: int
+    rating: int
+    header: bool
+
+    def cut(self, line: bytes) -> list[bytes]:
+        """The fields of a line. Raises csv.Error for quotes that do not end."""
+        return cut(line, self.separator)
+
+    def numbers(self) -> re.Pattern[bytes]:
+        """A line all of whose fields are numbers, the ids whole and short enough to be exact as doubles, with its end.
+        `sub` leaves nothing of a text of such lines: Python 3.11.2 takes other texts for `(line)*+`."""
+        whole, number = rb"(?:0|[1-9][0-9]{0,14}+)", rb"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+        fields = [whole if place in (self.user, self.item) else number for place in range(self.fields)]
+        return re.compile(re.escape(self.separator).join(fields) + rb"\r?(?:\n|\Z)")
+
+
+def cut(line: bytes, separator: bytes) -> list[bytes]:
+    if separator in QUOTED and b'"' in line:
+        return [
+            field.encode() for field in next(csv.reader([line.decode()], strict=True, delimiter=separator.decode()))
+        ]
+    return [field.strip(b" ") for field in (line.split() if separator == b" " else line.split(separator))]
+
+
+def layout_of(line: bytes, where: str, columns: Sequence[str | None]) -> Layout:
+    """The layout that the first line shows. columns: names of the columns of user, item and rating in a header, None
+    for the usual ones; where: file and line, for the DataError of a line that shows none."""
+    fields, separator = [], b""
+    for separator in SEPARATORS:
+        try:
+            fields = cut(line, separator)
+        except csv.Error:
+            continue
+        if len(fields) >= 3:
+            break
+    else:
+        raise DataError(
+            f"{where}: {clipped(line)!r} is no rating; a line has user, item and rating, apart by '::', a tab, ',', "
+            "';', '|' or a blank."
+        )
+    if NUMBER.fullmatch(fields[2]) and not any(columns):
+        return Layout(separator, len(fields), 0, 1, 2, False)
+    names = [field.decode(errors="replace").strip() for field in fields]
+    places = [
+        _place(names, given, usual, what, where)
+        for given, usual, what in zip(columns, (USER, ITEM, RATING), ("user", "item", "rating"), strict=True)
+    ]
+    if len(set(places)) < 3:
+        raise DataError(f"{where}: user, item and rating cannot stand in one column; say three of the header's.")
+    return Layout(separator, len(fields), places[0], places[1], places[2], True)
+
+
+def _place(names: list[str], given: str | None, usual: tuple[str, ...], what: str, where: str) -> int:
+    found = [i for i, name in enumerate(names) if (name == given if given is not None else plain_name(name) in usual)]
+    if len(found) == 1:
+        return found[0]
+    listed = clipped(", ".join(map(repr, names)).encode())
+    wanted = f"{what}={given!r}" if given is not None else f"the {what}"
+    count = "several columns" if found else "no column"
+    raise DataError(
+        f"{where}: the rating {clipped(names[2].encode())!r} is no number, and as a header the line has {count} for "
+        f"{wanted} ({listed}); mend the line, or say user=, item= and rating=."
+    )
+
+
+KINDS = (".parquet", ".feather")
+
+
+def is_of_columns(file: str) -> bool:
+    """Whether a file is one of those, by its ending."""
+    return file.lower().endswith(KINDS)
+
+
+def ratings_of_columns(
+    file: str, columns: tuple[str | None, str | None, str | None], attributes: dict[str, dict[Any, Any]] | None
+) -> Ratings:
+    """The ratings of the file.
+
+    columns: of user, item and rating, None for the usual names. attributes: of items, rated or not.
+
+    Raises DataError, which names the file, for what `Ratings.from_frame` refuses, and for a column that lacks a value.
+    """
+    table = table_at(file)
+    try:
+        names = chosen_columns(list(table.column_names), *columns)
+        user, item, rating = (column_of(table, name, file) for name in names)
+        if not attributes:
+            return Ratings.of(user, item, rating)
+        whole = item.dtype.kind in "iu"
+        known = {
+            name: {one if whole else str(one): value for one, value in of.items()} for name, of in attributes.items()
+        }
+        items = list(dict.fromkeys([*item.tolist(), *(one for of in known.values() for one in of)]))
+        return Ratings.of(user, item, rating, items=items).with_attributes(known)
+    except DataError as error:
+        told = str(error)
+        raise DataError(told if file in told else f"{file}: {told}") from error
+
+
+FOLDERS = (("u.data", "u.item"), ("ratings.dat", "movies.dat"), ("ratings.csv", "movies.csv"))
+"""Ratings and items of MovieLens' folders, by name."""
+
+NONE = ("(no genres listed)", "")
+TITLE, GENRES = ("title", "name"), ("genres", "genre", "categories")
+
+
+def read_items(path: str | PathLike[str]) -> dict[str, dict[Any, Any]]:
+    """`title` and `genre`: item id -> its title, and -> the tuple of its genres (None if it has none). Raises DataError
+    naming file and line for a line of another number of fields, and for an item that comes twice."""
+    file = fspath(path)
+    lines = _lines(file)
+    number, first = next(lines, (1, ""))
+    if not first:
+        raise DataError(f"{file} is empty: it has no item.")
+    if "::" in first:
+        found = _fields(file, "::", 3, number, first, lines)
+        return _read(file, ((n, f[0], f[1], f[2].split("|")) for n, f in found))
+    if "|" in first and first.count("|") > first.count(","):
+        genres = _genres(Path(file))
+        found = _fields(file, "|", 5 + len(genres), number, first, lines)
+        return _read(file, ((n, f[0], f[1], _flagged(file, n, f[5:], genres)) for n, f in found))
+    try:
+        header = [plain_name(name) for name in next(csv.reader([first]))]
+    except csv.Error as error:
+        raise DataError(f"{file}, line {number}: this is no CSV: {error}; mend the line.") from None
+    places = [[i for i, name in enumerate(header) if name in usual] for usual in (ITEM, TITLE, GENRES)]
+    if any(len(place) != 1 for place in places):
+        raise DataError(
+            f"{file}, line {number}: a file of items has a header with the columns movieId, title and genres; this is "
+            f"{clipped(first.encode())!r}."
+        )
+    item, title, genre = (place[0] for place in places)
+    found = _fields(file, ",", len(header), number + 1, None, lines)
+    return _read(file, ((n, f[item], f[title], f[genre].split("|")) for n, f in found))
+
+
+def _read(file: str, lines: Iterator[tuple[int, str, str, list[str]]]) -> dict[str, dict[Any, Any]]:
+    titles: dict[Any, str] = {}
+    genres: dict[Any, tuple[str, ...] | None] = {}
+    seen: dict[Any, int] = {}
+    for number, word, title, labels in lines:
+        if not word:
+            raise DataError(f"{file}, line {number}: the item is empty; mend the line or leave it out.")
+        one = query_name(word.encode())
+        if seen.setdefault(one, number) != number:
+            raise DataError(
+                f"{file}, line {number}: item {clipped(word.encode())!r} stands in line {seen[one]} already; keep one "
+                "of the two."
+            )
+        titles[one] = title
+        genres[one] = tuple(dict.fromkeys(label for label in labels if label not in NONE)) or None
+    return {"title": titles, "genre": genres}
+
+
+def _lines(file: str) -> Iterator[tuple[int, str]]:
+    """Lines that are not blank, with their numbers."""
+    for first, text in text_blocks(file):
+        for number, line in enumerate(text.split(b"\n"), start=first):
+            line = line.removesuffix(b"\r")
+            if line.strip():
+                try:
+                    words = line.decode()
+                except UnicodeDecodeError:
+                    words = line.decode("latin-1")
+                if not words.isprintable() and any(ord(letter) < 32 and letter != "\t" for letter in words):
+                    raise DataError(f"{file}, line {number}: it holds control characters; save the file as plain text.")
+                yield number, words
+
+
+def _fields(
+    file: str, separator: str, count: int, number: int, first: str | None, lines: Iterator[tuple[int, str]]
+) -> Iterator[tuple[int, list[str]]]:
+    def rest() -> Iterator[tuple[int, str]]:
+        if first is not None:
+            yield number, first
+        yield from lines
+
+    for n, line in rest():
+        try:
+            fields = next(csv.reader([line], strict=True)) if separator == "," else line.split(separator)
+        except csv.Error as error:
+            raise DataError(f"{file}, line {n}: this is no CSV: {error}; mend the line.") from None
+        if len(fields) != count:
+            raise DataError(f"{file}, line {n}: {len(fields)} fields, but an item has {count}; mend the line.")
+        yield n, [field.strip() for field in fields]
+
+
+def _flagged(file: str, number: int, flags: list[str], genres: list[str]) -> list[str]:
+    wrong = next((flag for flag in flags if flag not in ("0", "1")), None)
+    if wrong is not None:
+        raise DataError(f"{file}, line {number}: the flag of a genre is {clipped(wrong.encode())!r}, not 0 or 1.")
+    return [genre for genre, flag in zip(genres, flags, strict=True) if flag == "1"]
+
+
+def _genres(file: Path) -> list[str]:
+    """The names of the genres, in the order of the flags, from `u.genre` beside `u.item`."""
+    for end in ("", ".gz"):
+        beside = file.with_name(f"u.genre{end}")
+        if beside.is_file():
+            return [line.split("|")[0].strip() for _, line in _lines(fspath(beside))]
+    raise DataError(f"{file} has flags for genres, whose names u.genre has; put that file beside it.")
+
+
+WHOLE = compile(rb"0|-?[1-9][0-9]{0,17}")
+MANY = 1 << 31
+
+
+def read_ratings(
+    path: str | PathLike[str],
+    *,
+    items: str | PathLike[str] | None = None,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+) -> Ratings:
+    """The ratings of a file of text or of columns, or of a folder of MovieLens, whose file of items comes along.
+
+    items: a file of items (`u.item`, `movies.dat`, `movies.csv`), whose titles and genres become the attributes `title`
+    and `genre` (a tuple of labels); items that nobody rated are in the table too. user, item, rating: columns of the
+    header, by default those of the usual names, see `Ratings.from_frame`, which takes data frames.
+
+    Raises DataError naming file and line for a line of another number of fields, an empty id, a rating that is no
+    finite number, bytes that are no text, and for a pair that is rated twice.
+    """
+    try:
+        file = fspath(path)
+    except TypeError:
+        cure = "Ratings.from_frame(frame)" if hasattr(path, "columns") else "Ratings.of(user, item, rating)"
+        raise DataError(f"read_ratings cannot read a {type(path).__name__} because it is no file; use {cure}") from None
+    if Path(file).is_dir():
+        file, beside = _in_folder(Path(file))
+        items = beside if items is None else items
+    if is_of_columns(file):
+        return ratings_of_columns(file, (user, item, rating), None if items is None else read_items(items))
+    reading = _Reading(file, (user, item, rating))
+    for first, text in text_blocks(file, BLOCK):
+        reading.take(first, text)
+    return reading.ratings(None if items is None else read_items(items))
+
+
+def _in_folder(folder: Path) -> tuple[str, Path | None]:
+    """The files of ratings and of items of a folder of MovieLens."""
+    there = []
+    for names in FOLDERS:
+        ratings, items = (
+            next((folder / f"{name}{end}" for end in ("", ".gz") if (folder / f"{name}{end}").is_file()), None)
+            for name in names
+        )
+        if ratings is not None:
+            there.append((ratings, items))
+    if len(there) > 1:
+        both = " and ".join(ratings.name for ratings, _ in there[:2])
+        raise DataError(f"{folder} has {both}, two files of ratings; name the file.")
+    if not there:
+        known = ", ".join(ratings for ratings, _ in FOLDERS)
+        raise DataError(f"{folder} has no file of ratings ({known}, or these with .gz); name the file.")
+    return fspath(there[0][0]), there[0][1]
+
+
+class _Ids:
+    """Ids by first appearance: whole numbers as such, others as strings."""
+
+    def __init__(self) -> None:
+        self.codes: dict[int | str, int] = {}
+        self.whole = True
+
+    def code(self, word: bytes) -> int:
+        one: int | str
+        if WHOLE.fullmatch(word):
+            one = int(word)
+        else:
+            one, self.whole = word.decode(), False
+        return self.codes.setdefault(one, len(self.codes))
+
+    def of_numbers(self, numbers: Any) -> Any:
+        found, inverse = np.unique(numbers, return_inverse=True)
+        codes = [self.codes.setdefault(one, len(self.codes)) for one in found.tolist()]
+        return np.array(codes, dtype=np.int32)[inverse]
+
+    def names(self) -> list[Any]:
+        """All whole numbers or all strings; a number and a string never read alike, so none fall together."""
+        return list(self.codes) if self.whole else [str(one) for one in self.codes]
+
+
+class _Reading:
+    """What has been read of a file so far."""
+
+    def __init__(self, file: str, columns: tuple[str | None, str | None, str | None]) -> None:
+        self.file, self.columns = file, columns
+        self.layout: Layout | None = None
+        self.numbers: Pattern[bytes] | None = None
+        self.ids = {"user": _Ids(), "item": _Ids()}
+        self.rows, self.places, self.values = array("i"), array("i"), array("d")
+        self.begins = array("q")  # row and line where rows begin to follow each other line by line
+        self.next_line = 0
+
+    def take(self, first: int, text: bytes) -> None:
+        if self.layout is None:
+            first, text = self._begun(first, text)
+        if self.layout is None or not text:
+            return
+        if self.numbers is not None and not self.numbers.sub(b"", text):
+            self._take_numbers(first, text, self.layout)
+        else:
+            self._take_lines(first, text, self.layout)
+        if len(self.values) >= MANY:
+            raise DataError(f"{self.file}: there are {MANY} ratings or more, which is more than a table holds; cut it.")
+
+    def _begun(self, first: int, text: bytes) -> tuple[int, bytes]:
+        """Take the layout from the first line that is not blank; what comes after the header, or all from it."""
+        while text:
+            line, _, rest = text.partition(b"\n")
+            if line.strip():
+                where = f"{self.file}, line {first}"
+                check_text(line.removesuffix(b"\r"), where)
+                self.layout = layout_of(line.removesuffix(b"\r"), where, self.columns)
+                self.numbers = self.layout.numbers() if self.layout.separator != b" " else None
+                return (first + 1, rest) if self.layout.header else (first, text)
+            first, text = first + 1, rest
+        return first, text
+
+    def _follow(self, line: int) -> None:
+        """Say that the next row stands in this line."""
+        if line != self.next_line:
+            self.begins.extend((len(self.values), line))
+        self.next_line = line + 1
+
+    def _take_numbers(self, first: int, text: bytes, layout: Layout) -> None:
+        plain = text.replace(layout.separator, b" ")
+        table = np.fromstring(plain, dtype=np.float64, sep=" ").reshape(-1, layout.fields)
+        if not np.isfinite(table[:, layout.rating]).all():  # 1e999
+            self._take_lines(first, text, layout)
+            return
+        self._follow(first)
+        self.next_line = first + len(table)
+        for ids, place, codes in (
+            (self.ids["user"], layout.user, self.rows),
+            (self.ids["item"], layout.item, self.places),
+        ):
+            codes.frombytes(ids.of_numbers(table[:, place].astype(np.int64)).tobytes())
+        self.values.frombytes(np.ascontiguousarray(table[:, layout.rating]).tobytes())
+
+    def _take_lines(self, first: int, text: bytes, layout: Layout) -> None:
+        clean = is_text(text)
+        user, item = self.ids["user"], self.ids["item"]
+        for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), start=first):
+            line = line.removesuffix(b"\r")
+            if not clean:
+                check_text(line, f"{self.file}, line {number}")
+            if not line.strip():
+                continue
+            try:
+                fields = layout.cut(line)
+            except csv.Error as error:
+                raise DataError(f"{self.file}, line {number}: this is no CSV: {error}; mend the line.") from None
+            if len(fields) != layout.fields:
+                raise DataError(
+                    f"{self.file}, line {number}: {len(fields)} fields, but the first line has {layout.fields}; mend "
+                    "the line."
+                )
+            word = fields[layout.rating]
+            if not NUMBER.fullmatch(word) or not isfinite(float(word)):
+                raise DataError(
+                    f"{self.file}, line {number}: the rating is {clipped(word)!r}. Ratings are finite numbers: mend "
+                    "the line or leave it out."
+                )
+            for what, place in (("user", layout.user), ("item", layout.item)):
+                if not fields[place]:
+                    raise DataError(f"{self.file}, line {number}: the {what} is empty; mend the line or leave it out.")
+            self._follow(number)
+            self.rows.append(user.code(fields[layout.user]))
+            self.places.append(item.code(fields[layout.item]))
+            self.values.append(float(word))
+
+    def ratings(self, items: dict[str, dict[Any, Any]] | None) -> Ratings:
+        if not self.values:
+            raise DataError(f"{self.file} is empty: it has no line of data.")
+        codes = {"user": np.frombuffer(self.rows, dtype=np.int32), "item": np.frombuffer(self.places, dtype=np.int32)}
+        names = {what: ids.names() for what, ids in self.ids.items()}
+        attributes = items or {}
+        if attributes:
+            attributes = _of_same_type(attributes, self.ids["item"].whole)
+            names["item"] = list(dict.fromkeys([*names["item"], *(i for of in attributes.values() for i in of)]))
+        known = {}
+        for what, listed in names.items():
+            known[what], order = ordered(listed, what, listed)
+            rank = np.empty(len(order), dtype=np.int32)
+            rank[order] = np.arange(len(order), dtype=np.int32)
+            recode(codes[what], rank)
+        values = np.frombuffer(self.values, dtype=np.float64)
+        table = Ratings.of_places(known["user"], codes["user"], known["item"], codes["item"], values, self._twice)
+        return table.with_attributes(attributes) if attributes else table
+
+    def _twice(self, user: Any, item: Any, first: int, second: int) -> DataError:
+        return DataError(
+            f"{self.file}, line {self._line(second)}: user {_told(user)} rates item {_told(item)}, as in line "
+            f"{self._line(first)}; keep one of the two."
+        )
+
+    def _line(self, row: int) -> int:
+        begins = np.array(self.begins, dtype=np.int64).reshape(-1, 2)
+        begin, line = begins[np.searchsorted(begins[:, 0], row, side="right") - 1]
+        return int(line + row - begin)
+
+
+def _told(one: Any) -> str:
+    return repr(one if isinstance(one, int) else clipped(str(one).encode()))
+
+
+def _of_same_type(attributes: dict[str, dict[Any, Any]], whole: bool) -> dict[str, dict[Any, Any]]:
+    """Ids of items as the ratings have them: strings where those are no whole numbers."""
+    if whole:
+        return attributes
+    return {name: {str(one): value for one, value in of.items()} for name, of in attributes.items()}

@@ -1,0 +1,178 @@
+"""How ratings are held out to judge a collaborative ranker: for users that it knows, and for users that it does not.
+
+* weak generalisation: n ratings of every user are for training, all its others for the test
+* strong generalisation: items with few ratings are left out, the users with the most ratings are new. All ratings of
+  the other users are for training; n of each new user are known when it is asked for, its others are for the test
+
+Source: Weimer, Karatzoglou, Le and Smola 2007, section 6 (n = 10, 20, 50; 100 new users, items of 50 ratings or more).
+That users of weak generalisation have n + 10 ratings or more, as is usual since, the paper does not say.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.display import CompactReprMixin, view
+from rankopt.errors import DataError, OptionError
+from rankopt.ratings.ids import check_spelling
+from rankopt.ratings.table import Ratings
+
+TESTED = 10
+"""Ratings that are left for the test of a user at least."""
+
+
+@dataclass(frozen=True, repr=False)
+class Split(CompactReprMixin):
+    """Ratings for training and for the test, over the same users and items.
+
+    * `known`: of strong generalisation, the ratings of the new users that are told beside `train`; else None
+    * `protocol`: how they were held out, in words
+    """
+
+    train: Ratings
+    test: Ratings
+    protocol: str
+    known: Ratings | None = None
+
+    @property
+    def seen(self) -> Ratings:
+        """What is known of the tested users: the ratings of weak generalisation's `train`, or `known`."""
+        return self.train if self.known is None else self.known
+
+    def _repr_html_(self) -> str:
+        known = {} if self.known is None else {"known": self.known}
+        return view("Split", {"protocol": self.protocol, "train": self.train, **known, "test": self.test})
+
+    def __str__(self) -> str:
+        told = "" if self.known is None else f", {self.known.n_ratings} known"
+        return f"Split({self.protocol}: {self.train.n_ratings} ratings train{told}, {self.test.n_ratings} test)"
+
+
+def weak_split(ratings: Ratings | Any, n: int = 10, seed: int = 0) -> Split:
+    """n ratings of every user, drawn evenly, to train, all its others to test; users with fewer than n + 10 ratings are
+    left out of both. ratings: `Ratings`, or a data frame of user, item and rating. Raises DataError where no user is
+    left."""
+    ratings = _read(ratings, "weak_split")
+    _check(n=n, seed=seed)
+    sizes = np.diff(ratings.bounds)
+    chosen = sizes >= n + TESTED
+    if not chosen.any():
+        raise DataError(
+            f"no user has {n + TESTED} ratings ({n} to train, {TESTED} or more to test), the most is "
+            f"{sizes.max(initial=0)}; lower n."
+        )
+    first = _drawn(ratings, n, np.random.default_rng(seed))
+    inside = np.repeat(chosen, sizes)
+    return Split(
+        ratings.keep(first & inside),
+        ratings.keep(~first & inside),
+        f"weak generalisation, n = {n}, {number_of_users(int(chosen.sum()))}, seed {seed}",
+    )
+
+
+def strong_split(ratings: Ratings | Any, n: int = 10, users: int = 100, least: int = 50, seed: int = 0) -> Split:
+    """Items with fewer than `least` ratings are left out, with users who rated no others. Of those left, the `users`
+    with the most ratings are new (of equal ones the first by id): n of their ratings, drawn evenly, are known, their
+    others for the test; the ratings of all other users are to train. ratings: as in `weak_split`. Raises DataError
+    where not so many have more than n."""
+    ratings = _read(ratings, "strong_split")
+    _check(n=n, seed=seed, users=users, least=least)
+    left = ratings.keep(ratings.counts[ratings.columns] >= least, drop=True)
+    sizes = np.diff(left.bounds)
+    order = np.argsort(-sizes, kind="stable")[:users]
+    if users >= left.n_users or sizes[order[-1]] <= n:
+        raise DataError(
+            f"{users} new users with more than n = {n} ratings, and others to learn from, do not exist among the "
+            f"{left.n_users} users who rated the {left.n_items} items of {least} ratings or more; lower users, n or "
+            "least."
+        )
+    new = np.zeros(left.n_users, dtype=bool)
+    new[order] = True
+    first, inside = _drawn(left, n, np.random.default_rng(seed)), np.repeat(new, sizes)
+    return Split(
+        left.keep(~inside),
+        left.keep(~first & inside),
+        f"strong generalisation, n = {n}, the {number_of_users(users)} with the most ratings new, items of {least} "
+        f"ratings or more, seed {seed}",
+        left.keep(first & inside),
+    )
+
+
+def given_split(train: Ratings | Any, test: Ratings | Any) -> Split:
+    """Ratings that were held out by others, told over the users and items of both, with the attributes of both, those
+    of `train` where an item has some there. The protocol says how many users of the test are not known. DataError for a
+    pair of both, for ids that are numbers in the one and text in the other, and where no item of the test is known."""
+    train, test = _read(train, "given_split"), _read(test, "given_split")
+    users_known, items_known = train.user_index(test.users), train.item_index(test.items)
+    check_spelling(train.users, test.users, users_known, "of the test, user")
+    check_spelling(train.items, test.items, items_known, "of the test, item")
+    tested = np.diff(test.bounds) > 0
+    strangers = int((tested & (users_known < 0)).sum())
+    if test.n_ratings and (items_known < 0)[test.columns].all():
+        raise DataError(
+            f"no item of the test is one of training ({test.items.item(int(test.columns[0]))!r} is not): nothing can "
+            "be judged; give files of one catalogue"
+        )
+    users = list(dict.fromkeys([*train.users.tolist(), *test.users.tolist()]))
+    items = list(dict.fromkeys([*train.items.tolist(), *test.items.tolist()]))
+    first, second = (
+        Ratings.of(one.users[one.user_of()], one.items[one.columns], one.values, users=users, items=items)
+        for one in (train, test)
+    )
+    both = first.to_csr()
+    both.data = np.ones(first.n_ratings)
+    other = second.to_csr()
+    other.data = np.ones(second.n_ratings)
+    shared = both.multiply(other).tocoo()
+    if shared.nnz:
+        user, item = first.users.item(shared.row[0]), first.items.item(shared.col[0])
+        raise DataError(f"user {user!r} rates item {item!r} in training and in the test; keep one of the two.")
+    known = _attributes(train, test)
+    first, second = (one.with_attributes(known) if known else one for one in (first, second))
+    unknown = f", {strangers} of them not known" if strangers else ""
+    return Split(first, second, f"given files, {number_of_users(int(tested.sum()))} with test ratings{unknown}")
+
+
+def number_of_users(count: int) -> str:
+    """1 user, 2 users."""
+    return f"{count} user{'' if count == 1 else 's'}"
+
+
+def _read(given: Any, asked: str) -> Ratings:
+    if isinstance(given, Ratings):
+        return given
+    if hasattr(given, "columns"):
+        return Ratings.from_frame(given)
+    raise DataError(
+        f"{asked} cannot hold out ratings of a {type(given).__name__}; pass Ratings, as Ratings.of(user, item, rating) "
+        "gives, or a data frame with these columns"
+    )
+
+
+def _attributes(train: Ratings, test: Ratings) -> dict[str, dict[Hashable, Any]]:
+    """What is known of the items of both."""
+    known: dict[str, dict[Hashable, Any]] = {}
+    for one in (test, train):
+        for name, values in one.attributes.items():
+            own = known.setdefault(name, {})
+            own.update((item, value) for item, value in zip(one.items.tolist(), values.tolist(), strict=True)
+                       if value is not None or item not in own)  # fmt: skip
+    return known
+
+
+def _drawn(ratings: Ratings, n: int, random: np.random.Generator) -> NDArray[np.bool_]:
+    """(n_ratings,) whether each is among n that are drawn evenly of its user."""
+    order = np.lexsort((random.random(ratings.n_ratings), ratings.user_of()))
+    rank = np.arange(ratings.n_ratings) - np.repeat(ratings.bounds[:-1], np.diff(ratings.bounds))
+    chosen = np.zeros(ratings.n_ratings, dtype=bool)
+    chosen[order[rank < n]] = True
+    return chosen
+
+
+def _check(**numbers: int) -> None:
+    for name, value in numbers.items():
+        if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < (name != "seed"):
+            raise OptionError(f"{name} cannot be {value!r}; it is a whole number from {int(name != 'seed')}.")

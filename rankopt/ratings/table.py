@@ -1,0 +1,518 @@
+"""Ratings: which user gave which item how much.
+
+What a table of ratings holds, in ten lines at the most.
+
+The content of a table of ratings in 32 hexadecimal digits.
+
+Ratings put in order of user and item, in linear time: two stable counting sorts, those of a sparse transposition.
+
+What is known of items: one value each, a tuple of labels where several hold at once (the genres of a film).
+"""
+
+import hashlib
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.display import CompactReprMixin, view
+from formulations.typing import Sparse
+from rankopt.data.typing import Frame, Ids, Values
+from rankopt.data.validation import as_array, column, frozen, sealed
+from rankopt.errors import DataError
+from rankopt.ratings.ids import (
+    check_spelling,
+    coded,
+    distinct_ids,
+    placed,
+    places,
+    plain_ids,
+    spelled,
+    triplets_of_csr,
+    triplets_of_frame,
+)
+
+SHOWN = 10
+"""Distinct ratings that are counted one by one; more are given by their range."""
+
+NAMED = 6
+"""Attributes that are named."""
+
+
+def summary(
+    bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
+) -> str:
+    """For example `Ratings(2 users (1 to 2 ratings each), 2 items (1 to 2), 3 ratings 2: 1, 4: 1, 5: 1)`."""
+    facts = seen(bounds, counts, values, attributes)
+    users, _, each = facts["users"].partition(" ")
+    items, _, rated = facts["items"].partition(" ")
+    number, _, ratings = facts["ratings"].partition(" ")
+    parts = [f"{users} users {each}", f"{items} items {rated}", f"{number} ratings {ratings}".rstrip()]
+    parts += [f"attributes {facts['attributes']}"] if attributes else []
+    return f"Ratings({', '.join(parts)})"
+
+
+def seen(
+    bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
+) -> dict[str, str]:
+    """The same, fact by fact."""
+    facts = {
+        "users": f"{bounds.size - 1} ({_range(np.diff(bounds))} ratings each)",
+        "items": f"{counts.size} ({_range(counts)})",
+        "ratings": f"{values.size} {_values(values)}".rstrip(),
+    }
+    names = [*attributes]
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return facts | ({"attributes": f"{', '.join(names[:NAMED])}{more}"} if names else {})
+
+
+def _range(sizes: NDArray[np.int64]) -> str:
+    if not sizes.size:
+        return "0"
+    return f"{sizes.min()}" if sizes.min() == sizes.max() else f"{sizes.min()} to {sizes.max()}"
+
+
+def _values(values: NDArray[np.float64]) -> str:
+    if not values.size:
+        return ""
+    some = np.unique(values[:1000])
+    if some.size <= SHOWN:
+        counted = [int(np.count_nonzero(values == one)) for one in some]
+        if sum(counted) == values.size:
+            return ", ".join(f"{one:g}: {count}" for one, count in zip(some, counted, strict=True))
+        some, numbers = np.unique(values, return_counts=True)
+        if some.size <= SHOWN:
+            return ", ".join(f"{one:g}: {count}" for one, count in zip(some, numbers, strict=True))
+    return f"from {values.min():g} to {values.max():g}"
+
+
+def fingerprint_of(
+    users: NDArray[Any], items: NDArray[Any], attributes: Mapping[str, NDArray[Any]], *arrays: NDArray[Any]
+) -> str:
+    """SHA-256 of ids, attributes (in the order of their names) and arrays, each with its length before it, cut to 128
+    bits. Ids that are no numbers count by their `repr`."""
+    named = [part for name in sorted(attributes) for part in (name.encode(), _bytes(attributes[name]))]
+    hashed = hashlib.sha256()
+    parts: list[Any] = [_bytes(users), _bytes(items), *map(np.ascontiguousarray, arrays), *named]
+    for part in parts:
+        size = part.nbytes if isinstance(part, np.ndarray) else len(part)
+        hashed.update(size.to_bytes(8, "little"))
+        hashed.update(part)
+    return hashed.hexdigest()[:32]
+
+
+def _bytes(values: NDArray[Any]) -> bytes:
+    """Numbers by their bits, others by their words."""
+    if values.dtype.kind in "iufb":
+        return b"numbers" + values.tobytes()
+    return b"words" + repr(values.tolist()).encode(errors="surrogatepass")
+
+
+Ints = NDArray[np.int64]
+
+
+def by_code(codes: NDArray[np.int32], size: int) -> tuple[Ints, NDArray[Any]]:
+    """Bounds (size + 1,) int64 and the positions (n,) of equal codes, code after code, each in the order given."""
+    from scipy.sparse import csr_array
+
+    n = codes.size
+    kind = np.int32 if n < np.iinfo(np.int32).max else np.int64
+    rows = csr_array((np.ones(n, dtype=np.int8), codes, np.arange(n + 1, dtype=kind)), shape=(n, size))
+    columns = rows.tocsc()
+    return columns.indptr.astype(np.int64), columns.indices
+
+
+def in_order(users: NDArray[np.int32], items: NDArray[np.int32], n_users: int, n_items: int) -> tuple[Ints, Any]:
+    """Bounds (n_users + 1,) of the users, and the order (n,) of the ratings: by user, then by item, then as given."""
+    order = None
+    if ((users[1:] < users[:-1]) | ((users[1:] == users[:-1]) & (items[1:] < items[:-1]))).any():
+        first = by_code(items, n_items)[1]
+        bounds, second = by_code(users[first], n_users)
+        order = first[second]
+    else:
+        bounds = np.zeros(n_users + 1, dtype=np.int64)
+        np.cumsum(np.bincount(users, minlength=n_users), out=bounds[1:])
+    return bounds, order
+
+
+def not_rising(bounds: Ints, columns: NDArray[np.int32], ties_only: bool = False) -> NDArray[np.bool_]:
+    """(n - 1,) where the item of a rating is not below that of the next one of its user (ties_only: is the same)."""
+    wrong = columns[1:] == columns[:-1] if ties_only else columns[1:] <= columns[:-1]
+    inner = bounds[1:-1]
+    wrong[inner[(inner > 0) & (inner < columns.size)] - 1] = False
+    return np.asarray(wrong)
+
+
+def first_twice(bounds: Ints, columns: NDArray[np.int32], order: Any) -> tuple[int, int, int] | None:
+    """Of the ratings of one user for one item: where they stand, and the rows of the two, of which the second comes
+    first in the data; None where each pair is rated once. order: the rows of the ratings, None as they stand."""
+    places = np.flatnonzero(not_rising(bounds, columns, ties_only=True))
+    if not places.size:
+        return None
+    second = places + 1 if order is None else order[places + 1]
+    place = int(places[second.argmin()])
+    return place, *((place, place + 1) if order is None else (int(order[place]), int(order[place + 1])))
+
+
+SEVERAL = (tuple, list, set, frozenset, np.ndarray)
+"""Types of entries that hold several labels."""
+
+
+def attributes_of_items(
+    attributes: Mapping[str, Any] | None, items: NDArray[Any], given: Any
+) -> dict[str, NDArray[Any]]:
+    """name -> (n_items,) values in the order of `items`. given: the items as the caller listed them, for attributes
+    that are no mapping from item to value. Raises DataError where those do not fit."""
+    if attributes is not None and not isinstance(attributes, Mapping):
+        raise DataError(
+            f"attributes cannot be a {type(attributes).__name__} because each has a name; pass name -> {{item: value}}"
+            ", such as {'genre': dict(zip(frame['item'], frame['genre']))}"
+        )
+    found = {}
+    for name, values in (attributes or {}).items():
+        if isinstance(values, Mapping):
+            ids = list(values)
+            where = placed(items, ids)
+            check_spelling(items, ids, where, f"item of attribute {name!r},")
+            aligned = np.full(items.size, None, dtype=object)
+            for place, one in zip(where.tolist(), values.values(), strict=True):
+                if place >= 0:
+                    aligned[place] = one
+            found[name] = sealed(_typed(aligned))
+        elif given is None:
+            raise DataError(
+                f"attribute {name!r} has no items to belong to; pass a mapping from item to value, or items= beside it."
+            )
+        else:
+            where = placed(items, plain_ids(given, "item"))
+            listed = labels_of_items(values, where.size, name)
+            aligned = np.empty(items.size, dtype=listed.dtype)
+            aligned[where] = listed
+            found[name] = sealed(aligned)
+    return found
+
+
+def labels_of_items(values: Any, n: int, name: str) -> NDArray[Any]:
+    """One entry an item, (n,), that nobody can write to: lists and arrays become tuples of labels as they stand, sets
+    in the order of their types' names and their words. Raises DataError for another shape, and for what is no label."""
+    values = as_array(values)
+    if isinstance(values, list | tuple) and any(isinstance(one, SEVERAL) for one in values):
+        values = np.fromiter(values, dtype=object, count=len(values))
+    array = column(values, n, name)
+    if array.dtype != object:
+        return frozen(array)
+    entries = array.tolist()
+    settled = [_settled(one) for one in entries]
+    for place, one in enumerate(settled):
+        try:
+            hash(one)
+        except TypeError as error:
+            raise DataError(
+                f"attribute {name!r}, entry {place}: {entries[place]!r} is no label ({error}); give a label, or a "
+                "tuple of labels."
+            ) from None
+    if all(one is own for one, own in zip(settled, entries, strict=True)):
+        return frozen(array)
+    return sealed(np.fromiter(settled, dtype=object, count=n))
+
+
+def _settled(one: Any) -> Any:
+    if isinstance(one, set | frozenset):
+        return tuple(sorted(one, key=lambda label: (type(label).__name__, spelled(label))))
+    if isinstance(one, np.ndarray):
+        return tuple(one.tolist())
+    return tuple(one) if isinstance(one, list) else one
+
+
+def _typed(values: NDArray[Any]) -> NDArray[Any]:
+    """Numbers as numbers; words, tuples and what is missing stay objects."""
+    kinds = {type(one) for one in values.tolist()}
+    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return values.astype(np.int64)
+    if kinds and all(issubclass(kind, float | np.floating) for kind in kinds):
+        return values.astype(np.float64)
+    return values.astype(bool) if kinds == {bool} else values
+
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Ratings(CompactReprMixin):
+    """Explicit ratings r[u, j] of n_users users × n_items items, immutable; user u gave those of bounds[u]:bounds[u+1].
+
+    * `users` (n_users,), `items` (n_items,): distinct ids, int64 where all are whole numbers, else objects; numbers by
+      value, then strings, then other types. Either may hold ids without a rating
+    * `bounds` (n_users + 1,) int64, from 0 to n_ratings, not falling
+    * `columns` (n_ratings,) int32: the place of the item in `items`, rising inside a user
+    * `values` (n_ratings,) float64, finite; 0 is a rating as any other
+    * `attributes`: name -> (n_items,) array; an entry is a label, a tuple of labels (genres) or None; lists and sets
+      become tuples
+
+    `Ratings.of` takes triplets in any order; the order plays no part: shuffled ones give the same table and the same
+    `fingerprint`. 12 bytes a rating. Raises DataError for parts that do not fit together, for values that are not
+    finite, and for two ratings of one pair.
+
+    >>> ratings = Ratings.of(["ann", "bob", "ann"], ["Alien", "Alien", "Brazil"], [4, 2, 5])
+    >>> ratings.users, ratings.bounds, ratings.values
+    (array(['ann', 'bob'], dtype=object), array([0, 2, 3]), array([4., 5., 2.]))
+    >>> ratings.item_index(["Brazil", "Cube"])
+    array([ 1, -1])
+    """
+
+    users: NDArray[Any]
+    items: NDArray[Any]
+    bounds: Ints
+    columns: NDArray[np.int32]
+    values: Floats
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        user: Ids,
+        item: Ids,
+        rating: Values,
+        *,
+        users: Ids | None = None,
+        items: Ids | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> "Ratings":
+        """The table of n triplets: (n,) hashable ids, (n,) hashable ids, (n,) numbers, in any order.
+
+        users, items: distinct ids, which may have no ratings, and must hold those that do; by default those that occur.
+        attributes: name -> {item: value}, or one value for each of `items=` in its order; of items that a mapping lacks
+        None is known.
+        """
+        known_users, rows = coded(user, "user", users)
+        known_items, columns = coded(item, "item", items)
+        if rows.size != columns.size:
+            raise DataError(f"user has {rows.size} entries but item has {columns.size}; a rating needs one of each.")
+        if not rows.size and users is None and items is None:
+            raise DataError("there are no ratings; a table without any needs users= and items=.")
+        given = attributes_of_items(attributes, known_items, items)
+        return cls.of_places(known_users, rows, known_items, columns, rating)._having(given)
+
+    @classmethod
+    def from_csr(
+        cls,
+        table: Sparse,
+        *,
+        users: Ids | None = None,
+        items: Ids | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> "Ratings":
+        """The stored entries of a scipy sparse matrix or array (n_users, n_items), in any format; a stored 0 is a
+        rating. users, items: the ids of its rows and columns, by default 0, 1, ... Raises DataError for an entry that
+        is stored twice, which scipy would add up in silence, and for an index that is not within the shape."""
+        known_users, rows, known_items, columns, values = triplets_of_csr(table, users, items)
+        given = np.arange(known_items.size) if items is None else items
+        found = attributes_of_items(attributes, known_items, given)
+        return cls.of_places(known_users, rows, known_items, columns, values)._having(found)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Frame,
+        *,
+        user: str | None = None,
+        item: str | None = None,
+        rating: str | None = None,
+        users: Ids | None = None,
+        items: Ids | None = None,
+        attributes: Mapping[str, Any] | None = None,
+    ) -> "Ratings":
+        """The rows of a pandas or polars data frame. user, item, rating: its columns, by default those of the usual
+        names (user, userID, user_id, userId; item, movie, ... alike; rating, score, stars); the others are left aside.
+        Raises DataError where a column is missing or two would do."""
+        found = triplets_of_frame(frame, user, item, rating)
+        return cls.of(*found, users=users, items=items, attributes=attributes)
+
+    @classmethod
+    def of_places(
+        cls,
+        users: NDArray[Any],
+        rows: NDArray[np.int32],
+        items: NDArray[Any],
+        columns: NDArray[np.int32],
+        rating: Any,
+        twice: Callable[[Any, Any, int, int], DataError] | None = None,
+    ) -> "Ratings":
+        """The table of triplets whose ids are places in the two universes. twice: the error for a user and an item that
+        stand in two rows."""
+        values = column(rating, rows.size, "rating", np.float64)
+        named = users.item, items.item  # Python's own numbers and strings
+        _check_finite(values, lambda row: f"Row {row}, user {named[0](rows[row])!r}, item {named[1](columns[row])!r}")
+        bounds, order = in_order(rows, columns, users.size, items.size)
+        if order is not None:
+            columns, values = columns[order], values[order]
+        pair = first_twice(bounds, columns, order)
+        if pair is not None:
+            place, first, second = pair
+            user = named[0](int(np.searchsorted(bounds, place, side="right")) - 1)
+            raise (twice or _twice)(user, named[1](columns[place]), first, second)
+        return cls(users, items, bounds, sealed(columns.copy() if order is None else columns), sealed(values + 0.0))
+
+    def __post_init__(self) -> None:
+        users, items = frozen(np.asarray(self.users)), frozen(np.asarray(self.items))
+        for given, what in ((users, "user"), (items, "item")):
+            known = distinct_ids(given, what)
+            if known.dtype != given.dtype or not np.array_equal(known, given):
+                raise DataError(f"{what}s are not in the order of their ids; make the table by Ratings.of.")
+        values = column(self.values, len(self.values), "values", np.float64)
+        columns = np.ascontiguousarray(self.columns, dtype=np.int32)
+        bounds = np.ascontiguousarray(self.bounds, dtype=np.int64)
+        n = values.size
+        if bounds.shape != (users.size + 1,) or bounds[0] != 0 or bounds[-1] != n or (bounds[1:] < bounds[:-1]).any():
+            raise DataError(f"bounds do not cut {n} ratings into those of {users.size} users; they rise from 0 to {n}.")
+        if columns.shape != (n,) or (n and (columns.min() < 0 or columns.max() >= items.size)):
+            raise DataError(f"columns are places in items, one for each of {n} ratings, from 0 to {items.size - 1}.")
+        falling = not_rising(bounds, columns)
+        if falling.any():
+            raise DataError(
+                f"columns do not rise inside a user at rating {falling.argmax() + 1}; make the table by Ratings.of."
+            )
+        _check_finite(values, lambda row: f"Rating {row}")
+        attributes = {name: labels_of_items(v, items.size, name) for name, v in self.attributes.items()}
+        settled = {
+            "users": users, "items": items, "bounds": frozen(bounds), "columns": frozen(columns),
+            "values": frozen(values), "attributes": MappingProxyType(attributes),
+        }  # fmt: skip
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    def __len__(self) -> int:
+        """The number of ratings."""
+        return self.values.size
+
+    @property
+    def n_users(self) -> int:
+        """Users, those without ratings included."""
+        return self.users.size
+
+    @property
+    def n_items(self) -> int:
+        """Items, those without ratings included."""
+        return self.items.size
+
+    @property
+    def n_ratings(self) -> int:
+        """Ratings."""
+        return self.values.size
+
+    @cached_property
+    def counts(self) -> Ints:
+        """(n_items,) how many ratings each item has."""
+        return sealed(np.bincount(self.columns, minlength=self.n_items).astype(np.int64, copy=False))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """32 hexadecimal digits of the content: equal tables, and no others, have equal ones."""
+        return fingerprint_of(self.users, self.items, self.attributes, self.bounds, self.columns, self.values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ratings) and self.fingerprint == other.fingerprint
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint)
+
+    def user_of(self) -> NDArray[np.int32]:
+        """(n_ratings,) the place in `users` of the one who gave each rating."""
+        return np.repeat(np.arange(self.n_users, dtype=np.int32), np.diff(self.bounds))
+
+    def by_item(self) -> tuple[Ints, Ints]:
+        """The same item after item: bounds (n_items + 1,), and the positions (n_ratings,) of the ratings of each, users
+        rising. Made anew in every call."""
+        bounds, order = by_code(self.columns, self.n_items)
+        return bounds, order.astype(np.int64)
+
+    def to_csr(self) -> Any:
+        """A scipy CSR array (n_users, n_items) of the ratings, zeros stored; it shares their memory."""
+        from scipy.sparse import csr_array
+
+        kind = np.int32 if self.n_ratings < np.iinfo(np.int32).max else np.int64
+        parts = (self.values, self.columns.astype(kind, copy=False), self.bounds.astype(kind))
+        table = csr_array(parts, shape=(self.n_users, self.n_items), copy=False)
+        table.has_canonical_format = True
+        return table
+
+    def user_index(self, ids: Any) -> Ints:
+        """(n,) the place of each id in `users`, -1 for an unknown one."""
+        return placed(self.users, ids, self._user_places)
+
+    def item_index(self, ids: Any) -> Ints:
+        """(n,) the place of each id in `items`, -1 for an unknown one."""
+        return placed(self.items, ids, self._item_places)
+
+    def keep(self, mask: Any, *, drop: bool = False) -> "Ratings":
+        """The ratings where the mask (n_ratings,) holds, over the same users and items; drop: without those that have
+        no rating left."""
+        kept = np.asarray(mask)
+        if kept.dtype != bool or kept.shape != (self.n_ratings,):
+            raise DataError(f"keep takes a mask of {self.n_ratings} booleans, one a rating, not {kept.shape}.")
+        before = np.concatenate([[0], np.cumsum(kept)])
+        bounds, columns = before[self.bounds], self.columns[kept]
+        users, items, attributes = self.users, self.items, self.attributes
+        if drop:
+            left, seen = np.diff(bounds) > 0, np.zeros(self.n_items, dtype=bool)
+            seen[columns] = True
+            bounds = np.concatenate([[0], bounds[1:][left]])
+            columns = (np.cumsum(seen, dtype=np.int32) - 1)[columns]
+            users, items = sealed(users[left]), sealed(items[seen])
+            attributes = {name: values[seen] for name, values in attributes.items()}
+        return Ratings(users, items, bounds, columns, self.values[kept], attributes)
+
+    def only_users(self, index: Any, *, drop: bool = False) -> "Ratings":
+        """The ratings of the users at these places: integers, a mask (n_users,) or a slice; see `keep`."""
+        chosen = np.zeros(self.n_users, dtype=bool)
+        try:
+            chosen[index] = True
+        except IndexError as error:
+            raise DataError(f"only_users cannot pick from {self.n_users} users: {error}.") from None
+        return self.keep(np.repeat(chosen, np.diff(self.bounds)), drop=drop)
+
+    def with_attributes(self, attributes: Mapping[str, Any]) -> "Ratings":
+        """The same with these attributes of items beside those it has: name -> {item: value}, or a value an item."""
+        return self._having(attributes_of_items(attributes, self.items, self.items))
+
+    def _having(self, attributes: Mapping[str, NDArray[Any]]) -> "Ratings":
+        """The same with these attributes, in the order of the items."""
+        if not attributes:
+            return self
+        every = {**self.attributes, **attributes}
+        return Ratings(self.users, self.items, self.bounds, self.columns, self.values, every)
+
+    @cached_property
+    def _user_places(self) -> dict[Hashable, int] | None:
+        return None if self.users.dtype == np.int64 else places(self.users)
+
+    @cached_property
+    def _item_places(self) -> dict[Hashable, int] | None:
+        return None if self.items.dtype == np.int64 else places(self.items)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A mapping proxy cannot be pickled, and arrays come back writable: build anew instead.
+        values = [getattr(self, one.name) for one in fields(self)]
+        return Ratings, tuple(dict(v) if isinstance(v, MappingProxyType) else v for v in values)
+
+    def __str__(self) -> str:
+        """Counts and ranges, in ten lines at the most."""
+        return summary(self.bounds, self.counts, self.values, self.attributes)
+
+    def _repr_html_(self) -> str:
+        return view("Ratings", seen(self.bounds, self.counts, self.values, self.attributes))
+
+
+def _twice(user: Any, item: Any, first: int, second: int) -> DataError:
+    return DataError(f"User {user!r} rates item {item!r} twice, in rows {first} and {second}; keep one of the two.")
+
+
+def _check_finite(values: Floats, place: Any) -> None:
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise DataError(f"{place(row)}: the rating is {values[row]}. Ratings are finite: leave the row out.")

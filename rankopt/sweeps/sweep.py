@@ -1,0 +1,354 @@
+"""Any measure along a line, by all crossings: the rankings between them are valued by the measure itself.
+
+For measures that say nothing of how they change, and for data so small that compiled sweeps are not worth compiling.
+O(n³) memory and time for the n documents of a query, in blocks.
+
+A measure of a batch of queries, swept along lines by the way that suits it.
+
+Which sweep suits a measure, and what it is told of queries: asked of the data alone, once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.parallel import share, threads
+from rankopt.errors import OptionError
+from rankopt.losses.loss import Loss, LossAt
+from rankopt.measures.measure import Measure
+from rankopt.measures.segments import position_in_query, query_of_row, totals
+from rankopt.measures.tied_ranking import ranked
+from rankopt.sweeps.intersections import ROUNDING
+from rankopt.sweeps.step_function import StepEvents, joined
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+BLOCK = 1 << 17
+"""Documents of rankings that are valued at once, about."""
+
+
+def sweep_crossings(
+    measure: Measure, scores: Floats, slopes: Floats, relevance: Floats, weights: Floats, offsets: Ints
+) -> StepEvents:
+    """The events of Σ_q v_q measure_q(s + t a): scores s, slopes a and grades (N,), weights v (m,)."""
+    found = [StepEvents(0.0, *(np.zeros(0) for _ in range(3)))]
+    for weight, (low, high) in zip(weights, pairwise(offsets.tolist()), strict=True):
+        rows = slice(low, high)
+        found.append(_of_query(measure, scores[rows], slopes[rows], relevance[rows], float(weight)))
+    return joined(found)
+
+
+def _of_query(measure: Measure, s: Floats, a: Floats, grades: Floats, weight: float) -> StepEvents:
+    upper, steeper = np.nonzero(a[:, None] < a)  # every pair that crosses: who stands above before it, and after it
+    with np.errstate(over="ignore"):
+        rise = a[steeper] - a[upper]
+        times = (s[upper] - s[steeper]) / rise + 0.0
+        far = np.abs(s[upper]) + np.abs(s[steeper]) + np.abs(times) * (np.abs(a[upper]) + np.abs(a[steeper]))
+        widths = ROUNDING * far / rise
+    kept = times < np.inf
+    upper, steeper, times, widths = upper[kept], steeper[kept], times[kept], widths[kept]
+    jumps, which = np.unique(times, return_inverse=True)
+    values = weight * _values(measure, s, a, grades, upper, steeper, which, jumps.size)
+    widest = np.zeros(jumps.size)
+    np.maximum.at(widest, which, widths)
+    steps = np.diff(values)
+    moved = (steps != 0) & (jumps > -np.inf)
+    begun = int(jumps.size > 0 and jumps[0] == -np.inf)
+    return StepEvents(float(values[begun]), jumps[moved], steps[moved], widest[moved])
+
+
+def _values(
+    measure: Measure, s: Floats, a: Floats, grades: Floats, upper: Ints, steeper: Ints, which: Ints, jumps: int
+) -> Floats:
+    """(jumps + 1,) the values before the first jump, between them, and after the last."""
+    n = s.size
+    moved = np.zeros((jumps + 1, n), dtype=np.int32)  # how many more stand above a document after each jump
+    np.add.at(moved, (which + 1, upper), 1)
+    np.add.at(moved, (which + 1, steeper), -1)
+    moved[0] = ((a[:, None] > a) | ((a[:, None] == a) & (s[:, None] < s))).sum(axis=1)
+    above = np.cumsum(moved, axis=0, out=moved)
+    values, rows = np.empty(jumps + 1), max(1, BLOCK // n)
+    for begin in range(0, jumps + 1, rows):
+        scores = -above[begin : begin + rows].astype(np.float64)
+        offsets = np.arange(len(scores) + 1) * n
+        values[begin : begin + rows] = measure.values(ranked(np.tile(grades, len(scores)), scores.ravel(), offsets))
+    return values
+
+
+PLACES = 32
+"""What depends on more places than these is swept by all pairs, not by a list of places."""
+
+
+@dataclass(frozen=True, eq=False)
+class SweepPlan:
+    """A compiled sweep, what it is told before and behind scores, slopes and order, and (m,) what it leaves out."""
+
+    kernel: Any
+    before: tuple[Any, ...]
+    behind: tuple[Any, ...]
+    constant: Floats
+
+
+def sweep_plans(measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> tuple[SweepPlan, ...]:
+    """The sweeps whose events are, together, those of Σ_q v_q measure_q: relevance (N,), offsets, weights v (m,).
+
+    By the measure's `along_line`: "places" from its discount and gain, "precision", "cascade", "first relevant"; "sum"
+    the sweeps of all its `summands`, each in its own way.
+    """
+    if measure.along_line == "sum":
+        summed: Any = measure
+        parts = [sweep_plans(part, relevance, offsets, weights * own) for part, own in summed.summands(offsets)]
+        return tuple(way for ways in parts for way in ways)
+    return (WAYS[measure.along_line](measure, relevance, offsets, weights),)
+
+
+def _places(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    """From discount and gain: the first places where the discount ends soon, pairs where it goes on."""
+    lengths = np.diff(offsets)
+    gain, discount = measure.gain(relevance, offsets), measure.discounts(offsets)
+    constant = -np.asarray(measure.constant(relevance, offsets))
+    query, filled = query_of_row(offsets), lengths > 0
+    final = np.zeros(lengths.size)
+    final[filled] = discount[offsets[1:][filled] - 1]
+    places = np.zeros(lengths.size, np.int64)
+    differs = discount != final[query]
+    np.maximum.at(places, query[differs], position_in_query(offsets)[differs] + 1)
+    if places.max(initial=0) <= PLACES:
+        from rankopt.sweeps.truncated_sweeps import sweep_places
+
+        return SweepPlan(sweep_places, (), (gain, discount, places, weights), weights * constant)
+    if _even(discount, offsets):
+        from rankopt.sweeps.full_sweeps import sweep_pairs
+
+        return SweepPlan(sweep_pairs, (), (gain, discount, weights), weights * constant)
+    from rankopt.sweeps.full_sweeps import DISCOUNT
+
+    usual = _usual(gain, offsets)
+    constant += usual * totals(discount, offsets)
+    nothing = np.zeros(gain.size)
+    told = (gain - usual[query], nothing, discount)
+    return _uncut(DISCOUNT, 0, told, nothing, offsets, weights, weights * constant)
+
+
+def _uncut(
+    kind: int, cutoff: int, told: tuple[Floats, ...], kinds: Floats, offsets: Ints, weights: Floats, constant: Floats
+) -> SweepPlan:
+    """told: what walks are told of documents and places. kinds: of the documents, as `counting` has them."""
+    from rankopt.sweeps.full_sweeps import counting, sweep_uncut
+
+    return SweepPlan(sweep_uncut, (kind, cutoff), (*told, *counting(told[0], kinds, offsets), weights), constant)
+
+
+def _even(discount: Floats, offsets: Ints) -> bool:
+    """Whether the discount falls by the same from each place of a query to the next."""
+    falls = discount[:-1] - discount[1:]
+    inside = np.ones(discount.size, dtype=bool)
+    inside[offsets[1:][offsets[1:] > 0] - 1] = False
+    query, place = query_of_row(offsets), position_in_query(offsets)
+    first = offsets[:-1][query]  # the first row of the same query
+    later = np.flatnonzero(inside & (place > 0))
+    return bool(np.all(falls[later] == falls[first[later]]))
+
+
+def _usual(gain: Floats, offsets: Ints) -> Floats:
+    """(m,) the gain that most documents of a query have: they need not walk."""
+    usual = np.zeros(offsets.size - 1)
+    for q, (low, high) in enumerate(pairwise(offsets.tolist())):
+        if high > low:
+            values, counts = np.unique(gain[low:high], return_counts=True)
+            usual[q] = values[np.argmax(counts)]
+    return usual
+
+
+def _precision(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    from rankopt.sweeps.full_sweeps import PRECISION
+
+    relevant, nothing = measure.relevant(relevance), np.zeros(weights.size)
+    shares = weights / np.maximum(totals(relevant, offsets), 1)
+    if measure.cutoff and measure.cutoff <= PLACES:
+        return _cut(PRECISION, measure.cutoff, relevant, shares)
+    told = (relevant, relevant, _reciprocals(offsets))
+    return _uncut(PRECISION, _cutoff(measure, offsets), told, relevant, offsets, shares, nothing)
+
+
+def _cascade(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    from rankopt.sweeps.full_sweeps import CASCADE
+
+    stopped, nothing = measure.stopping(relevance), np.zeros(weights.size)
+    if measure.cutoff and measure.cutoff <= PLACES:
+        return _cut(CASCADE, measure.cutoff, stopped, weights)
+    going_on = np.log1p(-np.minimum(stopped, np.nextafter(1.0, 0.0)))  # of a grade so high that p rounds to 1, too
+    told = (stopped, going_on, _reciprocals(offsets))
+    return _uncut(CASCADE, _cutoff(measure, offsets), told, stopped, offsets, weights, nothing)
+
+
+def _cut(kind: int, cutoff: int, gain: Floats, weights: Floats) -> SweepPlan:
+    from rankopt.sweeps.truncated_sweeps import sweep_cuts
+
+    return SweepPlan(sweep_cuts, (kind, cutoff), (gain, weights), np.zeros(weights.size))
+
+
+def _first_relevant(measure: Any, relevance: Floats, offsets: Ints, weights: Floats) -> SweepPlan:
+    from rankopt.sweeps.truncated_sweeps import sweep_envelope
+
+    told = (measure.relevant(relevance), weights)
+    return SweepPlan(sweep_envelope, (_cutoff(measure, offsets),), told, np.zeros(weights.size))
+
+
+def _cutoff(measure: Measure, offsets: Ints) -> int:
+    return measure.cutoff or int(np.diff(offsets).max(initial=1))
+
+
+def _reciprocals(offsets: Ints) -> Floats:
+    return 1.0 / (position_in_query(offsets) + 1)
+
+
+WAYS: dict[str, Callable[[Any, Floats, Ints, Floats], SweepPlan]] = {
+    "places": _places,
+    "precision": _precision,
+    "cascade": _cascade,
+    "first relevant": _first_relevant,
+}
+"""What a measure says of itself, and the sweep that suits it."""
+
+
+TURNS = 4
+"""Parts of its work that a thread takes, at least: it is even then, though queries are not."""
+
+LEAST, MOST = 1 << 9, 1 << 15
+"""Rows of whole queries, about, that are a part: fewer cost more to hand out, the events of more much new room."""
+
+KEPT, KEEP = threading.local(), 1 << 21
+"""Room for events that a thread keeps, and how much it keeps at most."""
+
+PAIRS = 1 << 14
+"""Pairs of documents of one query in data so small that nothing is compiled for them, at most."""
+
+
+@dataclass(frozen=True, eq=False)
+class LineSweep:
+    """M(t) = Σ_q v_q measure_q(s + t a), documents of equal score averaged, as a step function of t.
+
+    relevance: (N,) grades. offsets: (m + 1,). weights: (m,) v. The measure is defined on every query.
+    small: whether the data that these are a part of are so small that nothing is compiled for them.
+
+    A shard may hold it in place of a loss. Which sweep suits a measure it says itself, as `along_line`: see
+    `sweep_plans`; one that says nothing of itself is valued between all crossings.
+    """
+
+    measure: Measure
+    relevance: Floats
+    offsets: Ints
+    weights: Floats
+    small: bool = False
+
+    @classmethod
+    def of(cls, measure: Measure, relevance: Floats, offsets: Ints, weights: Floats) -> LineSweep:
+        """Of all data that belong together."""
+        lengths = np.diff(offsets)
+        return cls(measure, relevance, offsets, weights, bool(lengths @ lengths <= PAIRS))
+
+    def only(self, first: int, last: int) -> LineSweep:
+        """The measure of the queries first <= q < last."""
+        low, high = self.offsets[first], self.offsets[last]
+        offsets = self.offsets[first : last + 1] - low
+        return LineSweep(self.measure, self.relevance[low:high], offsets, self.weights[first:last], self.small)
+
+    convex: ClassVar[bool] = False
+
+    def at(self, scores: Floats, prove: bool = False) -> LossAt:
+        raise OptionError(
+            f"{self.measure} itself has no planes because it is a step function of the scores; train a loss of LOSSES "
+            "by planes, or the measure along lines"
+        )
+
+    def majorant(self, scores: Floats) -> Loss:
+        return self
+
+    def reference_weights(self, scores: Floats) -> Floats:
+        return np.zeros(scores.size)
+
+    def value(self, scores: Floats) -> float:
+        """Σ_q v_q measure_q at these scores (N,), documents of equal score averaged: as `evaluate` has it."""
+        return float(self.weights @ self.measure.values(ranked(self.relevance, scores, self.offsets)))
+
+    def order(self, scores: Floats) -> Ints | None:
+        """The documents of each query by falling score, which all lines through these scores (N,) share; None where
+        sweeps ask for none."""
+        if self.small or self.measure.along_line == "crossings":
+            return None
+        from rankopt.sweeps.intersections import by_falling_score
+
+        order, scores = np.empty(scores.size, np.int64), np.ascontiguousarray(scores, np.float64)
+        ranges = self._ranges(1)
+        share(len(ranges), lambda part: by_falling_score(scores, self.offsets, *ranges[part], order))
+        return order
+
+    def events(self, scores: Floats, slopes: Floats, order: Ints | None = None) -> list[StepEvents]:
+        """The events along each of D lines: scores s (N,), slopes a (D, N). order: of these scores, if it is known."""
+        scores, slopes = np.ascontiguousarray(scores, np.float64), np.ascontiguousarray(slopes, np.float64)
+        order = self.order(scores) if order is None else order
+        if order is None:
+            given = (self.relevance, self.weights, self.offsets)
+            return [sweep_crossings(self.measure, scores, line, *given) for line in slopes]
+        lines, ways = len(slopes), self._ways
+        ranges = self._ranges(lines * len(ways))
+        found: list[StepEvents] = [StepEvents(0.0, *np.zeros((3, 0)))] * (lines * len(ways) * len(ranges))
+        starts = np.zeros((lines, len(ways), self.offsets.size - 1))
+
+        def sweep(task: int) -> None:
+            job, part = divmod(task, len(ranges))
+            line, way = divmod(job, len(ways))
+            found[task] = self._told(ways[way], scores, slopes[line], order, *ranges[part], starts[line, way])
+
+        share(len(found), sweep)
+        starts += np.array([way.constant for way in ways])
+        own, each = starts.sum(axis=1), len(ways) * len(ranges)
+        parts = [found[line * each : (line + 1) * each] for line in range(lines)]
+        return [replace(joined(told), start=float(own[line].sum())) for line, told in enumerate(parts)]
+
+    def _told(
+        self, way: SweepPlan, scores: Floats, slopes: Floats, order: Ints, first: int, last: int, starts: Floats
+    ) -> StepEvents:
+        """The events of some queries in one way; writes their values at -∞ into starts (m,)."""
+        told = _room(4 * int(self.offsets[last] - self.offsets[first]))
+        given = (*way.before, scores, slopes, order, *way.behind, self.offsets, first, last, starts)
+        count = way.kernel(*given, *told)
+        if count > told[0].size:
+            told = _room(count + count // 4)
+            way.kernel(*given, *told)
+        own = np.empty((3, count))  # one piece: of large ones systems give large pages
+        for row, array in zip(own, told, strict=True):
+            row[:] = array[:count]
+        return StepEvents(0.0, *own)
+
+    def _ranges(self, jobs: int) -> list[tuple[int, int]]:
+        """Whole queries in turn, in so many parts that every thread has some turns at all of these jobs. What is said
+        of a query depends on it alone, so parts change no bit."""
+        rows, wanted = int(self.offsets[-1]), -(-TURNS * threads() // max(jobs, 1)) if threads() > 1 else 1
+        part = min(MOST, max(LEAST, -(-rows // wanted)))
+        marks = np.append(np.arange(0, rows, part), rows)
+        return list(pairwise(np.unique(np.searchsorted(self.offsets, marks)).tolist()))
+
+    @cached_property
+    def _ways(self) -> tuple[SweepPlan, ...]:
+        return sweep_plans(self.measure, self.relevance, self.offsets, self.weights)
+
+
+def _room(events: int) -> list[Floats]:
+    """Room for so many events at least, kept by this thread: memory that is new costs as much as half a sweep."""
+    if events > KEEP:
+        return [np.empty(events) for _ in range(3)]
+    if not hasattr(KEPT, "room") or KEPT.room[0].size < events:
+        KEPT.room = [np.empty(events) for _ in range(3)]
+    kept: list[Floats] = KEPT.room
+    return kept

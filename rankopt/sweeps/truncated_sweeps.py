@@ -1,0 +1,441 @@
+"""The first τ places of every query along a line, swap by swap: for discounts that are constant behind place τ.
+
+M_q(t) = Σ_{p < τ} (a_p - a_n) b_(p) + a_n Σ_j b_j, where (p) is the document at place p and a_n the discount of the
+last place. At t = -∞ the lines of least slope stand first. A line l overtakes a line i above it iff its slope is
+larger, at t = (s_i - s_l) / (a_l - a_i), and it is never asked whether that is still ahead: so every pair swaps once,
+lines that meet in one point resolve themselves, and nothing is lost to rounding. The time of an event is the larger of
+its own and the last. The next event is the first of the τ - 1 swaps of neighbours, of which a swap changes three, and
+of the first line below that reaches place τ. Lines below are in no order of their own: of two that reach it at times
+which rounding cannot tell apart the flatter one comes first, and the steeper passes it when their own time comes.
+
+Of lines of one slope only the τ best can ever stand there: a column of few values has few lines.
+
+Source: paper 3 (DirectRank), section 2.2, with all events at one time taken together.
+
+AP@k and ERR@k along a line: the first k places of every query, swap by swap.
+
+A document at place c + 1, R relevant ones and the chance Π to get that far above it, adds
+
+    average precision   [c < k] (R + 1) / (c + 1) / n₊    if it is relevant
+    a cascade           [c < k] p Π / (c + 1)
+
+so a swap of neighbours changes what the two of them add and nothing else. The list is that of
+`rankopt.sweeps.truncated_sweeps`, where it is said why no crossing is lost; only its entries are groups of
+identical lines, which are tied for all t and move as one: such a group adds the mean over the orders of its
+documents, in closed form. Any k entries fill k places.
+
+Source: paper 3 (DirectRank), sections 2.2 and 3.1.2 (ERR and MAP cut at 10); ties as in `rankopt.sweeps.full_sweeps`.
+
+Reciprocal rank along a line: the upper envelope of the relevant documents, and who stands above it.
+
+RR_q(t) = f(c), c the documents that are not relevant above the first relevant line; f(c) = [c < k] / (c + 1), or for a
+group of g identical lines, r of them relevant, the mean over its orders. The envelope is a chain of lines of rising
+slope; each is followed until the next, and what crosses it on the way moves c by one. Where a chain's link begins c is
+counted anew, pair by pair, so it never drifts.
+
+Source: paper 3 (DirectRank), section 2.2; ties as in `rankopt.measures.first_relevant`.
+"""
+
+import numba as nb
+import numpy as np
+from numpy.typing import NDArray
+
+from formulations.compiled import FLOATS, READ_FLOATS, READ_INTS, compiled
+from formulations.sorting import sort_falling
+from rankopt.sweeps.full_sweeps import PRECISION
+from rankopt.sweeps.intersections import ROUNDING, entering, first_order, groups_of, longest, width
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@compiled(
+    nb.int64(
+        READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_INTS, nb.int64,
+        nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
+    )
+)  # fmt: skip
+def sweep_places(
+    scores: Floats,
+    slopes: Floats,
+    by_score: Ints,
+    gain: Floats,
+    discount: Floats,
+    places: Ints,
+    weights: Floats,
+    offsets: Ints,
+    first: int,
+    last: int,
+    starts: Floats,
+    times: Floats,
+    steps: Floats,
+    widths: Floats,
+) -> int:
+    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
+    written. starts[q]: the value at -∞. places: (m,) τ of each query, behind which its discount is constant.
+    """
+    room, found = times.size, 0
+    most, widest = 1, 1
+    for q in range(first, last):
+        most, widest = max(most, offsets[q + 1] - offsets[q]), max(widest, places[q])
+    key, mean = np.empty(most), np.empty(most)
+    order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
+    line_s, line_a, line_b = np.empty(most), np.empty(most), np.empty(most)
+    ahead = np.empty(widest)
+    for q in range(first, last):
+        low, n = offsets[q], offsets[q + 1] - offsets[q]
+        s, a, b = scores[low : low + n], slopes[low : low + n], gain[low : low + n]
+        weight, worth, tau = weights[q], discount[low : low + n], places[q]
+        least, best, total = np.inf, -np.inf, 0.0
+        for j in range(n):
+            least, best, total = min(least, b[j]), max(best, b[j]), total + worth[j]
+        if least >= best:  # no order is better than another
+            starts[q] = weight * total * best if n else 0.0
+            continue
+        now = order[:n]
+        first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n])
+        groups = groups_of(s, a, now, begins)
+        start = 0.0
+        if groups == n:
+            for p in range(n):
+                mean[p] = b[now[p]]
+                start += mean[p] * worth[p]
+        for g in range(groups if groups < n else 0):
+            total, share = 0.0, 0.0
+            for p in range(begins[g], begins[g + 1]):
+                total += b[now[p]]
+                share += worth[p]
+            total /= begins[g + 1] - begins[g]
+            start += total * share
+            for p in range(begins[g], begins[g + 1]):
+                mean[p] = total
+        starts[q] = weight * start
+        if tau == 0:
+            continue
+        lines, of_slope = 0, 0  # lines that can ever stand among the first τ
+        for p in range(n):
+            j = now[p]
+            of_slope = of_slope + 1 if p > 0 and a[j] == a[now[p - 1]] else 1
+            if of_slope <= tau:
+                line_s[lines], line_a[lines], line_b[lines] = s[j], a[j], mean[p]
+                lines += 1
+        for p in range(tau - 1):
+            ahead[p] = np.inf
+            if line_a[p + 1] > line_a[p]:
+                ahead[p] = (line_s[p] - line_s[p + 1]) / (line_a[p + 1] - line_a[p])
+        at, stale, joining = -np.inf, True, -1
+        while True:
+            if stale:
+                i, stale = tau - 1, False
+                joining = entering(line_s, line_a, i, lines)
+                ahead[i] = np.inf
+                if joining >= 0:
+                    ahead[i] = (line_s[i] - line_s[joining]) / (line_a[joining] - line_a[i])
+            p, least = 0, ahead[0]
+            for other in range(1, tau):
+                if ahead[other] < least:
+                    p, least = other, ahead[other]
+            if least == np.inf:
+                break
+            at = max(at, least)
+            i, r = p, p + 1 if p < tau - 1 else joining
+            behind = worth[p + 1] if p < tau - 1 else worth[n - 1]
+            step = weight * (worth[p] - behind) * (line_b[r] - line_b[i])
+            if at == -np.inf:
+                starts[q] += step
+            else:
+                if found < room:
+                    times[found], steps[found] = at, step
+                    widths[found] = width(at, line_s[i], line_a[i], line_s[r], line_a[r])
+                found += step != 0.0  # else the next one is written over it
+            left_s, left_a, left_b = line_s[i], line_a[i], line_b[i]
+            line_s[i], line_a[i], line_b[i] = line_s[r], line_a[r], line_b[r]
+            if p < tau - 1:
+                ahead[p] = np.inf
+            else:  # the line that leaves finds its place by slope
+                while r > tau and line_a[r - 1] > left_a:
+                    line_s[r], line_a[r], line_b[r] = line_s[r - 1], line_a[r - 1], line_b[r - 1]
+                    r -= 1
+            line_s[r], line_a[r], line_b[r] = left_s, left_a, left_b
+            if p > 0:
+                rise = line_a[p] - line_a[p - 1]
+                t = np.divide(line_s[p - 1] - line_s[p], rise)  # no branch: who is steeper nobody can guess
+                ahead[p - 1] = t if rise > 0.0 else np.inf
+            if p + 2 < tau:
+                rise = line_a[p + 2] - line_a[p + 1]
+                t = np.divide(line_s[p + 1] - line_s[p + 2], rise)
+                ahead[p + 1] = t if rise > 0.0 else np.inf
+            stale = p + 2 >= tau
+    return found
+
+
+TABLE = nb.types.Array(nb.float64, 2, "C")
+
+
+@compiled(nb.float64(nb.int64, nb.int64, nb.float64, nb.int64, nb.int64, nb.float64, FLOATS))
+def _added(kind: int, size: int, own: float, cutoff: int, above: int, heavier: float, passed: Floats) -> float:
+    """What a group of `size` lines below `above` documents adds. own: relevant documents, or the sum of p. heavier: R
+    or Π above it. passed[i]: of a cascade, the mean chance to pass i of its documents."""
+    reached = min(size, cutoff - above)
+    if own == 0.0 or reached <= 0:
+        return 0.0
+    if size == 1:
+        return (heavier + 1.0 if kind == PRECISION else own * heavier) / (above + 1.0)
+    total = 0.0
+    if kind == PRECISION:
+        others = (own - 1.0) / (size - 1.0)  # relevant documents of the group before its next place, a place
+        for i in range(reached):
+            total += (heavier + 1.0 + others * i) / (above + i + 1.0)
+        return total * own / size
+    for i in range(reached):
+        total += (passed[i] - passed[i + 1]) / (above + i + 1.0)
+    return total * heavier
+
+
+@compiled(
+    nb.int64(
+        nb.int64, nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64,
+        nb.int64, FLOATS, FLOATS, FLOATS, FLOATS,
+    )
+)  # fmt: skip
+def sweep_cuts(
+    kind: int,
+    cutoff: int,
+    scores: Floats,
+    slopes: Floats,
+    by_score: Ints,
+    gain: Floats,
+    weights: Floats,
+    offsets: Ints,
+    first: int,
+    last: int,
+    starts: Floats,
+    times: Floats,
+    steps: Floats,
+    widths: Floats,
+) -> int:
+    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
+    written. starts[q]: the value at -∞. gain: 1 where relevant, or p; 0 of documents that add nothing. cutoff: k.
+    """
+    room, found, most = times.size, 0, longest(offsets, first, last)
+    key, order, spare = np.empty(most), np.empty(most, np.int64), np.empty(most, np.int64)
+    begins = np.empty(most + 1, np.int64)
+    line_s, line_a, own, factor = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    size, group = np.empty(most, np.int64), np.empty(most, np.int64)
+    passed = np.zeros((most, cutoff + 1))
+    ahead, above, heavier = np.empty(cutoff), np.zeros(cutoff + 1, np.int64), np.empty(cutoff + 1)
+    heavier[0] = 0.0 if kind == PRECISION else 1.0
+    for q in range(first, last):
+        low, n = offsets[q], offsets[q + 1] - offsets[q]
+        s, a, b = scores[low : low + n], slopes[low : low + n], gain[low : low + n]
+        weight = weights[q]
+        starts[q], some = 0.0, False
+        for j in range(n):
+            some = some or b[j] != 0.0
+        if not some:
+            continue
+        now = order[:n]
+        first_order(s, a, by_score[low : low + n], key[:n], now, spare[:n])
+        groups = groups_of(s, a, now, begins)
+        tau = min(cutoff, groups)
+        lines, of_slope = 0, 0  # groups that can ever stand among the first τ
+        for g in range(groups):
+            j = now[begins[g]]
+            of_slope = of_slope + 1 if g > 0 and a[j] == a[now[begins[g - 1]]] else 1
+            if of_slope > tau:
+                continue
+            line_s[lines], line_a[lines] = s[j], a[j]
+            size[lines], group[lines] = begins[g + 1] - begins[g], lines
+            total, chance = 0.0, 1.0
+            for p in range(begins[g], begins[g + 1]):
+                total += b[now[p]]
+                chance *= 1.0 - b[now[p]]
+            own[lines], factor[lines] = total, total if kind == PRECISION else chance
+            if size[lines] > 1 and kind != PRECISION and total != 0.0:
+                row = passed[lines]
+                row[:] = 0.0
+                row[0] = 1.0
+                for m in range(size[lines]):
+                    going_on = 1.0 - b[now[begins[g] + m]]
+                    for i in range(min(m + 1, cutoff), 0, -1):
+                        row[i] = ((m + 1 - i) * row[i] + i * going_on * row[i - 1]) / (m + 1)
+            lines += 1
+        for p in range(tau):
+            starts[q] += weight * _added(kind, size[p], own[p], cutoff, above[p], heavier[p], passed[group[p]])
+            above[p + 1] = above[p] + size[p]
+            heavier[p + 1] = heavier[p] + factor[p] if kind == PRECISION else heavier[p] * factor[p]
+        for p in range(tau - 1):
+            ahead[p] = np.inf
+            if line_a[p + 1] > line_a[p]:
+                ahead[p] = (line_s[p] - line_s[p + 1]) / (line_a[p + 1] - line_a[p])
+        at, stale, joining = -np.inf, True, -1
+        while True:
+            if stale:
+                i, stale = tau - 1, False
+                joining = entering(line_s, line_a, i, lines)
+                ahead[i] = np.inf
+                if joining >= 0:
+                    ahead[i] = (line_s[i] - line_s[joining]) / (line_a[joining] - line_a[i])
+            p = 0
+            for other in range(1, tau):
+                if ahead[other] < ahead[p]:
+                    p = other
+            if ahead[p] == np.inf:
+                break
+            at = max(at, ahead[p])
+            i, r = p, p + 1 if p < tau - 1 else joining
+            step = 0.0
+            if own[i] != 0.0 or own[r] != 0.0:
+                c, high = above[p], heavier[p]
+                next_i = high + factor[i] if kind == PRECISION else high * factor[i]
+                next_r = high + factor[r] if kind == PRECISION else high * factor[r]
+                step = weight * (
+                    _added(kind, size[r], own[r], cutoff, c, high, passed[group[r]])
+                    + _added(kind, size[i], own[i], cutoff, c + size[r], next_r, passed[group[i]])
+                    - _added(kind, size[i], own[i], cutoff, c, high, passed[group[i]])
+                    - _added(kind, size[r], own[r], cutoff, c + size[i], next_i, passed[group[r]])
+                )
+            if step != 0.0:
+                if at == -np.inf:
+                    starts[q] += step
+                else:
+                    if found < room:
+                        times[found], steps[found] = at, step
+                        widths[found] = width(at, line_s[i], line_a[i], line_s[r], line_a[r])
+                    found += 1
+            left_s, left_a, left_own, left_factor = line_s[i], line_a[i], own[i], factor[i]
+            left_size, left_group = size[i], group[i]
+            line_s[i], line_a[i], own[i], factor[i] = line_s[r], line_a[r], own[r], factor[r]
+            size[i], group[i] = size[r], group[r]
+            above[p + 1] = above[p] + size[p]
+            heavier[p + 1] = heavier[p] + factor[p] if kind == PRECISION else heavier[p] * factor[p]
+            if p < tau - 1:
+                ahead[p] = np.inf
+            else:  # what leaves finds its place by slope
+                while r > tau and line_a[r - 1] > left_a:
+                    line_s[r], line_a[r], own[r], factor[r] = line_s[r - 1], line_a[r - 1], own[r - 1], factor[r - 1]
+                    size[r], group[r] = size[r - 1], group[r - 1]
+                    r -= 1
+            line_s[r], line_a[r], own[r], factor[r] = left_s, left_a, left_own, left_factor
+            size[r], group[r] = left_size, left_group
+            if p > 0:
+                ahead[p - 1] = np.inf
+                if line_a[p] > line_a[p - 1]:
+                    ahead[p - 1] = (line_s[p - 1] - line_s[p]) / (line_a[p] - line_a[p - 1])
+            if p + 2 < tau:
+                ahead[p + 1] = np.inf
+                if line_a[p + 2] > line_a[p + 1]:
+                    ahead[p + 1] = (line_s[p + 1] - line_s[p + 2]) / (line_a[p + 2] - line_a[p + 1])
+            stale = p + 2 >= tau
+    return found
+
+
+@compiled(nb.float64(nb.int64, nb.int64, nb.int64, nb.int64))
+def _reciprocal(above: int, size: int, relevant: int, cutoff: int) -> float:
+    """The mean of [place <= k] / place of the first of `relevant` documents in a group of `size` below `above` ones."""
+    total, missed = 0.0, 1.0
+    for i in range(min(size - relevant + 1, cutoff - above)):
+        chance = relevant / (size - i)
+        total += missed * chance / (above + i + 1.0)
+        missed *= 1.0 - chance
+    return total
+
+
+@compiled(
+    nb.int64(
+        nb.int64, READ_FLOATS, READ_FLOATS, READ_INTS, READ_FLOATS, READ_FLOATS, READ_INTS, nb.int64, nb.int64, FLOATS,
+        FLOATS, FLOATS, FLOATS,
+    )
+)  # fmt: skip
+def sweep_envelope(
+    cutoff: int,
+    scores: Floats,
+    slopes: Floats,
+    by_score: Ints,
+    relevant: Floats,
+    weights: Floats,
+    offsets: Ints,
+    first: int,
+    last: int,
+    starts: Floats,
+    times: Floats,
+    steps: Floats,
+    widths: Floats,
+) -> int:
+    """The events of the queries first <= q < last; returns how many there are, of which those that found room are
+    written. starts[q]: the value at -∞. relevant: 1 where relevant, else 0."""
+    room, found, most = times.size, 0, longest(offsets, first, last)
+    key, when, line_s, line_a = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
+    order, spare, begins = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most + 1, np.int64)
+    hits, turns, who = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
+    for q in range(first, last):
+        low, n = offsets[q], offsets[q + 1] - offsets[q]
+        s, a, marked = scores[low : low + n], slopes[low : low + n], relevant[low : low + n]
+        starts[q], some = 0.0, False
+        for j in range(n):
+            some = some or marked[j] != 0.0
+        if not some:
+            continue
+        first_order(s, a, by_score[low : low + n], key[:n], order[:n], spare[:n])
+        groups = groups_of(s, a, order[:n], begins)
+        top = -1
+        for g in range(groups):
+            hits[g] = 0
+            for p in range(begins[g], begins[g + 1]):
+                hits[g] += marked[order[p]] != 0.0
+            line_s[g], line_a[g] = s[order[begins[g]]], a[order[begins[g]]]
+            if top < 0 and hits[g] > 0:
+                top = g
+        at, value, begun, widest = -np.inf, 0.0, False, 0.0
+        while True:
+            following, until = -1, np.inf  # the next line of the envelope
+            for other in range(top + 1, groups):
+                if hits[other] > 0 and line_a[other] > line_a[top]:
+                    t = (line_s[top] - line_s[other]) / (line_a[other] - line_a[top])
+                    if t < until - ROUNDING * abs(t):  # else the flatter one is first, and this one passes it
+                        following, until = other, t
+            until = max(until, at)
+            above, met = 0, 0
+            for other in range(groups):
+                rise = line_a[other] - line_a[top]
+                if hits[other] > 0 or other == top:
+                    continue
+                if rise == 0.0:
+                    above += begins[other + 1] - begins[other] if line_s[other] > line_s[top] else 0
+                    continue
+                t = (line_s[top] - line_s[other]) / rise
+                if (t <= at) == (rise > 0.0):
+                    above += begins[other + 1] - begins[other]
+                if at < t <= until and t < np.inf:
+                    when[met], who[met], turns[met] = -t, other, met
+                    met += 1
+            size = begins[top + 1] - begins[top]
+            after = weights[q] * _reciprocal(above, size, hits[top], cutoff)
+            if not begun or at == -np.inf:
+                starts[q], begun = after, True
+            elif after != value:
+                if found < room:
+                    times[found], steps[found], widths[found] = at, after - value, widest
+                found += 1
+            value = after
+            sort_falling(turns[:met], when[:met], spare[:met])
+            e = 0
+            while e < met:
+                t, widest = -when[turns[e]], 0.0
+                while e < met and -when[turns[e]] == t:
+                    other = who[turns[e]]
+                    crossing = begins[other + 1] - begins[other]
+                    above += crossing if line_a[other] > line_a[top] else -crossing
+                    widest = max(widest, width(t, line_s[top], line_a[top], line_s[other], line_a[other]))
+                    e += 1
+                after = weights[q] * _reciprocal(above, size, hits[top], cutoff)
+                if after != value:
+                    if found < room:
+                        times[found], steps[found], widths[found] = t, after - value, widest
+                    found += 1
+                value = after
+            if following < 0:
+                break
+            widest = width(until, line_s[top], line_a[top], line_s[following], line_a[following])
+            top, at = following, until
+    return found
