@@ -266,7 +266,6 @@ def test_a_users_script(checker, tmp_path):
         (choices.StrengthName, STRENGTHS),
         (choices.NormalizeName, NORMALISATIONS),
         (samples.SampleName, samples.SAMPLES),
-        (samples.RatedName, samples.RATED),
         (given.Rounding, share_words.ROUNDINGS),
     ],
 )
