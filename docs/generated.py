@@ -40,7 +40,6 @@ TABLES = {
     ],
     "formulations": [
         ("Problems", "formulations", "GALLERY"),
-        ("Losses of the pattern of grades", "formulations.patterns", "LOSSES"),
         ("Words", "formulations", "WORDS"),
         ("Solvers", "formulations.solvers", "SOLVERS"),
         ("Checks of what you add", "formulations.testing", None),

@@ -86,7 +86,12 @@ if TYPE_CHECKING:
     from formulations.problems.problem import Status as Status
     from formulations.problems.quadratic_program import QuadraticProgram as QuadraticProgram
     from formulations.problems.ranking import RankTwoAssignment as RankTwoAssignment
+    from formulations.problems.relevance_losses import Discounted as Discounted
+    from formulations.problems.relevance_losses import RelevanceLoss as RelevanceLoss
+    from formulations.problems.relevance_losses import StepwiseLoss as StepwiseLoss
+    from formulations.problems.relevance_losses import TableLoss as TableLoss
     from formulations.problems.relevance_ranking import PatternRanking as PatternRanking
+    from formulations.problems.relevance_values import GainTable as GainTable
     from formulations.problems.rescaled_ranking import RescaledRanking as RescaledRanking
     from formulations.problems.simplex_qp import GroupedSimplexQP as GroupedSimplexQP
     from formulations.solvers import accepting as accepting
@@ -112,7 +117,7 @@ if TYPE_CHECKING:
     from formulations.solving.suggested_changes import nearest_whole as nearest_whole
 
 ROOMS = (
-    "problems", "patterns", "integrality", "argmax", "active_set", "constraints", "marginals", "bridges", "gallery",
+    "problems", "integrality", "argmax", "active_set", "constraints", "marginals", "bridges", "gallery",
     "certificates", "solvers", "solving", "io", "testing",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand the files of this folder."""
@@ -145,12 +150,17 @@ WORDS = {
     "Cvxpy": "formulations.solvers.cvxpy:Cvxpy",
     "DemographicParity": "formulations.marginals.exposure:DemographicParity",
     "DisparateImpact": "formulations.marginals.exposure:DisparateImpact",
+    "Discounted": "formulations.problems.relevance_losses:Discounted",
     "DisparateTreatment": "formulations.marginals.exposure:DisparateTreatment",
     "Exact": "formulations.solvers.exact:Exact",
     "ExposureLimits": "formulations.marginals.exposure:ExposureLimits",
     "FormulationError": "formulations.errors:FormulationError",
     "Fractional": "formulations.errors:Fractional",
     "GroupedSimplexQP": "formulations.problems.simplex_qp:GroupedSimplexQP",
+    "GainTable": "formulations.problems.relevance_values:GainTable",
+    "RelevanceLoss": "formulations.problems.relevance_losses:RelevanceLoss",
+    "StepwiseLoss": "formulations.problems.relevance_losses:StepwiseLoss",
+    "TableLoss": "formulations.problems.relevance_losses:TableLoss",
     "Highs": "formulations.solvers.highs:Highs",
     "Infeasible": "formulations.errors:Infeasible",
     "InvalidProblem": "formulations.errors:InvalidProblem",

@@ -38,7 +38,6 @@ DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.tes
 """Modules for users that nothing here imports."""
 
 PLUGINS = {
-    "formulations.patterns": ("LOSSES", lambda kind: "earnings" in vars(kind) and kind.__name__ != "PatternLoss"),
     "formulations.solvers": ("SOLVERS", lambda kind: "accepts" in vars(kind)),
     "rankopt.engines": ("ENGINES", lambda kind: "map" in vars(kind)),
     "rankopt.losses.bounds": ("BOUNDS", lambda kind: "__call__" in vars(kind)),

@@ -13,7 +13,7 @@ from itertools import permutations
 import numpy as np
 
 from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve_batch
-from formulations.patterns import Cells, Discounted
+from formulations.problems.relevance_losses import Discounted, TableLoss
 from formulations.solvers.exact import Exact
 
 
@@ -28,7 +28,7 @@ def power(n):
 LOSSES = {
     **{name: name for name in ("AUC", "AP", "AP@3", "RR", "RR@3", "nDCG", "nDCG@3", "P@3", "DCG@2", "ERR", "ERR@3")},
     "nDCG, LETOR": Discounted(letor, lambda grade: np.exp2(grade) - 1, normalised=True),
-    "cells": Cells(lambda good, bads, relevant, others: np.exp(-good - 0.3 * bads)),
+    "cells": TableLoss(lambda good, bads, relevant, others: np.exp(-good - 0.3 * bads)),
 }
 MAPS = {
     "pairwise": pairwise_ranking,

@@ -85,10 +85,18 @@ from numpy.typing import ArrayLike
 
 from formulations.arrays import Floats, Ints, finite, offsets_of
 from formulations.errors import InvalidProblem
-from formulations.patterns.losses import PatternLoss, pattern_loss, relevant
 from formulations.problems.ranking import RankTwoAssignment, RankTwoBatch, Weights, laid_out, weights_for
+from formulations.problems.relevance_losses import RelevanceLoss, get_relevance_loss, relevant
 from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
-from formulations.problems.relevance_values import FIRST, PAIRWISE, POSITIONAL, FeatureMap, strength_of, unequal_pairs
+from formulations.problems.relevance_values import (
+    FIRST,
+    PAIRWISE,
+    POSITIONAL,
+    FeatureMap,
+    GainTable,
+    strength_of,
+    unequal_pairs,
+)
 from formulations.problems.rescaled_ranking import RescaledBatch, RescaledRanking
 
 
@@ -138,13 +146,13 @@ def ranking(
 
 @overload
 def pattern_ranking(
-    scores: ArrayLike, relevance: ArrayLike, loss: PatternLoss | str, *, decay: ArrayLike | Weights
+    scores: ArrayLike, relevance: ArrayLike, loss: GainTable | RelevanceLoss | str, *, decay: ArrayLike | Weights
 ) -> PatternRanking: ...
 @overload
 def pattern_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: PatternLoss | str,
+    loss: GainTable | RelevanceLoss | str,
     *,
     decay: ArrayLike | Weights,
     offsets: ArrayLike | Ints,
@@ -152,7 +160,7 @@ def pattern_ranking(
 def pattern_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: PatternLoss | str,
+    loss: GainTable | RelevanceLoss | str,
     *,
     decay: ArrayLike | Weights,
     offsets: ArrayLike | Ints | None = None,
@@ -165,7 +173,8 @@ def pattern_ranking(
     Args:
         scores: (n,) the score of each document.
         relevance: (n,) its grade. Losses that are not graded (AUC, AP, RR, P) take grades above 0 as relevant.
-        loss: a loss of `formulations.patterns`, or its name: "AUC", "AP", "RR@10", "nDCG@10", "P@5", "ERR".
+        loss: the gains: a name ("AUC", "AP", "RR@10", "nDCG@10", "P@5", "ERR"), a loss such as
+            `TableLoss`, or a `GainTable`.
         decay: position weights of the scores, non-increasing: an array (zero beyond its end), or a function from n to
             one.
         offsets: (m + 1,) rows offsets[q] : offsets[q + 1] of scores and relevance belong to query q.
@@ -192,23 +201,30 @@ def laid_flat(scores: ArrayLike, relevance: ArrayLike, offsets: ArrayLike | Ints
 
 
 def stated_batch(
-    scores: Floats, relevance: Floats, offsets: Ints, loss: PatternLoss | str, feature_map: FeatureMap
+    scores: Floats, relevance: Floats, offsets: Ints, loss: GainTable | RelevanceLoss | str, feature_map: FeatureMap
 ) -> PatternBatch:
     """The batch of a loss under a feature map."""
-    chosen = pattern_loss(loss)
-    grade = relevance if chosen.graded else relevant(relevance)
-    return PatternBatch(scores, grade, feature_map, chosen.earnings(relevance, offsets), offsets)
+    if isinstance(loss, GainTable):
+        return PatternBatch(scores, relevance, feature_map, loss, offsets)
+    gains = get_relevance_loss(loss).gain_table(relevance, offsets)
+    return PatternBatch(scores, grade_classes(relevance, loss), feature_map, gains, offsets)
+
+
+def grade_classes(relevance: Floats, loss: GainTable | RelevanceLoss | str) -> Floats:
+    """The grades that the loss distinguishes: relevant or not where it is not graded; those of a table as they are."""
+    graded = isinstance(loss, GainTable) or get_relevance_loss(loss).graded
+    return relevance if graded else relevant(relevance)
 
 
 @overload
 def pairwise_ranking(
-    scores: ArrayLike, relevance: ArrayLike, loss: PatternLoss | str = "AUC", *, strength: float = 1.0
+    scores: ArrayLike, relevance: ArrayLike, loss: GainTable | RelevanceLoss | str = "AUC", *, strength: float = 1.0
 ) -> PatternRanking: ...
 @overload
 def pairwise_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: PatternLoss | str = "AUC",
+    loss: GainTable | RelevanceLoss | str = "AUC",
     *,
     offsets: ArrayLike | Ints,
     strength: float = 1.0,
@@ -216,7 +232,7 @@ def pairwise_ranking(
 def pairwise_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: PatternLoss | str = "AUC",
+    loss: GainTable | RelevanceLoss | str = "AUC",
     *,
     offsets: ArrayLike | Ints | None = None,
     strength: float = 1.0,
@@ -233,10 +249,9 @@ def pairwise_ranking(
             from 0 on.
     """
     heights, grades, bounds = laid_flat(scores, relevance, offsets)
-    chosen = pattern_loss(loss)
-    pairs = unequal_pairs(grades if chosen.graded else relevant(grades), bounds)
+    pairs = unequal_pairs(grade_classes(grades, loss), bounds)
     kappa: Floats = np.divide(strength_of(strength), pairs, out=np.zeros(pairs.size), where=pairs > 0)
-    batch = stated_batch(heights, grades, bounds, chosen, FeatureMap(PAIRWISE, kappa))
+    batch = stated_batch(heights, grades, bounds, loss, FeatureMap(PAIRWISE, kappa))
     return batch[0] if offsets is None else batch
 
 
@@ -244,7 +259,7 @@ def pairwise_ranking(
 def first_relevant_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: PatternLoss | str = "RR",
+    loss: GainTable | RelevanceLoss | str = "RR",
     *,
     strength: float = 1.0,
     shared: bool = False,
@@ -253,7 +268,7 @@ def first_relevant_ranking(
 def first_relevant_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: PatternLoss | str = "RR",
+    loss: GainTable | RelevanceLoss | str = "RR",
     *,
     offsets: ArrayLike | Ints,
     strength: float = 1.0,
@@ -262,7 +277,7 @@ def first_relevant_ranking(
 def first_relevant_ranking(
     scores: ArrayLike,
     relevance: ArrayLike,
-    loss: PatternLoss | str = "RR",
+    loss: GainTable | RelevanceLoss | str = "RR",
     *,
     offsets: ArrayLike | Ints | None = None,
     strength: float = 1.0,

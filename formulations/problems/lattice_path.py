@@ -22,7 +22,7 @@ from formulations.problems.directed_rounding import above, added, below
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.problem import EPSILON, Form
 from formulations.problems.program import Block, Program
-from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, Earnings, FeatureMap
+from formulations.problems.relevance_values import DOCUMENT, FIRST, PAIRWISE, POSITIONAL, RANK, FeatureMap, GainTable
 
 
 class LatticeLevels:
@@ -246,7 +246,7 @@ class Chains(CompactReprMixin):
     passing: Floats
 
     @classmethod
-    def of(cls, scores: Floats, grade: Floats, map: FeatureMap, earnings: Earnings) -> Chains:
+    def of(cls, scores: Floats, grade: Floats, map: FeatureMap, earnings: GainTable) -> Chains:
         apart = [grade]
         if earnings.kind == DOCUMENT:
             apart += [earnings.share, earnings.passing]
@@ -276,7 +276,7 @@ class Chains(CompactReprMixin):
 
 
 def edges_of(
-    chains: Chains, map: FeatureMap, earnings: Earnings, number: Callable[[Any], NDArray[Any]] = np.asarray
+    chains: Chains, map: FeatureMap, earnings: GainTable, number: Callable[[Any], NDArray[Any]] = np.asarray
 ) -> NDArray[Any]:
     """(G, N_0 + 1, ...) what each edge earns, 0 where there is none, the constant left out. number: what arrays of
     doubles are turned into first, so that the same is done in rational numbers."""
@@ -316,7 +316,7 @@ def _slope(
 
 
 def _earned(
-    chains: Chains, earnings: Earnings, counts: Ints, place: Ints, number: Callable[[Any], NDArray[Any]]
+    chains: Chains, earnings: GainTable, counts: Ints, place: Ints, number: Callable[[Any], NDArray[Any]]
 ) -> Callable[[int], NDArray[Any]]:
     """From a chain to what its documents earn at each state."""
     if earnings.kind == RANK:

@@ -30,8 +30,8 @@ from formulations.problems.relevance_values import (
     PAIRWISE,
     POSITIONAL,
     RANK,
-    Earnings,
     FeatureMap,
+    GainTable,
     OrderValues,
     Placed,
     exact_value,
@@ -74,7 +74,7 @@ class PatternRanking(Form):
     scores: Floats
     grade: Floats
     map: FeatureMap
-    earnings: Earnings
+    earnings: GainTable
 
     solvable = True
 
@@ -209,7 +209,7 @@ class PatternBatch(Memoized, CompactReprMixin):
     scores: Floats
     grade: Floats
     map: FeatureMap
-    earnings: Earnings
+    earnings: GainTable
     offsets: Ints
 
     def __post_init__(self) -> None:

@@ -92,7 +92,7 @@ RANK, DOCUMENT, TABLE = "rank", "document", "table"
 
 
 @dataclass(frozen=True, eq=False)
-class Earnings(CompactReprMixin):
+class GainTable(CompactReprMixin):
     """discount, share, passing: (N,), row r of query q speaks of position r - offsets[q], of the relevant document of
     that rank ("rank") or of the document r ("document"). constant: (m,). table: the tables of all queries, that of
     query q being table[starts[q] : starts[q + 1]], of shape (chains, N_0 + 1, N_1 + 1, ...), chains by rising grade
@@ -120,25 +120,25 @@ class Earnings(CompactReprMixin):
             raise InvalidProblem("passing holds a chance above 1")
 
     @classmethod
-    def by_rank(cls, share: Floats, discount: Floats, constant: Floats) -> Earnings:
+    def by_rank(cls, share: Floats, discount: Floats, constant: Floats) -> GainTable:
         return cls(RANK, discount, share, np.ones(share.size), constant, *_no_table(constant.size))
 
     @classmethod
-    def by_document(cls, share: Floats, passing: Floats, discount: Floats, queries: int) -> Earnings:
+    def by_document(cls, share: Floats, passing: Floats, discount: Floats, queries: int) -> GainTable:
         return cls(DOCUMENT, discount, share, passing, np.zeros(queries), *_no_table(queries))
 
     @classmethod
-    def by_table(cls, tables: list[Floats], rows: int) -> Earnings:
+    def by_table(cls, tables: list[Floats], rows: int) -> GainTable:
         """tables: one a query, each (chains, N_0 + 1, ...)."""
         starts = np.cumsum([0] + [table.size for table in tables])
         flat = np.concatenate([table.ravel() for table in tables])
         nothing = np.zeros(rows)
         return cls(TABLE, nothing, nothing, np.ones(rows), np.zeros(len(tables)), flat, starts)
 
-    def only(self, first: int, last: int, low: int, high: int) -> Earnings:
+    def only(self, first: int, last: int, low: int, high: int) -> GainTable:
         """Those of the queries first <= q < last, which have the rows low <= r < high."""
         rows, begin, end = slice(low, high), int(self.starts[first]), int(self.starts[last])
-        return Earnings(
+        return GainTable(
             self.kind, self.discount[rows], self.share[rows], self.passing[rows], self.constant[first:last],
             self.table[begin:end], self.starts[first : last + 1] - begin,
         )  # fmt: skip
@@ -178,7 +178,7 @@ class Placed:
     grade: Floats
     level: Ints
     map: FeatureMap
-    earnings: Earnings
+    earnings: GainTable
     offsets: Ints
     order: Ints
 
@@ -297,7 +297,7 @@ def levels_of(grade: Floats, offsets: Ints) -> Ints:
     return level
 
 
-def reach_of(map: FeatureMap, earnings: Earnings, offsets: Ints) -> tuple[Floats, Floats]:
+def reach_of(map: FeatureMap, earnings: GainTable, offsets: Ints) -> tuple[Floats, Floats]:
     """(m,) the largest |r_j| there is in a query; (m,) the most that it earns, in magnitude: the i-th good stands at
     position i or below, and no order pairs shares and discounts better than the one in which both fall."""
     sizes, starts = np.diff(offsets), offsets[:-1]
@@ -316,7 +316,7 @@ def reach_of(map: FeatureMap, earnings: Earnings, offsets: Ints) -> tuple[Floats
     return slope, np.asarray(most, dtype=np.float64)
 
 
-def exact_value(scores: Floats, grade: Floats, map: FeatureMap, earnings: Earnings, order: Ints) -> Fraction:
+def exact_value(scores: Floats, grade: Floats, map: FeatureMap, earnings: GainTable, order: Ints) -> Fraction:
     """r(y)ᵀ scores - gain(y) of one query, order[p] being the document at position p."""
     constant = Fraction(float(earnings.constant[0]))
     return _scored(scores, grade, map, order) - _earned(grade, earnings, order) + constant
@@ -339,7 +339,7 @@ def _scored(scores: Floats, grade: Floats, map: FeatureMap, order: Ints) -> Frac
     return Fraction(weight[0] * total)
 
 
-def _earned(grade: Floats, earnings: Earnings, order: Ints) -> Fraction:
+def _earned(grade: Floats, earnings: GainTable, order: Ints) -> Fraction:
     """gain(y) without the constant."""
     good = grade[order] > 0
     discount, total = rational_array(earnings.discount), Fraction(0)

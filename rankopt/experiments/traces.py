@@ -219,7 +219,7 @@ FORMS = {
     "Block": "formulations.problems.program:Block",
     "ConstrainedRanking": "formulations.constraints.constrained_ranking:ConstrainedRanking",
     "Constraint": "formulations.constraints.constraint:Constraint",
-    "Earnings": "formulations.problems.relevance_values:Earnings",
+    "GainTable": "formulations.problems.relevance_values:GainTable",
     "FeatureMap": "formulations.problems.relevance_values:FeatureMap",
     "GroupedSimplexQP": "formulations.problems.simplex_qp:GroupedSimplexQP",
     "LatticePath": "formulations.problems.lattice_path:LatticePath",

@@ -1,6 +1,6 @@
 """A measure on the queries of a batch: what orders earn by it, and which are best.
 
-Measures as `formulations.patterns` says them: functions of the pattern of grades in a ranking.
+Each is a function of the relevance vector of a ranking, and states its gains as a `GainTable`.
 """
 
 from __future__ import annotations
@@ -13,19 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Shorts
-from rankopt.errors import OptionError
 from rankopt.losses.segment_ops import alike, query_of_row, sorted_rows
-from rankopt.measures.average_precision import AreaUnderCurve, AveragePrecision
-from rankopt.measures.binary import WinnerTakesAll
-from rankopt.measures.first_relevant import ReciprocalRank
 from rankopt.measures.measure import Measure
 from rankopt.measures.positional import Positional
 from rankopt.measures.segments import totals
 from rankopt.measures.tied_ranking import Ranking, ranked
-from rankopt.measures.user_models import ExpectedReciprocalRank
 
 if TYPE_CHECKING:
-    from formulations.patterns import PatternLoss
+    from formulations.problems.relevance_values import GainTable
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -109,33 +104,12 @@ class Criterion:
         ranking = ranked(self.relevance, scores, self.offsets)
         return self.measure.values(ranking.broken("worst")), self.measure.values(ranking)
 
+    def gain_table(self) -> tuple[Floats, GainTable]:
+        """The grades (N,) as the measure distinguishes them, and what documents earn by it."""
+        classes = self.relevance if self.measure.graded else self.kind.astype(np.float64)
+        return classes, self.measure.gain_table(classes, self.relevance, self.offsets)
+
     def only(self, first: int, last: int) -> Criterion:
         """The queries first <= q < last."""
         low, high = self.offsets[[first, last]].tolist()
         return Criterion(self.measure, self.relevance[low:high], self.offsets[first : last + 1] - low, self.inner)
-
-
-def has_pattern(measure: Measure) -> bool:
-    """Whether it is a function of the pattern of grades that `pattern_loss_of` knows."""
-    return isinstance(measure, Positional | AveragePrecision | ReciprocalRank | ExpectedReciprocalRank)
-
-
-def pattern_loss_of(criterion: Criterion) -> tuple[Floats, PatternLoss]:
-    """The grades (N,) as the measure tells them apart, and the loss of their pattern."""
-    from formulations.patterns import AP, AUC, ERR, RR, Discounted
-
-    measure, binary = criterion.measure, (criterion.kind > 0).astype(np.float64)
-    if isinstance(measure, AreaUnderCurve):
-        return binary, AUC()
-    if isinstance(measure, AveragePrecision):
-        return binary, AP(measure.cutoff)
-    if isinstance(measure, ReciprocalRank):
-        return binary, RR(measure.cutoff)
-    if isinstance(measure, WinnerTakesAll):
-        return binary, RR(1)
-    if isinstance(measure, ExpectedReciprocalRank):
-        return criterion.relevance, ERR(measure.cutoff, measure.max_grade)
-    if isinstance(measure, Positional):
-        gain = measure.gain(criterion.relevance, criterion.offsets)
-        return criterion.kind.astype(np.float64), Discounted(measure.discount, gain)
-    raise OptionError(f"{measure} is no function of the pattern of grades that could be trained; evaluate with it")

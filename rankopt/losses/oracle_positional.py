@@ -29,7 +29,7 @@ from formulations.solvers.solver import Solver
 from formulations.sorting import QUERY_ROWS, sort_falling
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.criterion import Criterion, has_pattern, pattern_loss_of
+from rankopt.losses.criterion import Criterion
 from rankopt.losses.oracle import ArgmaxResult, OrdersArgmax, settled
 from rankopt.losses.position_weights import Decay
 from rankopt.losses.segment_ops import (
@@ -180,8 +180,8 @@ class PatternArgmax(OrdersArgmax):
 
     @cached_property
     def problem(self) -> Any:
-        grades, loss = pattern_loss_of(self.criterion)
-        return pattern_ranking(np.zeros(grades.size), grades, loss, decay=self._weights, offsets=self.offsets)
+        grades, gains = self.criterion.gain_table()
+        return pattern_ranking(np.zeros(grades.size), grades, gains, decay=self._weights, offsets=self.offsets)
 
     def best_reference(self, which: str = "average") -> Floats:
         gain, _ = self.criterion.best_orders
@@ -239,7 +239,7 @@ class PositionalArgmax:
 
     @classmethod
     def takes(cls, measure: Measure) -> bool:
-        return has_pattern(measure)
+        return measure.has_gain_table
 
     @classmethod
     def of(

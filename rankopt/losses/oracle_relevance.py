@@ -36,7 +36,7 @@ from formulations.solvers.solver import Solver
 from formulations.sorting import QUERY_ROWS, sort_pairs
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import OptionError
-from rankopt.losses.criterion import Criterion, has_pattern, pattern_loss_of
+from rankopt.losses.criterion import Criterion
 from rankopt.losses.oracle import ArgmaxResult, OrdersArgmax, settled
 from rankopt.losses.position_weights import Decay
 from rankopt.losses.segment_ops import mean_of_alike, mean_of_runs, sorted_rows
@@ -71,8 +71,8 @@ class FirstRelevantArgmax(OrdersArgmax):
 
     @cached_property
     def problem(self) -> Any:
-        grades, loss = pattern_loss_of(self.criterion)
-        return first_relevant_ranking(np.zeros(grades.size), grades, loss, shared=self.shared, offsets=self.offsets)
+        grades, gains = self.criterion.gain_table()
+        return first_relevant_ranking(np.zeros(grades.size), grades, gains, shared=self.shared, offsets=self.offsets)
 
     @property
     def unit(self) -> Floats:
@@ -308,7 +308,7 @@ class PairwiseArgmax(OrdersArgmax):
 
     @classmethod
     def takes(cls, measure: Measure) -> bool:
-        return has_pattern(measure)
+        return measure.has_gain_table
 
     @classmethod
     def of(cls, queries: Arrangement, measure: Measure, decay: Decay, solver: Solver) -> PairwiseArgmax:
@@ -317,8 +317,8 @@ class PairwiseArgmax(OrdersArgmax):
 
     @cached_property
     def problem(self) -> Any:
-        grades, loss = pattern_loss_of(self.criterion)
-        return pairwise_ranking(np.zeros(grades.size), grades, loss, offsets=self.offsets)
+        grades, gains = self.criterion.gain_table()
+        return pairwise_ranking(np.zeros(grades.size), grades, gains, offsets=self.offsets)
 
     def best_reference(self, which: str = "ideal") -> Floats:
         if which not in ("ideal", "average"):

@@ -18,8 +18,10 @@ Source of the closed form: McSherry and Najork, Computing information retrieval 
 presence of tied scores, 2008.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +30,9 @@ from rankopt.measures.binary import Binary
 from rankopt.measures.positional import Positional
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
+
+if TYPE_CHECKING:
+    from formulations.problems.relevance_values import GainTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +65,11 @@ class AreaUnderCurve(Binary, Positional):
         """Of a run, what is not retrieved stands behind all that is, in any order."""
         return super().values(replace(ranking, pool=None))
 
+    def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
+        from formulations.problems.relevance_losses import auc_gains
+
+        return auc_gains(classes, offsets)
+
     def _classes(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         positive = totals(self.relevant(relevance), offsets)
         return positive, np.diff(offsets) - positive
@@ -73,6 +83,7 @@ class AveragePrecision(Binary):
     """Mean precision at the relevant documents; not defined where there is none."""
 
     name: ClassVar[str] = "AP"
+    has_gain_table: ClassVar[bool] = True
     along_line: ClassVar[str] = "precision"
 
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
@@ -83,6 +94,11 @@ class AveragePrecision(Binary):
         place = position_in_query(offsets)
         reach = np.minimum(np.diff(offsets), self.cutoff or np.inf)
         return self.relevant(relevance), np.maximum(np.repeat(reach, np.diff(offsets)) - place, 0.0)
+
+    def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
+        from formulations.problems.relevance_losses import ap_gains
+
+        return ap_gains(classes, offsets, self.cutoff)
 
     def values(self, ranking: Ranking) -> Floats:
         relevant = self.relevant(ranking.relevance)

@@ -30,6 +30,8 @@ Winner takes all: is the first document relevant?
 Source: [ORM, section 2.3].
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -41,6 +43,9 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.positional import Positional
 from rankopt.measures.segments import Floats, Ints, query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
+
+if TYPE_CHECKING:
+    from formulations.problems.relevance_values import GainTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -151,6 +156,11 @@ class WinnerTakesAll(Binary, Positional):
 
     def gain(self, relevance: Floats, offsets: Ints) -> Floats:
         return self.relevant(relevance)
+
+    def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
+        from formulations.problems.relevance_losses import rr_gains
+
+        return rr_gains(classes, offsets, 1)
 
 
 WTA = WinnerTakesAll()

@@ -22,8 +22,10 @@ no inner product, nor are its best orders those of one: it is evaluated, and cli
 documents, r of them relevant, none stands on its first i places with chance C(t - r, i) / C(t, i).
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,9 @@ from rankopt.measures.binary import Binary
 from rankopt.measures.positional import Positional
 from rankopt.measures.segments import Floats, Ints, position_in_query, query_of_row, running, totals
 from rankopt.measures.tied_ranking import Ranking
+
+if TYPE_CHECKING:
+    from formulations.problems.relevance_values import GainTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +85,11 @@ class ReciprocalRank(FirstRelevant):
     def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         """A relevant document comes first."""
         return self.relevant(relevance), (position_in_query(offsets) == 0).astype(np.float64)
+
+    def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
+        from formulations.problems.relevance_losses import rr_gains
+
+        return rr_gains(classes, offsets, self.cutoff)
 
     def values(self, ranking: Ranking) -> Floats:
         result = np.zeros(len(ranking.offsets) - 1)

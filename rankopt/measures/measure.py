@@ -1,7 +1,9 @@
 """What every measure is: a frozen value with a name, options and a cutoff."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from rankopt.errors import MeasureError
 from rankopt.measures.convention import Convention
 from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.tied_ranking import Ranking
+
+if TYPE_CHECKING:
+    from formulations.problems.relevance_values import GainTable
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +33,10 @@ class Measure:
     name: ClassVar[str]
     trainable: ClassVar[bool] = False
     """Whether it is an inner product of a discount and a gain, the form that training needs."""
+    has_gain_table: ClassVar[bool] = False
+    """Whether `gain_table` is there, so that the pairwise and first-relevant feature maps can train it."""
+    graded: ClassVar[bool] = False
+    """Whether its gain table reads the grades themselves."""
     takes_cutoff: ClassVar[bool] = True
     along_line: ClassVar[str] = "crossings"
     """What it is as scores move along a line, for `rankopt.line`: "places" a discount and a gain, "precision" that of
@@ -89,6 +98,13 @@ class Measure:
         raise MeasureError(
             f"{self} cannot be trained on because it does not say which orders are best; evaluate with it."
         )
+
+    def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
+        """What documents earn at each position, a function of the relevance vector; see `has_gain_table`.
+
+        classes: (N,) the grades as the measure distinguishes them: 0 and 1 for binary measures, else counted from 0.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no gain table; evaluate with it.")
 
     def values(self, ranking: Ranking) -> Floats:
         """The value (m,) of each query, the mean over the orders inside tie groups; 0 where it is not defined."""

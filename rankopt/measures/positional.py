@@ -4,8 +4,10 @@ The discount a weighs positions and never increases; the gain b weighs documents
 sorting by grade is best, and the regret best - value is never negative.
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,12 +16,16 @@ from rankopt.measures.measure import Measure
 from rankopt.measures.segments import Floats, Ints, descending, position_in_query, query_of_row, totals
 from rankopt.measures.tied_ranking import Ranking
 
+if TYPE_CHECKING:
+    from formulations.problems.relevance_values import GainTable
+
 
 @dataclass(frozen=True, repr=False)
 class Positional(Measure):
     """A measure given by `discount` and `gain`, and `constant` where it subtracts one."""
 
     trainable: ClassVar[bool] = True
+    has_gain_table: ClassVar[bool] = True
     along_line: ClassVar[str] = "places"
 
     def discount(self, n: int) -> Floats:
@@ -48,6 +54,11 @@ class Positional(Measure):
 
     def best_orders(self, relevance: Floats, offsets: Ints) -> tuple[Floats, Floats]:
         return self.gain(relevance, offsets), self.discounts(offsets)
+
+    def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
+        from formulations.problems.relevance_losses import Discounted
+
+        return Discounted(self.discount, self.gain(relevance, offsets)).gain_table(relevance, offsets)
 
     def best(self, relevance: Floats, offsets: Ints) -> Floats:
         """The value (m,) of the best order of each query."""

@@ -28,6 +28,8 @@ Options: `alpha` > 1, the position that half of the users reach; `d`, the neutra
 Source: Breese, Heckerman and Kadie 1998; [ORM, section 2.3].
 """
 
+from __future__ import annotations
+
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -41,6 +43,9 @@ from rankopt.measures.positional import Positional, best_sum, per_best
 from rankopt.measures.segments import Floats, Ints, position_in_query, running, totals
 from rankopt.measures.tied_ranking import Ranking
 
+if TYPE_CHECKING:
+    from formulations.problems.relevance_values import GainTable
+
 
 @dataclass(frozen=True, repr=False)
 class ExpectedReciprocalRank(Measure):
@@ -48,6 +53,8 @@ class ExpectedReciprocalRank(Measure):
 
     name: ClassVar[str] = "ERR"
     along_line: ClassVar[str] = "cascade"
+    has_gain_table: ClassVar[bool] = True
+    graded: ClassVar[bool] = True
     max_grade: float = field(default=4.0, metadata={"option": "max_grade"})
 
     if TYPE_CHECKING:  # the options as keywords
@@ -77,6 +84,11 @@ class ExpectedReciprocalRank(Measure):
         """Sorted by grade up to the cutoff."""
         position = position_in_query(offsets) + 1
         return self.stopping(relevance), np.where(position <= (self.cutoff or np.inf), 1 / position, 0.0)
+
+    def gain_table(self, classes: Floats, relevance: Floats, offsets: Ints) -> GainTable:
+        from formulations.problems.relevance_losses import err_gains
+
+        return err_gains(relevance, offsets, self.cutoff, self.max_grade)
 
     def values(self, ranking: Ranking) -> Floats:
         going_on = 1 - self.stopping(ranking.relevance)

@@ -22,7 +22,7 @@ from formulations import (
 from formulations import solve_batch as solved
 from formulations.argmax.relevance_batch import argmax_of_patterns
 from formulations.argmax.relevance_layout import GRID, LATTICE, PATTERN_WAYS, TAIL, PatternLayout
-from formulations.patterns import AP, Cells, Discounted, StepwiseLoss, pattern_loss
+from formulations.problems.relevance_losses import Discounted, StepwiseLoss, TableLoss, get_relevance_loss
 from formulations.solvers.exact import Exact
 
 
@@ -40,7 +40,7 @@ LOSSES = {
     "LETOR": Discounted(letor, normalised=True),
     "LETOR, binary": Discounted(letor, graded=False),
     "gains that nobody loses": Discounted(letor, gain=lambda grade: grade + 0.5, graded=False),
-    "cells": Cells(lambda good, bads, relevant, others: np.exp(-good - 0.3 * bads)),
+    "cells": TableLoss(lambda good, bads, relevant, others: np.exp(-good - 0.3 * bads)),
 }
 MAPS = {
     "pairwise": pairwise_ranking,
@@ -149,7 +149,7 @@ def test_the_way_is_chosen_by_proof():
     assert way("AP", relevance=np.arange(60) == 7) == "one pass"
     # A loss that pays for being low, and a table that looks like AUC: nothing is known of their cells.
     assert way(Discounted(60.0 - np.arange(60), gain=lambda grade: -grade)) == "grid"
-    assert way(Cells(lambda good, bads, relevant, others: (others - bads) / (relevant * others))) == "grid"
+    assert way(TableLoss(lambda good, bads, relevant, others: (others - bads) / (relevant * others))) == "grid"
     assert way("nDCG", relevance=np.arange(60) % 4) == "lattice"
     assert way("nDCG@10", relevance=np.arange(60) % 4) == "lattice and tail"
 
@@ -377,16 +377,16 @@ def test_reach_is_above_what_any_order_earns(loss, turns):
 
 
 def test_losses_have_names():
-    with pytest.raises(ValueError, match="no loss of patterns"):
+    with pytest.raises(ValueError, match="loss must be a name"):
         pairwise_ranking([1.0], [1.0], 7)
-    assert pattern_loss("AP@3") == AP(cutoff=3)
-    assert pattern_loss(AP()) == AP()
+    named = get_relevance_loss("AP@3")
+    assert (named.name, named.cutoff, get_relevance_loss(named)) == ("AP", 3, named)
     for wrong in ("MAP", "AUC@3", "AP@", "AP@0", "AP@x", ""):
-        with pytest.raises(ValueError, match=r"is called|no cutoff"):
-            pattern_loss(wrong)
+        with pytest.raises(ValueError, match=r"unknown relevance loss|no cutoff"):
+            get_relevance_loss(wrong)
     with pytest.raises(ValueError, match="max_grade"):
         pairwise_ranking([1.0], [5.0], "ERR")
     with pytest.raises(ValueError, match="must return"):
-        pairwise_ranking([1.0, 2.0], [0, 1], Cells(lambda *counts: np.zeros(7)))
+        pairwise_ranking([1.0, 2.0], [0, 1], TableLoss(lambda *counts: np.zeros(7)))
     steps = StepwiseLoss(lambda grade, grades, above: grade / (1.0 + above.sum(axis=0)))
     assert solve(pairwise_ranking([1.0, 2.0], [0, 1], steps)).value == pytest.approx(-1.0)

@@ -16,11 +16,11 @@ from formulations import (
     solve_batch,
     verify_integrality,
 )
-from formulations.patterns import Cells, StepwiseLoss
+from formulations.problems.relevance_losses import StepwiseLoss, TableLoss
 from formulations.problems.relevance_values import exact_value
 
 OWN = {
-    "cells": Cells(lambda good, bads, relevant, others: np.exp(-0.5 * good - 0.3 * bads) / max(relevant, 1)),
+    "cells": TableLoss(lambda good, bads, relevant, others: np.exp(-0.5 * good - 0.3 * bads) / max(relevant, 1)),
     "steps": StepwiseLoss(lambda grade, grades, above: grade / (2.0 + above.sum(axis=0))),
 }
 LOSSES = ["AUC", "AP", "AP@3", "RR", "RR@2", "nDCG", "nDCG@3", "DCG", "P@3", "ERR", "ERR@3", *OWN]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from formulations import first_relevant_ranking, pairwise_ranking, pattern_ranking, solve, solve_batch
-from formulations.patterns import Cells
+from formulations.problems.relevance_losses import TableLoss
 from rankopt.experiments import Outcome, SolverSwap, Tape
 from rankopt.experiments.recording import ArgmaxRecorder, Log, argmax_tape
 from rankopt.experiments.replay import batch_claim, tied_pairs
@@ -37,7 +37,7 @@ def test_what_a_training_asks_is_recorded_and_answered_as_usual():
 def test_a_tape_of_patterns_is_read_back_and_replayed(tmp_path, others):
     random = np.random.default_rng(4)
     scores, grades = random.normal(size=7), random.integers(0, 3, 7)
-    own = Cells(lambda good, bads, relevant, others: np.exp(-good - bads) / max(relevant, 1))
+    own = TableLoss(lambda good, bads, relevant, others: np.exp(-good - bads) / max(relevant, 1))
     problems = [
         pairwise_ranking(scores, grades, "nDCG@3"),
         first_relevant_ranking(scores, grades, "RR"),
