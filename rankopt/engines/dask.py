@@ -54,7 +54,7 @@ class Dask:
         if self._connection is None:
             self._connection = Connection(self)
         try:
-            return self._connection.map(question, shards)
+            return self._connection.compute(question, shards)
         except EngineError:
             self.close()  # the next `map` starts anew
             raise
@@ -100,7 +100,7 @@ class Connection:
         self.loaded: list[Any] = []
         self.stored = tempfile.mkdtemp(dir=self.folder)
 
-    def map(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
+    def compute(self, question: ShardFunction[Answer], shards: Sequence[Shard]) -> list[Answer]:
         """The answers of all shards, in their order."""
         from distributed import KilledWorker
         from distributed.client import FutureCancelledError
