@@ -44,8 +44,8 @@ ROOMS = (
     "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "mcrank",
     "direct_trees", "torch", "experiments", "report", "commands",
 )  # fmt: skip
-"""The folders, each after all that it may import; below them stand `errors`, `watched` and `all_or_nothing`,
-above them `testing` and `cli`."""
+"""The folders, each after all that it may import; below them are `errors` and `fitting`, above
+them `testing` and `cli`."""
 
 FRONT = {
     "Admissible": "rankopt.constraints:Admissible",

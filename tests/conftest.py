@@ -108,10 +108,10 @@ def rows():
 
 @pytest.fixture(scope="module")
 def workers():
-    """An engine of two processes that stay for many fits: a start of them costs seconds."""
-    from rankopt.engines.processes import Processes
+    """A Dask engine of two worker processes for many fits: to start them takes seconds."""
+    from rankopt.engines.dask import Dask
 
-    engine = Processes(2)
+    engine = Dask(2)
     yield engine
     engine.close()
 

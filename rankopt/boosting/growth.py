@@ -52,9 +52,6 @@ OF_DATA = {"verbosity": -1, "feature_pre_filter": False}
 Told = Callable[[int, float | None], None]
 """What is told of each round: its number from 1, and the measure on the eval_set if there is one."""
 
-Over = Callable[[int, Callable[[], list[str]]], bool]
-"""Whether growth ends after a round, asked with its number and with what writes the trees so far."""
-
 
 @dataclass(frozen=True)
 class Growth:
@@ -93,11 +90,10 @@ def grown(
     evaluation: Queries | None,
     metric: BoostingMetric,
     told: Told = lambda round, value: None,
-    over: Over = lambda round, texts: False,
 ) -> tuple[list[str], int, list[float]]:
     """The text of the trees of each objective for these queries, weighted as they are, and the number of rounds: those
     to where the mean of all scores is best on the evaluation queries, or all. Empty texts where no feature tells
-    documents apart. Last the measure there after each round. over: may end it early."""
+    documents apart. Last the measure there after each round."""
     package, data = lightgbm(), _data(train)
     if not any(data.feature_num_bin(feature) for feature in range(train.n_features)):
         return [""] * len(objectives), 0, []
@@ -114,8 +110,6 @@ def grown(
             # A round in which no leaf could be split leaves no tree.
             best = best if value is None else value
             rounds, trees = round, [booster.num_trees() for booster in boosters]
-        if over(round, lambda: [text_of(booster, booster.num_trees()) for booster in boosters]):
-            break
         if round - rounds >= growth.patience:
             break
     return [text_of(booster, count) for booster, count in zip(boosters, trees, strict=True)], rounds, values

@@ -9,7 +9,7 @@ Grown trees as data: texts of models that are averaged, and the scores that they
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -219,12 +219,7 @@ class BoostedRanker(Ranker):
         arranged = with_distinct_grades(canonical(queries, weights), measure)
         growth, metric = self._growth(evaluation is not None), boosting_metric(measure)
         with told(self.verbose, self.n_members, growth.rounds, repr(measure)) as progress:
-            watching = self._each_step()
-
-            def over(round: int, texts: Callable[[], list[str]]) -> bool:
-                return any([each(round, texts) for each in watching])
-
-            texts, self.n_rounds_, values = grown(arranged, objectives, growth, evaluation, metric, progress, over)
+            texts, self.n_rounds_, values = grown(arranged, objectives, growth, evaluation, metric, progress)
         self._forest = Forest.of(texts)
         self.trees_ = self._forest.texts
         for name in ("eval_score_", "eval_history_"):
@@ -233,13 +228,6 @@ class BoostedRanker(Ranker):
         if evaluation is not None:
             self.eval_history_ = np.array(values)
             self.eval_score_ = self._mean(evaluation, np.ones(len(evaluation)), None)
-
-    def _tasks(self) -> int | None:
-        return self.n_estimators if isinstance(self.n_estimators, int) and self.n_estimators > 0 else None
-
-    def _reached(self, state: Callable[[], list[str]]) -> dict[str, Any]:
-        forest = Forest.of(state())
-        return {"trees_": forest.texts, "_forest": forest}
 
     def _growth(self, judged: bool) -> Growth:
         rounds = (JUDGED if judged else ROUNDS) if self.n_estimators is None else self.n_estimators

@@ -219,7 +219,7 @@ class DirectBoostedRanker(Ranker):
                 0 if self.strategy == "stage-wise" else self.passes,
             )
             judge = None if evaluation is None else self._judge(evaluation)
-            clock = Clock.started(self.time_limit, (*self.callbacks, *self._each_step()))
+            clock = Clock.started(self.time_limit, self.callbacks)
             run = Run(problem, grower, weighing, plan, judge, progress)
             now, stop = trained(run, len(documents.features), clock)
             self._keep(run, now, stop, clock)
@@ -232,13 +232,6 @@ class DirectBoostedRanker(Ranker):
             )
         if stop is TreeStop.INTERRUPTED:
             raise Interrupted("training was interrupted; the ranker holds the trees so far")
-
-    def _tasks(self) -> int | None:
-        return None
-
-    def _reached(self, state: EnsembleState) -> dict[str, Any]:
-        weights = np.array(state.weights, dtype=np.float64)
-        return {"trees_": joined(list(state.trees), weights, self.n_features_in_)}
 
     def _keep(self, run: Run, now: EnsembleState, stop: TreeStop, clock: Clock) -> None:
         kept = [(tree, weight) for tree, weight in zip(now.trees, now.weights, strict=True) if weight != 0]

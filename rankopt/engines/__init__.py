@@ -1,4 +1,4 @@
-"""Who computes the shards, as a table: name → class, loaded on use. An engine maps shards and nothing else."""
+"""Engines compute the shards of the data. A table of them: name → class, loaded on use."""
 
 from __future__ import annotations
 
@@ -16,17 +16,19 @@ __all__ = ["ENGINES", "ended", "engine_named"]
 
 ENGINES = {
     "dask": "rankopt.engines.dask:Dask",
-    "processes": "rankopt.engines.processes:Processes",
-    "serial": "rankopt.engines.serial:Serial",
+    "serial": "rankopt.engines.threads:Serial",
     "threads": "rankopt.engines.threads:Threads",
 }
 
 
 def engine_named(spec: str | Engine, workers: int | None = None) -> Engine:
-    """The engine of this name with so many workers (None: its own choice), or the one that is given."""
+    """The engine of this name with so many workers (None: its own choice), or the engine object itself."""
     if not isinstance(spec, str):
         if not callable(getattr(spec, "map", None)):
-            raise OptionError(f"engine = {spec!r} is no engine; give a name of {', '.join(ENGINES)}, or such an object")
+            raise OptionError(
+                f"engine = {spec!r} is no engine; give one of {', '.join(ENGINES)}, or an object with a method "
+                "map(function, shards)"
+            )
         return spec
     if spec not in ENGINES:
         raise OptionError(f"engine {spec!r} is unknown; known are {', '.join(ENGINES)}")
@@ -37,7 +39,7 @@ def engine_named(spec: str | Engine, workers: int | None = None) -> Engine:
 
 @contextmanager
 def ended(engine: Engine, ours: bool) -> Iterator[None]:
-    """After this block an engine of ours has no workers left; one that somebody gave us keeps them."""
+    """Close the engine after this block if it was made here (`ours`); an engine object of the user stays open."""
     try:
         yield
     finally:

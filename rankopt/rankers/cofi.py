@@ -249,9 +249,6 @@ class CofiRanker(
         self._fit(ratings, weights, sample_weight is not None, evaluation)
         return self
 
-    def _tasks(self) -> int | None:
-        return None
-
     @property
     def model_(self) -> Factors:
         """The factors and offsets as one record, in the order of `users_` and `items_`."""

@@ -246,7 +246,6 @@ class CofiFitMixin(CofiHyperparameterMixin, UserRefitMixin):
 
     _of_the_run: ClassVar[tuple[str, ...]]
     get_params: Any
-    _each_step: Any
     _remember: Any
     factors: Any
     start: Any
@@ -299,7 +298,7 @@ class CofiFitMixin(CofiHyperparameterMixin, UserRefitMixin):
                 return lambda at: kept.write(lambda: {**as_data(at, before), "chosen": chosen}, at.stop is not None)
 
             def part(begin: Callable[[], Any], before: AlternationResult | None, tol: float) -> AlternationResult:
-                finer, told = replace(settings, tol=tol), (*self.callbacks, *progress, *self._each_step())
+                finer, told = replace(settings, tol=tol), (*self.callbacks, *progress)
                 return alternated(blocks, finer, begin, told, judge, keeps(before))
 
             def begun() -> Any:

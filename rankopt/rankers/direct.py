@@ -426,13 +426,7 @@ class DirectRanker(LineSearchMixin, CheckpointMixin, EvaluationMixin, FeatureSel
             if kept is not None:
                 kept.write(lambda: as_data(paths, seconds), over)
 
-        return climbed(climb, paths, limits, judge, (*self.callbacks, *progress, *self._each_step()), keep)
-
-    def _tasks(self) -> int | None:
-        return None
-
-    def _reached(self, state: Sequence[Path]) -> dict[str, Any]:
-        return {"coef_": max(state, key=lambda path: path.value).w}
+        return climbed(climb, paths, limits, judge, (*self.callbacks, *progress), keep)
 
     def _keep(self, climb: AscentProblem, done: AscentRun, w0: Floats, judge: Callable[[Floats], float] | None) -> None:
         if done.stop is Stop.INTERRUPTED and not any(path.lines for path in done.paths):

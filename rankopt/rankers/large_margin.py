@@ -91,8 +91,8 @@ class LargeMarginRanker(OptimizedRanker):
             in). "auto" chooses a multiple of it by cross-validation over whole queries. `lam_` is λ.
         tol: the relative gap at which training ends.
         max_iter, time_limit: steps and seconds after which it ends anyway, with a ConvergenceWarning.
-        engine, n_jobs: who computes the shards of the data ("serial", "threads", "processes", "dask", or such an
-            object), and with how many workers; the bits are the same.
+        engine, n_jobs: what computes the shards of the data ("threads", "serial", "dask", or an object with a method
+            `map(function, shards)`), and the number of workers. Results are bit-identical for every engine.
         random_state: of methods that draw: the order of the queries; a number gives the same weights each time, None
             does too.
         warm_start: start from the previous `coef_` instead of w₀.

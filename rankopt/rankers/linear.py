@@ -74,9 +74,6 @@ class LinearRanker(Ranker):
             )
         return scores
 
-    def _reached(self, state: Any) -> dict[str, Any]:
-        return {"coef_": state.w.reshape(self._coef_shape())}
-
     def _check_learned(self) -> None:
         """Raise ModelError where the weights are missing, of another type or shape, or not finite."""
         if not hasattr(self, "coef_"):

@@ -212,14 +212,9 @@ class OptimizedRanker(RegularizationPathMixin, CheckpointMixin, FeatureSelection
             objective.prepare()
             if kept is not None and begun is not None:
                 kept.check(begun, objective)
-            clock = Clock.started(
-                self.max_iter, self.time_limit, (*self.callbacks, *progress, *self._each_step()), steps
-            )
+            clock = Clock.started(self.max_iter, self.time_limit, (*self.callbacks, *progress), steps)
             keep = None if kept is None else kept.keep
             return train(objective, method, start, self.tol, clock, judge, begun, keep), objective
-
-    def _tasks(self) -> int | None:
-        return None
 
     def _keep(self, outcome: Training, objective: Objective) -> None:
         self.coef_ = outcome.w

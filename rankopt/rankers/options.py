@@ -102,7 +102,7 @@ def as_numbers(name: str, values: Any) -> Floats:
 BoundName = Literal["convex", "tie-aware", "nonconvex"]
 MapName = Literal["positional", "pairwise", "first-relevant"]
 MethodName = Literal["block_frank_wolfe", "bundle", "cutting_planes", "steepest_subgradient", "stochastic_subgradient"]
-EngineName = Literal["dask", "processes", "serial", "threads"]
+EngineName = Literal["dask", "serial", "threads"]
 PenaltyName = Literal["l1", "l2"]
 NormalizeName = Literal["sum", "zscore", "minmax", "rank"]
 StartName = Literal["zeros", "regression", "ridge", "ranksvm"]

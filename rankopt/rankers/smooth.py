@@ -203,11 +203,8 @@ class SmoothRanker(CheckpointMixin, EvaluationMixin, LinearRanker):
                 )
             objective.at(objective.w0, settings.sigmas[0])  # compiled code, workers with their data: limits begin now
             keep = None if kept is None else lambda now, over: kept.write(lambda: now.plain, over)
-            callbacks: Callbacks = (*self.callbacks, *progress, *self._each_step())
+            callbacks: Callbacks = (*self.callbacks, *progress)
             return anneal(objective, settings, callbacks, judge, begun, keep), objective
-
-    def _tasks(self) -> int | None:
-        return None
 
     def _settings(self) -> Annealing:
         """The options of the descent; OptionError for what cannot work."""

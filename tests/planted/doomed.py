@@ -60,49 +60,11 @@ class Bound(Exact):
 
 
 @dataclass(frozen=True)
-class Stopping(Exact):
-    """Is stopped with SIGSTOP while it solves, once for each file in a folder; never in the process `safe`."""
-
-    folder: str = ""
-    safe: int = 0
-
-    def solve_batch(self, batch):
-        for mark in sorted(Path(self.folder).iterdir()):
-            assert os.getpid() != self.safe
-            try:
-                mark.unlink()
-            except FileNotFoundError:  # another worker was faster and is stopped
-                continue
-            os.kill(os.getpid(), signal.SIGSTOP)
-        return super().solve_batch(batch)
-
-
-@dataclass(frozen=True)
-class Still(Exact):
-    """Is stopped whenever it solves."""
-
-    safe: int = 0
-
-    def solve_batch(self, batch):
-        assert os.getpid() != self.safe
-        os.kill(os.getpid(), signal.SIGSTOP)
-        return super().solve_batch(batch)
-
-
-@dataclass(frozen=True)
 class Slow(Exact):
-    """Takes its time: asleep, or in one long call that lets no other thread of Python run."""
+    """Sleeps before it solves."""
 
     seconds: float = 0.0
-    holding: bool = False
 
     def solve_batch(self, batch):
-        end = time.monotonic() + self.seconds
-        if not self.holding:
-            time.sleep(self.seconds)
-        size = 10**6
-        while self.holding and time.monotonic() < end:
-            began = time.monotonic()
-            sum(range(size))
-            size = max(size, int(size * (end - time.monotonic()) / (time.monotonic() - began)))
+        time.sleep(self.seconds)
         return super().solve_batch(batch)

@@ -22,7 +22,7 @@ from rankopt.collaborative.shards import CodedPlanesAt
 from rankopt.collaborative.user_block import UserBundles, mix
 from rankopt.collaborative.user_loss import UserLoss
 from rankopt.collaborative.user_planes import FEW
-from rankopt.engines.serial import Serial
+from rankopt.engines.threads import Serial
 from rankopt.ratings import Ratings
 
 LOSSES = ["regression", "nDCG@3", "ERU(d=2)", "ordinal", "preferences"]

@@ -8,7 +8,7 @@ from rankopt.collaborative.encoded_ratings import EncodedRatings
 from rankopt.collaborative.regularization import Penalties
 from rankopt.collaborative.user_loss import UserLoss
 from rankopt.collaborative.widening import start_of
-from rankopt.engines.serial import Serial
+from rankopt.engines.threads import Serial
 
 
 @pytest.mark.parametrize("loss", ["regression", "nDCG@5"])

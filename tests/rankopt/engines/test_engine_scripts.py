@@ -12,7 +12,7 @@ import pytest
 SCRIPT = """
 import sys
 import numpy as np
-from rankopt.risk import sharding
+from rankopt.risk import shard as sharding
 from rankopt.rankers import LargeMarginRanker
 {extra}
 sharding.SHARD_ROWS = 40
@@ -35,10 +35,10 @@ def script(engine, extra="", options="", file=None):
 
 
 @pytest.mark.study
-@pytest.mark.parametrize(("engine", "place"), [("dask", "file"), ("processes", "file"), ("processes", "stdin")])
-def test_scripts_need_no_guard(engine, place, tmp_path):
+@pytest.mark.parametrize("place", ["file", "stdin"])
+def test_scripts_need_no_guard(place, tmp_path):
     file = None if place == "stdin" else tmp_path / "script.py"
-    told, alone = script(engine, file=file), script("threads")
+    told, alone = script("dask", file=file), script("threads")
     assert told.returncode == 0, told.stderr
     assert told.stdout == alone.stdout
     assert told.stderr == ""
@@ -47,17 +47,16 @@ def test_scripts_need_no_guard(engine, place, tmp_path):
 @pytest.mark.study
 def test_a_solver_of_the_script_itself_is_an_error_with_a_cure():
     extra = "from formulations.solvers.exact import Exact\nclass Own(Exact): pass"
-    told = script("processes", extra, "argmax=Own()")
+    told = script("dask", extra, "argmax=Own()")
     assert told.returncode == 1
     assert "OptionError" in told.stderr
     assert "define them in a file that can be imported" in told.stderr
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("engine", ["dask", "processes"])
-def test_workers_and_files_go_with_a_parent_that_is_killed(engine, scratch):
+def test_workers_and_files_go_with_a_parent_that_is_killed(scratch):
     stay = "callbacks=[lambda step, state: print('step', flush=True) or __import__('time').sleep(60)]"
-    call = [sys.executable, "-c", SCRIPT.format(engine=engine, extra="", options=stay)]
+    call = [sys.executable, "-c", SCRIPT.format(engine="dask", extra="", options=stay)]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)}) as run:
         assert run.stdout.readline() == "step\n"
         workers = psutil.Process(run.pid).children(recursive=True)

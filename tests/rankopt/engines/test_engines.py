@@ -1,16 +1,17 @@
-"""Engines: the same bits from all of them, whatever dies on the way; and nothing left behind."""
+"""Every engine gives the same bits, also when workers die, and leaves no process and no file."""
 
 import copy
 import gc
 import os
 import sys
+import time
 import warnings
 from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
-from planted.doomed import Bound, Dying, Failing, Fatal
+from planted.doomed import Bound, Dying, Failing, Fatal, Slow
 from planted.questions import Extent
 from problems.same_bits import assert_same
 from scipy.sparse import csr_array
@@ -20,17 +21,15 @@ from sklearn.exceptions import ConvergenceWarning
 from formulations.errors import InvalidProblem
 from rankopt.data.queries import Queries
 from rankopt.engines import ENGINES, engine_named
-from rankopt.engines.dask import Dask
-from rankopt.engines.mapped_shards import store_shard
-from rankopt.engines.processes import Processes
-from rankopt.engines.serial import Serial
+from rankopt.engines.dask import Dask, LoadedShard, store_shards
+from rankopt.engines.threads import Serial
 from rankopt.errors import EngineError, OptionError
+from rankopt.optimize.certificate import Stop
 from rankopt.rankers import LargeMarginRanker, MatchingRanker, PairwiseRanker
 from rankopt.risk import shard as sharding
 
 BOUNDS = ["convex", "tie-aware", "nonconvex"]
 OTHERS = [name for name in ENGINES if name != "serial"]
-REMOTE = ["dask", "processes"]
 TABLES = ["float64", "float32", "csr", "memmap", "memmapped csr"]
 
 
@@ -143,10 +142,9 @@ def test_limits_return_the_best_so_far_and_say_so(engine, engines):
         assert words in ranker.certificate_.stop
 
 
-@pytest.mark.every(5)
-@pytest.mark.parametrize("engine", REMOTE)
-@pytest.mark.parametrize("bound", ["convex", "nonconvex"])
-def test_workers_killed_in_mid_step_change_nothing(engine, bound, engines, tmp_path):
+@pytest.mark.every(2)
+@pytest.mark.parametrize("bound", ["nonconvex", "convex"])
+def test_workers_killed_in_mid_step_change_nothing(bound, engines, tmp_path):
     X, y, qid = made()
     marks = tmp_path / "marks"
     marks.mkdir()
@@ -159,7 +157,7 @@ def test_workers_killed_in_mid_step_change_nothing(engine, bound, engines, tmp_p
             deaths.append(step.step)
 
     ranker = LargeMarginRanker("nDCG@5", bound=bound, lam=0.03, callbacks=[doom])
-    ranker.set_params(engine=Borrowed(engines[engine]), argmax=Dying(folder=str(marks), safe=os.getpid()))
+    ranker.set_params(engine=Borrowed(engines["dask"]), argmax=Dying(folder=str(marks), safe=os.getpid()))
     ranker.fit(X, y, qid=qid)
     assert deaths == [2, 5]
     assert list(marks.iterdir()) == []
@@ -167,38 +165,34 @@ def test_workers_killed_in_mid_step_change_nothing(engine, bound, engines, tmp_p
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("engine", ["processes", pytest.param("dask", marks=pytest.mark.study)])
-def test_workers_that_always_die_are_an_error(engine, engines):
+def test_workers_that_always_die_are_an_error(engines):
     X, y, qid = made()
-    ranker = LargeMarginRanker(argmax=Fatal(safe=os.getpid()), engine=Borrowed(engines[engine]))
+    ranker = LargeMarginRanker(argmax=Fatal(safe=os.getpid()), engine=Borrowed(engines["dask"]))
     with pytest.raises(EngineError, match="fewer workers"):
         ranker.fit(X, y, qid=qid)
     ranker.set_params(argmax="exact").fit(X, y, qid=qid)  # the engine lives on
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("engine", REMOTE)
-def test_errors_in_workers_arrive_as_they_are(engine, engines):
+def test_errors_in_workers_arrive_as_they_are(engines):
     X, y, _ = made()
     qid = np.repeat(np.arange(14), [10] * 12 + [30, 10])
-    ranker = LargeMarginRanker(argmax=Failing(limit=30), engine=Borrowed(engines[engine]))
+    ranker = LargeMarginRanker(argmax=Failing(limit=30), engine=Borrowed(engines["dask"]))
     with pytest.raises(InvalidProblem, match="30 documents"):
         ranker.fit(X, y, qid=qid)
     ranker.set_params(argmax=Failing(limit=31)).fit(X, y, qid=qid)
 
 
-@pytest.mark.parametrize("engine", REMOTE)
-def test_what_cannot_be_sent_is_an_option_error(engine, engines):
+def test_what_cannot_be_sent_is_an_option_error(engines):
     X, y, qid = made()
-    ranker = LargeMarginRanker(argmax=Bound(held=lambda: 1), engine=Borrowed(engines[engine]))
+    ranker = LargeMarginRanker(argmax=Bound(held=lambda: 1), engine=Borrowed(engines["dask"]))
     with pytest.raises(OptionError, match="threads"):
         ranker.fit(X, y, qid=qid)
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("engine", REMOTE)
 @pytest.mark.parametrize("end", ["fit", "error", "interruption"])
-def test_an_engine_by_name_leaves_nothing_behind(engine, end, scratch):
+def test_an_engine_by_name_leaves_nothing_behind(end, scratch):
     X, y, qid = made()
     before, seen = {process.pid for process in children()}, []
 
@@ -209,7 +203,7 @@ def test_an_engine_by_name_leaves_nothing_behind(engine, end, scratch):
         if end == "error":
             raise ZeroDivisionError
 
-    ranker = LargeMarginRanker(lam=0.1, engine=engine, n_jobs=2, callbacks=[watch])
+    ranker = LargeMarginRanker(lam=0.1, engine="dask", n_jobs=2, callbacks=[watch])
     errors = {"fit": (), "error": ZeroDivisionError, "interruption": KeyboardInterrupt}
     try:
         ranker.fit(X, y, qid=qid)
@@ -225,12 +219,10 @@ def test_an_engine_by_name_leaves_nothing_behind(engine, end, scratch):
 
 
 @pytest.mark.study
-@pytest.mark.parametrize(
-    "engine", [Processes(2), pytest.param(Dask(2), marks=pytest.mark.study)], ids=["processes", "dask"]
-)
 @pytest.mark.parametrize("end", ["close", "collected"])
-def test_an_engine_object_stays_open_until_it_is_closed_or_gone(end, engine, scratch):
+def test_an_engine_object_stays_open_until_it_is_closed_or_gone(end, scratch):
     X, y, qid = made()
+    engine = Dask(2)
     before = {process.pid for process in children()}
     own = copy.deepcopy(engine)
     ranker = LargeMarginRanker(lam=0.1, engine=own).fit(X, y, qid=qid)
@@ -247,7 +239,7 @@ def test_an_engine_object_stays_open_until_it_is_closed_or_gone(end, engine, scr
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("engine", ["processes", pytest.param(Processes(2), marks=pytest.mark.study)], ids=str)
+@pytest.mark.parametrize("engine", ["dask", Dask(2)], ids=str)
 def test_a_path_leaves_nothing_behind(engine, scratch):
     X, y, qid = made()
     before = {process.pid for process in children()}
@@ -260,16 +252,18 @@ def test_a_path_leaves_nothing_behind(engine, scratch):
 
 
 @pytest.mark.study
-def test_no_more_workers_than_shards_and_files_stay_where_they_are(scratch, tmp_path, monkeypatch):
+def test_tables_are_written_once_and_mapped_files_stay_where_they_are(engines, scratch, tmp_path, monkeypatch):
     monkeypatch.setattr(sharding, "SHARD_ROWS", 80)
     X, y, qid = made()
-    engine = Processes(64)
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    LargeMarginRanker(engine=engines["dask"]).fit(X, y, qid=qid)  # its cluster runs now, at an address
+    engine = Dask(client=engines["dask"]._connection.client, folder=str(folder))
     for features, tables in ((X, 1), (mapped(X, tmp_path / "X"), 0), (stored("csr", X, tmp_path), 3)):
-        LargeMarginRanker(lam=0.1, max_iter=10**6, engine=engine).fit(Queries.from_arrays(features, y, qid=qid))
-        written = [file.name for file in scratch.rglob("*") if file.is_file()]
+        LargeMarginRanker(lam=0.1, engine=engine).fit(Queries.from_arrays(features, y, qid=qid))
+        written = [file.name for file in folder.rglob("*") if file.is_file()]
         assert sum(name.startswith("table") for name in written) == tables
         assert sum(name.startswith("shard") for name in written) == 2
-    assert len(engine._crew.hands) == 2
     engine.close()
 
 
@@ -286,11 +280,12 @@ def test_a_mapped_table_is_written_where_its_file_holds_other_numbers(change, tm
     shards = LargeMarginRanker().objective(Queries.from_arrays(features, y, qid=qid)).risk.shards
     folder = tmp_path / "stowed"
     folder.mkdir()
-    for own, there in zip(shards, store_shard(shards, folder), strict=True):
-        np.testing.assert_array_equal(there.shard.scorer.features, features)
+    for own, path in zip(shards, store_shards(shards, str(folder)), strict=True):
+        there = LoadedShard(path).shard
+        np.testing.assert_array_equal(there.scorer.features, features)
         w = np.arange(4.0)
-        np.testing.assert_array_equal(there.shard.scores(w), own.scores(w))
-        assert there.shard.remembered == {}
+        np.testing.assert_array_equal(there.scores(w), own.scores(w))
+        assert there.remembered == {}
 
 
 def test_every_engine_asks_any_question(engines):
@@ -323,16 +318,84 @@ def test_no_scheduler_at_the_address_is_an_error(monkeypatch):
 
 
 @pytest.mark.study
-def test_a_cluster_of_the_user_is_used_and_left_alone(engines, tmp_path):
+def test_a_cluster_of_the_user_is_used_and_left_alone(tmp_path):
     from distributed import Client
 
     X, y, qid = made()
-    LargeMarginRanker(engine=engines["dask"]).fit(X, y, qid=qid)  # its cluster runs now, at an address
-    with Client(engines["dask"]._contact.cluster.address, set_as_default=False) as client:
-        engine = Dask(client=client, folder=str(tmp_path))
-        ranker = LargeMarginRanker(engine=engine).fit(X, y, qid=qid)
-        assert len(list(Path(tmp_path).rglob("shard*.pickle"))) == 4
-        engine.close()
-        assert list(tmp_path.iterdir()) == []
-        assert client.status == "running"
+    host = Dask(2)
+    LargeMarginRanker(engine=host).fit(X, y, qid=qid)  # its cluster runs now, at an address
+    address = host._connection.client.scheduler.address
+    with Client(address, set_as_default=False) as client:
+        for given in (client, address):
+            engine = Dask(client=given, folder=str(tmp_path))
+            ranker = LargeMarginRanker(engine=engine).fit(X, y, qid=qid)
+            assert len(list(Path(tmp_path).rglob("shard*.pickle"))) == 4
+            engine.close()
+            assert list(tmp_path.iterdir()) == []
+            assert client.status == "running"
+            assert_same(ranker, LargeMarginRanker().fit(X, y, qid=qid))
+    host.close()
+
+
+@pytest.mark.study
+def test_a_cluster_that_dies_is_an_error_and_the_next_fit_starts_another():
+    X, y, qid = made()
+    before, engine = children(), Dask(2)
+
+    def kill(step, state):
+        for process in children():
+            if process not in before:
+                process.kill()
+
+    with pytest.raises(EngineError, match="start the cluster again"):
+        LargeMarginRanker(engine=Borrowed(engine), callbacks=[kill]).fit(X, y, qid=qid)
+    ranker = LargeMarginRanker(engine=engine).fit(X, y, qid=qid)
+    engine.close()
     assert_same(ranker, LargeMarginRanker().fit(X, y, qid=qid))
+
+
+def test_an_unknown_engine_is_an_error_that_names_the_choices():
+    X, y, qid = made()
+    for name in ("processes", "cloud"):
+        with pytest.raises(OptionError, match=f"'{name}' is unknown; known are dask, serial, threads"):
+            LargeMarginRanker(engine=name).fit(X, y, qid=qid)
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("judged", [False, True])
+def test_a_limit_of_time_is_passed_by_one_step_at_most(engine, judged, engines):
+    """On every engine the step in which the limit passes is completed, and its result is proved."""
+    X, y, qid = made(queries=5, documents=10)
+    sleep = 0.3
+    ranker = LargeMarginRanker(
+        "nDCG@5", lam=1e-4, time_limit=1.0, argmax=Slow(seconds=sleep), engine=Borrowed(engines[engine])
+    )
+    judge = {"eval_set": (X, y), "eval_qid": qid} if judged else {}
+    with pytest.warns(ConvergenceWarning, match="time_limit passed"):
+        ranker.fit(X, y, qid=qid, **judge)
+    seconds = ranker.history_.seconds
+    assert ranker.certificate_.stop is Stop.TIME
+    assert seconds[-1] >= 1.0
+    assert (seconds[:-1] < 1.0).all()
+    assert len(seconds) <= 1.0 / sleep + 1
+
+
+def test_the_time_of_the_judge_counts(monkeypatch):
+    X, y, qid = made(queries=5, documents=10)
+    ranker = LargeMarginRanker("nDCG@5", lam=1e-4, tol=1e-9, time_limit=0.5)
+    asked = []
+
+    def slow(self, evaluation):
+        def judged(w):
+            asked.append(w)
+            time.sleep(0.2)
+            return -len(asked)
+
+        return judged
+
+    monkeypatch.setattr(LargeMarginRanker, "_judge", slow)
+    with pytest.warns(ConvergenceWarning, match="time_limit"):
+        ranker.fit(X, y, qid=qid, eval_set=(X, y), eval_qid=qid)
+    assert len(asked) <= 4
+    assert ranker.eval_score_ == -1

@@ -92,7 +92,7 @@ class Same:
 
 @pytest.mark.study
 @pytest.mark.parametrize("bound", BOUNDS)
-@pytest.mark.parametrize("engine", ["threads", "processes"])
+@pytest.mark.parametrize("engine", ["threads", "dask"])
 def test_interrupted_runs_go_on_with_a_judge_and_on_any_engine(bound, engine, tmp_path, monkeypatch):
     monkeypatch.setattr(sharding, "SHARD_ROWS", 40)
     X, y, qid = made()

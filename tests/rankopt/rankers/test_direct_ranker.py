@@ -168,7 +168,7 @@ def test_shuffled_rows_and_other_tables_give_the_same_bits(options):
 
 
 @pytest.mark.every(5)
-@pytest.mark.parametrize("engine", ["threads", "processes", pytest.param("dask", marks=pytest.mark.study)])
+@pytest.mark.parametrize("engine", ["threads", pytest.param("dask", marks=pytest.mark.study)])
 def test_every_engine_gives_the_same_bits(engine, monkeypatch):
     if engine == "dask":
         pytest.importorskip("distributed")
