@@ -11,7 +11,6 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.attributes import read_attributes as read_attributes
     from rankopt.data.concatenation import concatenate as concatenate
     from rankopt.data.contradictions import ContradictionFilter as ContradictionFilter
-    from rankopt.data.kernel_features import KernelFeatures as KernelFeatures
     from rankopt.data.normalisation import QueryNormalizer as QueryNormalizer
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
@@ -27,7 +26,6 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.tables import read_table as read_table
 
 PARTS = {
-    "KernelFeatures": "rankopt.data.kernel_features:KernelFeatures",
     "Queries": "rankopt.data.queries:Queries",
     "QueryNormalizer": "rankopt.data.normalisation:QueryNormalizer",
     "SAMPLES": "rankopt.data.samples:SAMPLES",

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, GroupKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankopt.data import KernelFeatures, QueryNormalizer, load_sample
+from rankopt.data import QueryNormalizer, load_sample
 from rankopt.rankers import (
     BoostedRanker,
     CofiRanker,
@@ -51,7 +51,6 @@ AT_ONCE = {
     "ridge": RegressionRanker,
     "classes": McRanker,
     "normalizer": QueryNormalizer,
-    "kernel": KernelFeatures,
 }
 
 
@@ -129,7 +128,7 @@ def test_the_last_step_scores_what_the_ranker_does(kind):
 @pytest.mark.parametrize("kind", AT_ONCE)
 def test_what_takes_no_steps_is_one_task(kind):
     log = Log()
-    AT_ONCE[kind]().set_callbacks(log).fit(X, Y, **({"qid": QID} if kind != "kernel" else {}))
+    AT_ONCE[kind]().set_callbacks(log).fit(X, Y, qid=QID)
     assert [entry[0] for entry in log.seen] == ["setup", "begin", "end", "teardown"]
 
 
