@@ -1,12 +1,12 @@
 """Stored queries: what is opened is what was stored, mapped and not read; files read in blocks are files read whole."""
 
 import gzip
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from planted.damaged_stores import said, say, sign
 from scipy.sparse import csr_array
 
 from rankopt.cli import rankopt
@@ -131,23 +131,22 @@ def test_a_folder_is_never_overwritten(tmp_path):
 
 
 def cut_short(folder):
-    path = folder / "features"
+    path = folder / "features.npy"
     path.write_bytes(path.read_bytes()[:-3])
 
 
 def without_manifest(folder):
-    (folder / "queries.json").unlink()
+    (folder / "manifest.json").unlink()
 
 
 def of_tomorrow(folder):
-    manifest = json.loads((folder / "queries.json").read_text(encoding="utf-8"))
-    (folder / "queries.json").write_text(json.dumps(manifest | {"version": 2}), encoding="utf-8")
+    say(folder, said(folder) | {"version": 3})
 
 
 def without_width(folder):
-    manifest = json.loads((folder / "queries.json").read_text(encoding="utf-8"))
-    del manifest["features"]
-    (folder / "queries.json").write_text(json.dumps(manifest), encoding="utf-8")
+    fields = said(folder)
+    del fields["features"]
+    say(folder, fields)
 
 
 def emptied(folder):
@@ -155,16 +154,17 @@ def emptied(folder):
 
 
 def not_finite(folder):
-    table = np.fromfile(folder / "features")
-    table[7] = np.nan
-    table.tofile(folder / "features")
+    table = np.load(folder / "features.npy")
+    table[1, 2] = np.nan
+    np.save(folder / "features.npy", table)
+    sign(folder)
 
 
 @pytest.mark.parametrize("damage", [cut_short, without_manifest, of_tomorrow, without_width, emptied, not_finite])
 def test_a_damaged_folder_is_refused(tmp_path, damage):
     store(made(), tmp_path / "stored")
     damage(tmp_path / "stored")
-    with pytest.raises(DataError):
+    with pytest.raises(DataError, match="stored"):
         open_stored(tmp_path / "stored")
 
 
