@@ -14,7 +14,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import ExitStack
 from hashlib import blake2b
 from os import PathLike
@@ -371,7 +371,7 @@ def _check_manifest(said: dict[str, Any]) -> None:
     known = said.get("format"), said.get("version")
     if known != (FORMAT, VERSION):
         raise ValueError(f"it is of format and version {known!r:.80}, and this rankopt reads {(FORMAT, VERSION)}")
-    checks = {
+    checks: dict[str, Callable[[Any], bool]] = {
         "features": lambda v: type(v) is int and 1 <= v <= MOST_FEATURES,
         "sparse": lambda v: isinstance(v, bool),
         "graded": lambda v: isinstance(v, bool),

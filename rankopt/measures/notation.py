@@ -207,9 +207,11 @@ class ExternalMeasure(Measure):
 
 def _external(name: str, options: Mapping[str, Any], cutoff: Any) -> ExternalMeasure:
     """The measure of that name in ir-measures. MeasureError where it has none, or is not installed."""
-    registry = {}
+    registry: dict[str, Any] = {}
     if find_spec("ir_measures"):
-        from ir_measures.measures import registry
+        from ir_measures import measures
+
+        registry = measures.registry
     known = {one.lower(): one for one in registry}.get(name.lower())
     if known is None:
         named(name)
