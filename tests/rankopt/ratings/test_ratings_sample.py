@@ -22,5 +22,5 @@ def test_it_is_the_same_in_every_run_and_shaped_as_ratings_are():
 
 
 def test_another_name_is_refused():
-    with pytest.raises(OptionError, match="there are 'films'"):
+    with pytest.raises(OptionError, match="available: 'films'"):
         load_ratings_sample("books")
