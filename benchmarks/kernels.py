@@ -22,10 +22,11 @@ from time import process_time
 from typing import Any
 
 import numpy as np
+from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import SplineTransformer, StandardScaler
 
-from rankopt.data import KernelFeatures, Queries, concatenate, read_svmlight
+from rankopt.data import Queries, concatenate, read_svmlight
 from rankopt.measures import compare, evaluate
 from rankopt.rankers import LargeMarginRanker, PairwiseRanker, RegressionRanker
 
@@ -55,10 +56,10 @@ def rankers(landmarks: int) -> dict[str, list[Callable[[], Chained]]]:
     """For each row of the table, what is chosen from."""
 
     def rbf(gamma: float) -> Any:
-        return KernelFeatures("rbf", gamma=gamma, landmarks=landmarks)
+        return Nystroem(kernel="rbf", gamma=gamma, n_components=landmarks, random_state=0)
 
     def poly(degree: int) -> Any:
-        return KernelFeatures("poly", gamma=1 / 46, degree=degree, landmarks=landmarks)
+        return Nystroem(kernel="poly", gamma=1 / 46, degree=degree, n_components=landmarks, random_state=0)
 
     def spline(knots: int) -> Any:
         return make_pipeline(

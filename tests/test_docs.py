@@ -136,7 +136,7 @@ def test_numbers_that_vary_stand_below_where_they_are_listed():
 
 
 def test_nothing_is_left_out_of_what_is_shown():
-    """Dots stand for themselves, so a page that shows some has a program that says them: an error with its cure."""
+    """Dots in printed output would hide what a program prints."""
     dotted = [
         f"{page.name}: {line}"
         for page in PAGES
@@ -144,7 +144,7 @@ def test_nothing_is_left_out_of_what_is_shown():
         for line in block.text.splitlines()
         if block.language == "text" and re.search(r"\.\.\.|…", line)
     ]
-    assert [line.partition(" because")[0] for line in dotted] == ["retrieval.md: Bpref cannot be valued"]
+    assert dotted == []
 
 
 SAID = "7 of 9 in 0.902 s"

@@ -41,7 +41,7 @@ from formulations.solvers.highs import Highs
 from rankopt.data import Ratings, load_sample
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, read_svmlight, read_table
-from rankopt.measures import AP, ERR, P, RBP, alpha_nDCG
+from rankopt.measures import AP, ERR, P, RBP
 from rankopt.measures import compare, compare_runs, evaluate, judge, nDCG, parse, read_qrels, read_run, write_run
 from rankopt.rankers import MatchingRanker, SmoothRanker
 from rankopt.rankers import CofiRanker, DirectRanker, LargeMarginRanker, LossRanker, PairwiseRanker, RegressionRanker
@@ -75,7 +75,7 @@ low, high = found["a"].interval("Bpref", by="bootstrap")
 write_run("a.run", sample.test, fitted.predict(sample.test), tag="a", scores="model")
 rest = [PairwiseRanker(lam=0.1), RegressionRanker(0.0, target="gain", intercept="all"), LossRanker("pairwise")]
 own = [nDCG(gain="linear") @ 10, nDCG(gain=[0.0, 1.0, 3.0], discount=lambda n: np.ones(n)), P(rel=2) @ 5, AP, ERR]
-more = [RBP(p=0.9, rel=1) @ np.int64(10), alpha_nDCG(by="site", alpha=0.3) @ 5]
+more = [RBP(p=0.9, rel=1) @ np.int64(10), RBP(rel=2) @ 5]
 x, y = np.eye(4), np.array([0.0, 1.0, 0.0, 2.0])
 qid = np.array(["a", "a", "b", "b"])
 fitted.fit(x, y, qid=qid, query_weight={"a": 1.0, "b": 2.0}, eval_set=(x, y), eval_qid=qid)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--sparse", is_flag=True, help="Keep only the features that are written.")
 @click.option("--features", type=click.IntRange(1), help="How many features there are [those of the first block].")
 @click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
-@click.option("--verify", is_flag=True, help="Write nothing: compare folders, given as FILEs, with their digests.")
+@click.option("--verify", is_flag=True, help="Write nothing: compare folders, given as FILEs, with their checksums.")
 @json_option
 def store(
     files: tuple[str, ...],
@@ -38,7 +38,7 @@ def store(
     Files are read block by block, so they may be larger than memory; `train`, `predict`, `rank` and `evaluate` take the
     folder where they take a file, and map its features into memory instead of reading them.
 
-    With --verify FILEs are such folders, and every byte of theirs is compared with the digests that were written along.
+    With --verify FILEs are such folders, and every byte of theirs is compared with its checksum.
     Whoever opens a folder compares them too, but for features of more than 64 MiB.
     """
     if verify:

@@ -126,7 +126,6 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
 @click.option(
     "--model", multiple=True, type=click.Path(exists=True, dir_okay=False), help="A model; repeat to compare."
 )
-@click.option("--attributes", type=click.Path(exists=True, dir_okay=False), help="CSV: qid, docid and one column each.")
 @click.option(
     "--measure",
     multiple=True,
@@ -164,7 +163,6 @@ def evaluate(
     qrels: str | None,
     scores: tuple[str, ...],
     model: tuple[str, ...],
-    attributes: str | None,
     measure: tuple[str, ...],
     convention: str | None,
     missing: str,
@@ -183,8 +181,6 @@ def evaluate(
     if qrels is not None:
         if scores or model:
             raise click.UsageError("--qrels is for runs, which bring their scores: leave --scores and --model out")
-        if attributes is not None:
-            raise click.UsageError("--attributes is for DATA, and qrels take none: leave it or --qrels out")
         if len(set(files)) < len(files):
             raise click.UsageError("a run is given twice")
         asked, rules = (
@@ -210,11 +206,6 @@ def evaluate(
         convention_named("default" if convention is None else convention),
     )
     queries = queries_at(data, unjudged=unjudged)
-    if attributes is not None:
-        from rankopt.data import read_attributes
-
-        queries = read_attributes(attributes, queries)
-    _check_attributes(wanted, queries)
     runs: dict[str, NDArray[np.float64]] = {path: _read_scores(path, queries) for path in scores}
     runs |= {path: _predicted(path, data, unjudged) for path in model}
     found = {path: measured(queries, run, wanted, convention=rules) for path, run in runs.items()}
@@ -254,13 +245,6 @@ def _check_alone(files: tuple[str, ...]) -> None:
     for name in ("missing", "test", "interval"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--{name} is for runs: give --qrels FILE, or leave it out")
-
-
-def _check_attributes(measures: Sequence[Measure], queries: Queries) -> None:
-    """Raise UsageError where a measure speaks of what is not known of the documents."""
-    missing = next((name for one in measures for name in one.attributes if name not in queries.attributes), None)
-    if missing is not None:
-        raise click.UsageError(f"no attribute {missing!r} is known: give --attributes FILE with such a column")
 
 
 def _predicted(path: str, data: str, unjudged: float | None) -> NDArray[np.float64]:

@@ -9,12 +9,11 @@ from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.data.attributes import read_attributes as read_attributes
-    from rankopt.data.concatenation import concatenate as concatenate
     from rankopt.data.contradictions import ContradictionFilter as ContradictionFilter
-    from rankopt.data.kernel_features import KernelFeatures as KernelFeatures
     from rankopt.data.normalisation import QueryNormalizer as QueryNormalizer
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
+    from rankopt.data.queries import concatenate as concatenate
     from rankopt.data.samples import SAMPLES as SAMPLES
     from rankopt.data.samples import Sample as Sample
     from rankopt.data.samples import load_sample as load_sample
@@ -23,17 +22,16 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.data.stored_folder import verify_stored as verify_stored
     from rankopt.data.svmlight.reader import read_svmlight as read_svmlight
     from rankopt.data.svmlight.reader import read_svmlight_blocks as read_svmlight_blocks
-    from rankopt.data.svmlight.writer import write_svmlight as write_svmlight
+    from rankopt.data.svmlight.reader import write_svmlight as write_svmlight
     from rankopt.data.tables import read_table as read_table
 
 PARTS = {
-    "KernelFeatures": "rankopt.data.kernel_features:KernelFeatures",
     "Queries": "rankopt.data.queries:Queries",
     "QueryNormalizer": "rankopt.data.normalisation:QueryNormalizer",
     "SAMPLES": "rankopt.data.samples:SAMPLES",
     "Sample": "rankopt.data.samples:Sample",
     "ContradictionFilter": "rankopt.data.contradictions:ContradictionFilter",
-    "concatenate": "rankopt.data.concatenation:concatenate",
+    "concatenate": "rankopt.data.queries:concatenate",
     "load_sample": "rankopt.data.samples:load_sample",
     "normalise": "rankopt.data.normalisation:normalise",
     "open_stored": "rankopt.data.stored_folder:open_stored",
@@ -43,7 +41,7 @@ PARTS = {
     "read_table": "rankopt.data.tables:read_table",
     "store": "rankopt.data.stored_folder:store",
     "verify_stored": "rankopt.data.stored_folder:verify_stored",
-    "write_svmlight": "rankopt.data.svmlight.writer:write_svmlight",
+    "write_svmlight": "rankopt.data.svmlight.reader:write_svmlight",
 }
 """Everything here, `name: "module:object"`."""
 

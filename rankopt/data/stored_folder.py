@@ -1,73 +1,108 @@
-"""Queries stored as a folder of plain arrays, which is mapped into memory and not read: for data of any size.
+"""Queries stored as a folder of `.npy` arrays and one manifest, mapped into memory when opened: for data of any size.
 
-queries.json       format, version, counts, the type of the features, the ids and names
-features           (N, d) numbers in a row; of sparse data the values, with `columns` and `bounds` beside them
-offsets.npy, relevance.npy, row_order.npy, attributes/0.npy ...
-B2SUMS             the digests of all these, as `b2sum` writes and checks them
+manifest.json   its own checksum, format, version, ids, names, attributes of mixed types, checksums of the arrays
+features.npy    (N, d); of sparse data the written values (nnz,), with columns.npy (nnz,) and bounds.npy (N + 1,)
+offsets.npy, row_order.npy, relevance.npy, attribute0.npy, ...
 
-What is checked, and when:
-
-* on opening: that all are regular files of the right size, kinds and shapes; that offsets and bounds rise, that columns
-  are features and `row_order` is a permutation; the digests of everything but `features`, `columns` and `bounds`, and
-  of these too up to 64 MiB together, which takes a tenth of a second.
-* by `verify_stored` (`rankopt store --verify`): the digests of all files, which are read whole for it.
-* never: a file that changes while it is mapped. Do not write into a folder that is in use.
-
-Folders of earlier versions have no digests: their features are read once on opening if they have up to 64 MiB, to see
-that they are finite, and `verify_stored` says that there is nothing to compare with.
-
-A folder of queries that grows part by part.
+Opening checks sizes, types, shapes, index ranges, and the checksum of everything except features of more than 64 MiB.
+`verify_stored` (`rankopt store --verify`) compares these too. Do not write into a folder that is in use.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from contextlib import ExitStack
 from hashlib import blake2b
-from io import BytesIO
 from os import PathLike
 from pathlib import Path
 from secrets import token_hex
-from types import TracebackType
-from typing import IO, Any, Self
+from types import NoneType
+from typing import Any
 
 import numpy as np
+from numpy.lib.format import dtype_to_descr, open_memmap, write_array_header_1_0
 from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
-from rankopt.data.stored_files import FORMAT, PLAIN, SUMS, VERSION, WORDS, Manifest, StoredFiles, sums_of
 from rankopt.data.validation import is_sparse
 from rankopt.errors import DataError
 
+FORMAT, VERSION = "rankopt queries", 2
+MANIFEST = "manifest.json"
+CHECKSUM = re.compile(rb'\{"checksum": "([0-9a-f]{128})", ')
+"""How a manifest begins: BLAKE2b of the bytes after it."""
+
+CHEAP = 1 << 26
+"""Bytes of features whose checksum is compared on opening."""
+LARGEST_MANIFEST = 1 << 32
+MOST_FEATURES = 1 << 31
+LAST_CHARACTER = 0x10FFFF
+WORDS = "biufcSUmM"
+"""Kinds of attributes that are stored as an array: numbers, words and times. Others are listed in the manifest."""
+PLAIN = (str, int, float, bool, NoneType)
+"""Types of the entries of a listed attribute."""
+
+
+def checksum(array: NDArray[Any]) -> str:
+    """BLAKE2b of the bytes of a contiguous array, its type and its shape."""
+    return _finish(blake2b(array.reshape(-1).view(np.uint8).data), array.dtype, array.shape)
+
+
+def _finish(digest: blake2b, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    digest.update(f"{dtype.str} {shape}".encode())
+    return digest.hexdigest()
+
+
+class GrowingArray:
+    """An `.npy` file written part by part. Its header is written again, at the same length, when the rows are known."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], row: tuple[int, ...]) -> None:
+        self.dtype, self.row, self.rows, self.digest = dtype, row, 0, blake2b()
+        self.file = open(path, "wb")  # noqa: SIM115 (closed by the writer)
+        self._write_header()
+
+    def append(self, values: NDArray[Any]) -> None:
+        plain = np.ascontiguousarray(values, dtype=self.dtype).reshape(-1).view(np.uint8).data
+        self.file.write(plain)
+        self.digest.update(plain)
+        self.rows += len(values)
+
+    def finish(self) -> str:
+        """Write the final header; the checksum."""
+        self.file.seek(0)
+        self._write_header()
+        return _finish(self.digest, self.dtype, (self.rows, *self.row))
+
+    def _write_header(self) -> None:
+        header = {"descr": dtype_to_descr(self.dtype), "fortran_order": False, "shape": (self.rows, *self.row)}
+        write_array_header_1_0(self.file, header)
+
 
 class StoreWriter:
-    """The files of a folder while queries are added; features are written at once, what is small is kept."""
+    """The files of a folder while queries are added: arrays are written at once, ids and attributes at the end."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, files: ExitStack) -> None:
+        self.folder, self.files = folder, files
         self.first: Queries | None = None
         self.documents, self.entries = 0, 0
         self.queries: dict[Hashable, None] = {}
         self.ids: list[Any] = []
         self.named = False
-        self.small: dict[str, list[NDArray[Any]]] = {"offsets": [], "relevance": [], "row_order": []}
-        self.columns: dict[str, list[NDArray[Any]]] = {}
-        self.files: dict[str, IO[bytes]] = {}
-        self.digests: dict[str, Any] = {}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for file in self.files.values():
-            file.close()
+        self.attributes: dict[str, list[NDArray[Any]]] = {}
+        self.arrays: dict[str, GrowingArray] = {}
 
     def add(self, part: Queries) -> None:
-        """Write the features of further queries and keep the rest."""
-        first = self.first = self.first or part
-        self._check(part, first)
+        """Write the arrays of further queries."""
+        if self.first is None:
+            self.first = part
+            self._append("offsets.npy", part.offsets[:1])
+            if is_sparse(part.features):
+                self._append("bounds.npy", part.features.indptr[:1].astype(np.int64))
+        _check_alike(part, self.first)
         part.check_features()
         for query in part.query_ids:
             if query in self.queries:
@@ -76,104 +111,85 @@ class StoreWriter:
                 raise DataError(f"Query id {query!r} cannot be stored because it is no number or word; rename it.")
             self.queries[query] = None
         if is_sparse(part.features):
-            self._write("features", part.features.data)
-            self._write("columns", part.features.indices.astype(np.int64))
-            starts = part.features.indptr.astype(np.int64) + self.entries
-            self._write("bounds", starts if part is first else starts[1:])
+            self._append("features.npy", part.features.data)
+            self._append("columns.npy", part.features.indices.astype(np.int64))
+            self._append("bounds.npy", part.features.indptr[1:].astype(np.int64) + self.entries)
             self.entries += int(part.features.nnz)
         else:
-            self._write("features", part.features)
-        self.small["offsets"].append(part.offsets[1:] + self.documents)
-        self.small["row_order"].append(np.argsort(np.argsort(part.row_order)) + self.documents)
+            self._append("features.npy", part.features)
+        self._append("offsets.npy", part.offsets[1:] + self.documents)
+        self._append("row_order.npy", np.argsort(np.argsort(part.row_order)) + self.documents)
         if part.relevance is not None:
-            self.small["relevance"].append(part.relevance)
+            self._append("relevance.npy", part.relevance)
         for name, values in part.attributes.items():
-            self.columns.setdefault(name, []).append(values)
+            self.attributes.setdefault(name, []).append(values)
         self.named = self.named or part.document_ids is not None
         self.ids += part.document_ids if part.document_ids is not None else [None] * part.n_documents
         self.documents += part.n_documents
 
-    def finished(self) -> dict[str, Any]:
-        """What the manifest says of the folder, once the small arrays are written."""
+    def finish(self) -> None:
+        """Write attributes, headers and the manifest."""
         if self.first is None:
             raise DataError("There are no queries to store; give one part at least.")
-        self._save("offsets.npy", np.concatenate([[0], *self.small["offsets"]]))
-        self._save("row_order.npy", np.concatenate(self.small["row_order"]))
-        if self.small["relevance"]:
-            self._save("relevance.npy", np.concatenate(self.small["relevance"]))
         wrong = next((name for name in self.ids if self.named and not isinstance(name, str | int | None)), None)
         if wrong is not None:
             raise DataError(f"Document id {wrong!r} cannot be stored because it is no number or word; rename it.")
-        return {
-            "documents": self.documents,
+        manifest = {
+            "format": FORMAT,
+            "version": VERSION,
             "features": self.first.n_features,
-            "dtype": self.first.features.dtype.str,
-            "entries": self.entries if is_sparse(self.first.features) else None,
-            "graded": bool(self.small["relevance"]),
+            "sparse": is_sparse(self.first.features),
+            "graded": self.first.relevance is not None,
             "query_ids": list(self.queries),
             "document_ids": self.ids if self.named else None,
             "feature_names": self.first.feature_names,
-            "attributes": [(name, self._column(n, name)) for n, name in enumerate(self.columns)],
+            "attributes": [(name, self._attribute(n, name)) for n, name in enumerate(self.attributes)],
+            "checksums": {name: array.finish() for name, array in self.arrays.items()},
         }
+        try:
+            text = json.dumps(manifest, ensure_ascii=False).encode("utf-8").removeprefix(b"{")
+        except ValueError as error:
+            raise DataError(f"An id or a name cannot be written as text ({error}); rename it.") from error
+        (self.folder / MANIFEST).write_bytes(b'{"checksum": "%s", ' % blake2b(text).hexdigest().encode() + text)
 
-    def _column(self, number: int, name: str) -> list[Any] | None:
-        """Write an attribute to a file of its own, or return it as a list where it is no plain array."""
-        values = np.concatenate(self.columns[name])
+    def _append(self, name: str, values: NDArray[Any]) -> None:
+        if name not in self.arrays:
+            self.arrays[name] = GrowingArray(self.folder / name, values.dtype, values.shape[1:])
+            self.files.enter_context(self.arrays[name].file)
+        self.arrays[name].append(values)
+
+    def _attribute(self, number: int, name: str) -> list[Any] | None:
+        """Write an attribute to an array, or return it as a list where it is of mixed types."""
+        values = np.concatenate(self.attributes[name])
         if values.dtype.kind in WORDS and values.dtype.itemsize:
-            (self.folder / "attributes").mkdir(exist_ok=True)
-            self._save(f"attributes/{number}.npy", values)
+            self._append(f"attribute{number}.npy", values.astype(values.dtype.newbyteorder("=")))
             return None
         if values.dtype != object:
             raise DataError(f"Attribute {name!r} is of {values.dtype}, no numbers or words; it cannot be stored.")
         listed = [list(v) if isinstance(v, tuple | list | set | frozenset) else v for v in values.tolist()]
-        flat = (entry for value in listed for entry in (value if isinstance(value, list) else [value]))
-        wrong = next((entry for entry in flat if entry is not None and not isinstance(entry, PLAIN)), None)
+        wrong = next((entry for entry in _flat(listed) if not isinstance(entry, PLAIN)), None)
         if wrong is not None:
             raise DataError(f"Attribute {name!r} holds {wrong!r}, which is no number or word; it cannot be stored.")
         return listed
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write a file and keep its digest."""
-        (self.folder / name).write_bytes(content)
-        self.digests[name] = blake2b(content)
 
-    def write_sums(self) -> None:
-        """Write the digests of all that was written: the last thing to do."""
-        (self.folder / SUMS).write_bytes(sums_of({name: known.hexdigest() for name, known in self.digests.items()}))
-
-    def _save(self, name: str, values: NDArray[Any]) -> None:
-        buffer = BytesIO()
-        np.save(buffer, values, allow_pickle=False)
-        self.write(name, buffer.getvalue())
-
-    def _write(self, name: str, values: NDArray[Any]) -> None:
-        """Write further numbers to a file that grows."""
-        if name not in self.files:
-            self.files[name] = open(self.folder / name, "wb")  # noqa: SIM115 (closed at the end)
-            self.digests[name] = blake2b()
-        plain = np.ascontiguousarray(values)
-        plain.tofile(self.files[name])
-        self.digests[name].update(plain.data)
-
-    def _check(self, part: Queries, first: Queries) -> None:
-        """Raise DataError where a part does not go with the first."""
-        for what, own, other in (
-            ("features", part.n_features, first.n_features),
-            ("the type of its features", part.features.dtype, first.features.dtype),
-            ("being sparse", is_sparse(part.features), is_sparse(first.features)),
-            ("having grades", part.relevance is not None, first.relevance is not None),
-            ("names of attributes", sorted(part.attributes), sorted(first.attributes)),
-        ):
-            if own != other:
-                raise DataError(f"A part differs from the first in {what} ({own}, not {other}); make them alike.")
-        if part.feature_names is not None and part.feature_names != first.feature_names:
-            raise DataError("A part names its features differently from the first; bring them into one naming.")
+def _flat(listed: list[Any]) -> Iterable[Any]:
+    return (entry for value in listed for entry in (value if isinstance(value, list) else [value]))
 
 
-MANIFEST = "queries.json"
-
-CHEAP = 1 << 26
-"""Bytes of features that are read on opening, to compare them with their digest."""
+def _check_alike(part: Queries, first: Queries) -> None:
+    """Raise DataError where a part does not go with the first."""
+    for what, own, other in (
+        ("features", part.n_features, first.n_features),
+        ("the type of its features", part.features.dtype, first.features.dtype),
+        ("being sparse", is_sparse(part.features), is_sparse(first.features)),
+        ("having grades", part.relevance is not None, first.relevance is not None),
+        ("names of attributes", sorted(part.attributes), sorted(first.attributes)),
+    ):
+        if own != other:
+            raise DataError(f"A part differs from the first in {what} ({own}, not {other}); make them alike.")
+    if part.feature_names is not None and part.feature_names != first.feature_names:
+        raise DataError("A part names its features differently from the first; bring them into one naming.")
 
 
 def store(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> None:
@@ -189,12 +205,11 @@ def store(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> No
     unfinished = target.with_name(f".{target.name}.{token_hex(4)}.part")
     unfinished.mkdir(parents=True)
     try:
-        with StoreWriter(unfinished) as growing:
+        with ExitStack() as files:
+            writer = StoreWriter(unfinished, files)
             for part in (parts,) if isinstance(parts, Queries) else parts:
-                growing.add(part)
-            manifest = {"format": FORMAT, "version": VERSION, **growing.finished()}
-            growing.write(MANIFEST, _text(manifest))
-            growing.write_sums()
+                writer.add(part)
+            writer.finish()
         os.rename(unfinished, target)
     except OSError as error:
         raise DataError(f"{target} cannot be written: {error}; choose another folder, or make room.") from error
@@ -202,124 +217,186 @@ def store(parts: Queries | Iterable[Queries], folder: str | PathLike[str]) -> No
         shutil.rmtree(unfinished, ignore_errors=True)
 
 
-def _text(manifest: dict[str, Any]) -> bytes:
-    try:
-        return json.dumps(manifest, ensure_ascii=False).encode("utf-8")
-    except ValueError as error:
-        raise DataError(f"An id or a name cannot be written as text ({error}); rename it.") from error
-
-
 def open_stored(folder: str | PathLike[str]) -> Queries:
     """The queries that `store` wrote. Features stay in their file and are mapped into memory, read-only; of sparse ones
     the values do, and their columns are kept as numbers of 32 bits where they fit.
 
-    Raises DataError, which names the file, where the folder is not what `store` writes. The module says what is checked
-    here and what by `verify_stored`.
+    Raises DataError, which names the file, where the folder is not what `store` writes.
     """
-    return _opened(StoredFiles(Path(folder)))
+    return StoredFolder(Path(folder)).queries(CHEAP)
 
 
 def verify_stored(folder: str | PathLike[str]) -> tuple[str, ...]:
-    """Read all files of the folder and compare them with their digests; which files these are.
+    """Open the folder and compare all files with their checksums; which files these are.
 
-    Raises DataError, which names the file, where one differs or the folder cannot be opened, and where an earlier
-    version wrote it without digests.
+    Raises DataError, which names the file, where one differs or the folder cannot be opened.
     """
-    files = StoredFiles(Path(folder))
-    _opened(files)
-    if files.sums is None:
-        raise DataError(
-            f"{files.path} opens, but cannot be verified because it has no digests ({SUMS}): an earlier version wrote "
-            "it. Store its data again."
+    stored = StoredFolder(Path(folder))
+    stored.queries(np.inf)
+    return (MANIFEST, *sorted(stored.checksums))
+
+
+class StoredFolder:
+    """A folder that is read. Every method raises DataError that names the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest = self._read_manifest()
+        self.checksums: dict[str, str] = self.manifest["checksums"]
+
+    def queries(self, cheap: float) -> Queries:
+        """What is stored; features of up to `cheap` bytes are compared with their checksums and read."""
+        said = self.manifest
+        offsets = self._small("offsets.npy", np.int64, len(said["query_ids"]) + 1)
+        if offsets[0] != 0 or (offsets[1:] <= offsets[:-1]).any():
+            raise self._damaged("offsets.npy", "its entries do not rise from 0")
+        n = int(offsets[-1])
+        rows = self._small("row_order.npy", np.int64, n)
+        if rows.min() < 0 or rows.max() >= n or (np.bincount(rows, minlength=n) != 1).any():
+            raise self._damaged("row_order.npy", f"it does not name each of {n} rows once")
+        large, table = self._features(n)
+        is_cheap = sum(array.nbytes for array in large.values()) <= cheap
+        for name, array in large.items() if is_cheap else ():
+            self._compare(name, array)
+        attributes = {
+            name: self._small(f"attribute{number}.npy", None, n) if listed is None else _to_column(listed)
+            for number, (name, listed) in enumerate(said["attributes"])
+        }
+        relevance = self._small("relevance.npy", np.float64, n) if said["graded"] else None
+        try:
+            return Queries(
+                features=table,
+                offsets=offsets,
+                relevance=relevance,
+                query_ids=tuple(said["query_ids"]),
+                document_ids=said["document_ids"],
+                attributes=attributes,
+                feature_names=said["feature_names"],
+                row_order=rows,
+                unread=not is_cheap,
+            )
+        except DataError as error:
+            raise self._damaged("", f"of what it holds: {str(error).rstrip('.')}") from error
+
+    def _features(self, n: int) -> tuple[dict[str, NDArray[Any]], Any]:
+        """The mapped arrays by name, and the table that they make."""
+        d, values = self.manifest["features"], self._mapped("features.npy")
+        if values.dtype not in (np.float32, np.float64):
+            raise self._damaged("features.npy", f"its entries are {values.dtype}, not float64 or float32")
+        if not self.manifest["sparse"]:
+            self._check_shape("features.npy", values, (n, d))
+            return {"features.npy": values}, values
+        from scipy.sparse import csr_array
+
+        bounds, columns = self._mapped("bounds.npy", np.int64), self._mapped("columns.npy", np.int64)
+        self._check_shape("bounds.npy", bounds, (n + 1,))
+        self._check_shape("columns.npy", columns, values.shape[:1])
+        self._check_shape("features.npy", values, columns.shape)
+        if bounds[0] != 0 or bounds[-1] != values.size or (bounds[1:] < bounds[:-1]).any():
+            raise self._damaged("bounds.npy", f"its entries do not rise from 0 to {values.size}")
+        if values.size and not (columns.min() >= 0 and columns.max() < d):
+            raise self._damaged("columns.npy", f"it names others than {d} features")
+        table = csr_array((values, columns, bounds), shape=(n, d), copy=False)
+        if not table.has_canonical_format:
+            raise self._damaged("columns.npy", "its entries do not rise within each row")
+        return {"features.npy": values, "columns.npy": columns, "bounds.npy": bounds}, table
+
+    def _small(self, name: str, dtype: type[np.generic] | None, n: int) -> NDArray[Any]:
+        """A vector (n,), compared with its checksum and read; dtype None: of any kind that attributes have."""
+        mapped = self._mapped(name, dtype)
+        if dtype is None and not (mapped.dtype.kind in WORDS and mapped.dtype.itemsize and mapped.dtype.isnative):
+            raise self._damaged(name, f"its entries are {mapped.dtype}, not numbers, words or times")
+        self._check_shape(name, mapped, (n,))
+        self._compare(name, mapped)
+        array = np.array(mapped, subok=False)
+        if array.dtype.kind == "U" and array.view(np.uint32).max() > LAST_CHARACTER:
+            raise self._damaged(name, "it holds what is no character")
+        return array
+
+    def _mapped(self, name: str, dtype: type[np.generic] | None = None) -> np.memmap[Any, Any]:
+        """An `.npy` file, mapped into memory and not read."""
+        file = self._regular(name)
+        try:
+            array = open_memmap(file, mode="r")
+        except Exception as error:  # NumPy parses the header as Python, which may fail in any way
+            raise self._damaged(name, f"it is no .npy file of numbers ({str(error)[:200]})") from error
+        if not array.flags.c_contiguous or array.offset + array.nbytes != file.stat().st_size:
+            raise self._damaged(name, f"{file.stat().st_size} bytes are not {array.shape} entries of {array.dtype}")
+        if dtype is not None and array.dtype != dtype:
+            raise self._damaged(name, f"its entries are {array.dtype}, not {np.dtype(dtype)}")
+        return array
+
+    def _check_shape(self, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+        if array.shape != shape:
+            raise self._damaged(name, f"its shape is {array.shape}, not {shape}")
+
+    def _compare(self, name: str, array: NDArray[Any]) -> None:
+        if self.checksums.get(name) != checksum(array):
+            raise self._damaged(name, f"its checksum is not that in {MANIFEST}")
+
+    def _regular(self, name: str) -> Path:
+        file = self.path / name
+        if not os.path.lexists(file):
+            raise DataError(
+                f"{self.path} holds no stored queries: {name} is missing; write it by `store`, or fetch it again."
+            )
+        if not file.is_file():
+            raise self._damaged(name, "it is no regular file")
+        return file
+
+    def _damaged(self, name: str, why: str) -> DataError:
+        return DataError(
+            f"{self.path / name} cannot be used because {why}. It was damaged, or not written by `store`: "
+            "fetch the folder again, or store its data again."
         )
-    files.compare(sorted(files.sums))
-    return tuple(sorted(files.sums))
+
+    def _read_manifest(self) -> dict[str, Any]:
+        file = self._regular(MANIFEST)
+        try:
+            if file.stat().st_size > LARGEST_MANIFEST:
+                raise ValueError(f"it has more than {LARGEST_MANIFEST} bytes")
+            content = file.read_bytes()
+            begin = CHECKSUM.match(content)
+            if begin is None or blake2b(content[begin.end() :]).hexdigest() != begin[1].decode():
+                raise ValueError("its content is not that of its checksum")
+            said = json.loads(content)
+            _check_manifest(said)
+        except (OSError, ValueError, RecursionError, MemoryError) as error:
+            raise self._damaged(MANIFEST, str(error)[:300] or "it is too deep") from error
+        return dict(said)
 
 
-def _opened(files: StoredFiles) -> Queries:
-    said = _manifest(files)
-    mapped = ["features"] if said.entries is None else ["features", "columns", "bounds"]
-    small = ["offsets.npy", "row_order.npy", *(["relevance.npy"] if said.graded else [])]
-    columns = {name: f"attributes/{n}.npy" for n, (name, held) in enumerate(said.attributes.items()) if held is None}
-    files.check_listed([MANIFEST, *mapped, *small, *columns.values()])
-    offsets, rows, relevance = _vectors(files, said)
-    table = _table(files, said)
-    cheap = sum(map(files.size, mapped)) <= CHEAP
-    if cheap:
-        files.compare(mapped)
-    attributes = {
-        name: files.array(columns[name], said.documents, WORDS) if held is None else _column(held)
-        for name, held in said.attributes.items()
+def _check_manifest(said: dict[str, Any]) -> None:
+    """Raise ValueError for fields that are missing or of other types than `store` writes."""
+    known = said.get("format"), said.get("version")
+    if known != (FORMAT, VERSION):
+        raise ValueError(f"it is of format and version {known!r:.80}, and this rankopt reads {(FORMAT, VERSION)}")
+    checks: dict[str, Callable[[Any], bool]] = {
+        "features": lambda v: type(v) is int and 1 <= v <= MOST_FEATURES,
+        "sparse": lambda v: isinstance(v, bool),
+        "graded": lambda v: isinstance(v, bool),
+        "query_ids": lambda v: _is_list(v, (str, int)) and len(set(v)) == len(v) > 0,
+        "document_ids": lambda v: v is None or _is_list(v, (str, int, NoneType)),
+        "feature_names": lambda v: v is None or _is_list(v, (str,)),
+        "attributes": lambda v: isinstance(v, list) and all(map(_is_attribute, v)) and len(dict(v)) == len(v),
+        "checksums": lambda v: isinstance(v, dict),
     }
-    try:
-        return Queries(
-            features=table,
-            offsets=offsets,
-            relevance=relevance,
-            query_ids=said.query_ids,
-            document_ids=said.document_ids,
-            attributes=attributes,
-            feature_names=said.feature_names,
-            row_order=rows,
-            unread=not cheap,
-        )
-    except DataError as error:
-        raise files.damaged("features", f"of what it holds: {str(error).rstrip('.')}") from error
+    for name, is_valid in checks.items():
+        if name not in said or not is_valid(said[name]):
+            raise ValueError(f"its field {name!r} is missing or cannot be {said.get(name)!r:.80}")
 
 
-def _manifest(files: StoredFiles) -> Manifest:
-    content = files.content(MANIFEST)
-    try:
-        return Manifest.read(content)
-    except ValueError as error:
-        raise files.damaged(MANIFEST, str(error)) from error
+def _is_list(values: Any, kinds: tuple[type, ...]) -> bool:
+    return isinstance(values, list) and all(isinstance(value, kinds) for value in values)
 
 
-def _vectors(files: StoredFiles, said: Manifest) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any] | None]:
-    """Offsets, the order of the rows and the grades, if there are any."""
-    offsets = files.array("offsets.npy", len(said.query_ids) + 1, dtype=np.int64)
-    if offsets[0] != 0 or offsets[-1] != said.documents or (offsets[1:] <= offsets[:-1]).any():
-        raise files.damaged("offsets.npy", f"its entries do not rise from 0 to {said.documents} documents")
-    rows = files.array("row_order.npy", said.documents, dtype=np.int64)
-    if not _is_permutation(rows):
-        raise files.damaged("row_order.npy", f"it does not name each of {said.documents} rows once")
-    if not said.graded:
-        return offsets, rows, None
-    relevance = files.array("relevance.npy", said.documents, dtype=np.float64)
-    if not ((relevance >= 0) & (relevance < np.inf)).all():
-        raise files.damaged("relevance.npy", "a grade in it is not finite and >= 0")
-    return offsets, rows, relevance
-
-
-def _table(files: StoredFiles, said: Manifest) -> Any:
-    """The features, mapped; of a sparse table the columns and bounds are read, to see that they are such."""
-    if said.entries is None:
-        return files.mapped("features", said.dtype, said.documents * said.features).reshape(said.documents, -1)
-    from scipy.sparse import csr_array
-
-    values = files.mapped("features", said.dtype, said.entries)
-    columns = files.mapped("columns", np.int64, said.entries)
-    bounds = files.mapped("bounds", np.int64, said.documents + 1)
-    if bounds[0] != 0 or bounds[-1] != said.entries or (bounds[1:] < bounds[:-1]).any():
-        raise files.damaged("bounds", f"its entries do not rise from 0 to {said.entries}")
-    if said.entries and not (columns.min() >= 0 and columns.max() < said.features):
-        raise files.damaged("columns", f"it names others than {said.features} features")
-    table = csr_array((values, columns, bounds), shape=(said.documents, said.features), copy=False)
-    if not table.has_canonical_format:
-        raise files.damaged("columns", "its entries do not rise within each row")
-    return table
-
-
-def _is_permutation(rows: NDArray[Any]) -> bool:
-    if rows.min() < 0 or rows.max() >= rows.size:
+def _is_attribute(pair: Any) -> bool:
+    """Whether it is a name and None, or a name and a list of plain values and lists of them."""
+    if not (isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)):
         return False
-    seen = np.zeros(rows.size, dtype=np.bool_)
-    seen[rows] = True
-    return bool(seen.all())
+    return pair[1] is None or (isinstance(pair[1], list) and all(isinstance(one, PLAIN) for one in _flat(pair[1])))
 
 
-def _column(held: list[Any]) -> NDArray[Any]:
-    """An attribute that is a list of words and lists of words in the manifest."""
-    column = np.empty(len(held), dtype=object)
-    column[:] = [tuple(value) if isinstance(value, list) else value for value in held]
-    return column
+def _to_column(listed: list[Any]) -> NDArray[Any]:
+    values = (tuple(value) if isinstance(value, list) else value for value in listed)
+    return np.fromiter(values, dtype=object, count=len(listed))

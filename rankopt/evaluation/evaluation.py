@@ -229,7 +229,6 @@ def evaluate(
     values = documents.check_scores(scores)
     wanted = tuple(measures) if isinstance(measures, Iterable) and not isinstance(measures, str) else (measures,)
     asked = tuple(parse(measure) for measure in wanted)
-    documents = documents.with_only({name for measure in asked for name in measure.attributes})
     ranking = _ranking(documents, values, rules)
     rows = [_values(measure.under(rules), ranking, rules) for measure in asked]
     by_score = ranking if rules.ties == "average" else _ranking(documents, values, replace(rules, ties="average"))
@@ -252,7 +251,7 @@ def _ranking(documents: JudgedQueries, scores: Floats, rules: Convention) -> Ran
 
 
 def _ranked(documents: JudgedQueries, scores: Floats, key: Ints | None = None) -> Ranking:
-    return ranked(documents.relevance, scores, documents.offsets, key, documents.pool, documents.attributes)
+    return ranked(documents.relevance, scores, documents.offsets, key, documents.pool)
 
 
 def _values(measure: Measure, ranking: Ranking, rules: Convention) -> Floats:

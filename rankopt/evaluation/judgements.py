@@ -5,8 +5,8 @@ Documents grouped by query, as far as evaluations and files of runs read them: a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from formulations.display import CompactReprMixin, view
 from rankopt.data.queries import graded
-from rankopt.errors import DataError, MeasureError
+from rankopt.errors import DataError
 from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.tied_ranking import Pool
 
@@ -23,7 +23,7 @@ from rankopt.measures.tied_ranking import Pool
 class JudgedQueries(CompactReprMixin):
     """Grades (N,), query boundaries (m + 1,), query ids (m) and document ids (N), where known.
 
-    pool: who is judged and retrieved, of a run held against qrels. attributes: name -> (N,), of the documents.
+    pool: who is judged and retrieved, of a run held against qrels.
     """
 
     relevance: Floats
@@ -31,11 +31,10 @@ class JudgedQueries(CompactReprMixin):
     query_ids: tuple[Hashable, ...]
     document_ids: tuple[Hashable, ...] | None = None
     pool: Pool | None = None
-    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def _repr_html_(self) -> str:
         pool = {} if self.pool is None else {"pool": "of a run held against qrels"}
-        return view("JudgedQueries", graded(self.offsets, self.relevance, tuple(self.attributes)) | pool)
+        return view("JudgedQueries", graded(self.offsets, self.relevance, ()) | pool)
 
     @classmethod
     def read(
@@ -49,7 +48,7 @@ class JudgedQueries(CompactReprMixin):
 
         Without offsets all rows are one query. Raises DataError for shapes that disagree and for infinite grades.
         """
-        pool, attributes = getattr(judged, "pool", None), getattr(judged, "attributes", None) or {}
+        pool = getattr(judged, "pool", None)
         if hasattr(judged, "relevance") and hasattr(judged, "offsets"):
             if not (offsets is None and query_ids is None and document_ids is None):
                 raise DataError(f"A {type(judged).__name__} brings its own offsets and ids; leave the keywords out.")
@@ -79,18 +78,7 @@ class JudgedQueries(CompactReprMixin):
         for what, given, wanted in (("query_ids", names, len(bounds) - 1), ("document_ids", documents, len(grades))):
             if given is not None and len(given) != wanted:
                 raise DataError(f"{what} has {len(given)} entries, but there are {wanted}; give one each.")
-        return cls(grades, bounds.astype(np.int64), names, documents, pool, attributes)
-
-    def with_only(self, attributes: Collection[str]) -> JudgedQueries:
-        """With these attributes of the documents. MeasureError for one that they do not have."""
-        for name in attributes:
-            if name not in self.attributes:
-                known = ", ".join(map(repr, self.attributes)) or "none"
-                raise MeasureError(
-                    f"A measure reads the attribute {name!r}, which the documents do not have (there is {known}); give "
-                    "it to the Queries: attributes={...}, or read_attributes."
-                )
-        return replace(self, attributes={name: np.asarray(self.attributes[name]) for name in attributes})
+        return cls(grades, bounds.astype(np.int64), names, documents, pool)
 
     def check_scores(self, scores: ArrayLike) -> Floats:
         """The scores (N,) as floats. DataError for another length or NaN."""

@@ -46,14 +46,9 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
     from rankopt.measures.dcg import nDCG as nDCG
     from rankopt.measures.first_relevant import RR as RR
     from rankopt.measures.first_relevant import Success as Success
-    from rankopt.measures.incomplete_judgements import Bpref as Bpref
-    from rankopt.measures.incomplete_judgements import Judged as Judged
-    from rankopt.measures.incomplete_judgements import infAP as infAP
     from rankopt.measures.measure import Measure as Measure
     from rankopt.measures.notation import MeasureMix as MeasureMix
     from rankopt.measures.notation import parse as parse
-    from rankopt.measures.novelty import StRecall as StRecall
-    from rankopt.measures.novelty import alpha_nDCG as alpha_nDCG
     from rankopt.measures.positional import Positional as Positional
     from rankopt.measures.user_models import ERR as ERR
     from rankopt.measures.user_models import ERU as ERU
@@ -77,11 +72,6 @@ MEASURES = {
     "Rprec": "rankopt.measures.binary:Rprec",
     "RBP": "rankopt.measures.user_models:RBP",
     "Success": "rankopt.measures.first_relevant:Success",
-    "Judged": "rankopt.measures.incomplete_judgements:Judged",
-    "Bpref": "rankopt.measures.incomplete_judgements:Bpref",
-    "infAP": "rankopt.measures.incomplete_judgements:infAP",
-    "alpha_nDCG": "rankopt.measures.novelty:alpha_nDCG",
-    "StRecall": "rankopt.measures.novelty:StRecall",
 }
 """Every measure: its name in the notation, and where it lives."""
 

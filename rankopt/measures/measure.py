@@ -72,11 +72,6 @@ class Measure:
         )
         return self.name + (f"({options})" if options else "") + ("" if self.cutoff is None else f"@{self.cutoff}")
 
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        """The attributes of documents that it reads beside their grades."""
-        return ()
-
     def under(self, convention: Convention) -> Self:
         """The measure with what it leaves open settled by the convention; stated options stay."""
         return self

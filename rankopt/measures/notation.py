@@ -3,8 +3,8 @@
     nDCG@10    nDCG(gain='linear')@10    ERU(alpha=5, d=3)    P(rel=2)@5    ndcg@10    MAP    2 AP + RR[pairwise]
 
 Names are read in any case; values are Python literals. Words of trec_eval (ndcg_cut_10, map, recip_rank, P_5, bpref)
-and measures of ir_measures, as text or as they are, mean the same here,
-and α-nDCG is alpha_nDCG: `rankopt.measures.notation`.
+and measures of ir_measures, as text or as they are, mean the same here. A measure that we do not have (Bpref, infAP,
+Judged@10) is computed by ir-measures, on runs held against qrels.
 
 A sum of measures: several criteria in one model [paper 4, SVMcombo].
 
@@ -19,7 +19,7 @@ a weight or a map out, "2 (AP + RR)"; "1 AP" is the mix of one part, "AP" the me
 
 One measure as text: `name`, `name@k`, `name(option=value, ...)@k`, or a word of trec_eval, `ndcg_cut_10`.
 
-Measures as other programs name them: trec_eval's words, and the objects of ir_measures, which is not imported.
+Measures as other programs name them: trec_eval's words, and the objects of ir_measures.
 
     trec_eval    map  map_cut_10  ndcg  ndcg_cut.10  P_5  recall_100  recip_rank  Rprec  bpref  infAP  success_5
     ir_measures  nDCG@10  nDCG(dcg='exp-log2')@10  AP(rel=2)@100  RBP(p=0.8,rel=1)  Bpref  Judged@10   text or object
@@ -37,6 +37,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
@@ -47,7 +48,7 @@ from rankopt.errors import MeasureError
 from rankopt.measures import MEASURES
 from rankopt.measures.convention import Convention
 from rankopt.measures.measure import Measure
-from rankopt.measures.segments import Floats, Ints
+from rankopt.measures.segments import Floats, Ints, query_of_row
 from rankopt.measures.tied_ranking import Ranking
 
 WHOLE = {"map": "AP", "ndcg": "nDCG", "recip_rank": "RR", "rprec": "Rprec", "bpref": "Bpref", "infap": "infAP"}
@@ -55,8 +56,6 @@ CUT = {"map_cut": "AP", "ndcg_cut": "nDCG", "p": "P", "recall": "R", "success": 
 """Names of trec_eval in lower case: alone, and with a cutoff behind "_" or "."."""
 
 _CUT = re.compile(r"(?P<name>[A-Za-z_]+)[_.](?P<cutoff>[0-9]{1,18})")
-
-_ALPHA = re.compile(r"\s*(?:alpha|α)[-_](?=ndcg\b)", re.IGNORECASE)
 
 DCG = {"log2": "linear", "exp-log2": "exp2"}
 """What ir_measures calls a formula of DCG, and its gain."""
@@ -73,11 +72,6 @@ def trec_name(text: str) -> tuple[str, int | None] | None:
     return CUT[found["name"].lower()], int(found["cutoff"])
 
 
-def our_spelling(text: str) -> str:
-    """The text, with alpha_nDCG as we write it where it begins as papers and ndeval do: α-nDCG, alpha-nDCG, α_nDCG."""
-    return _ALPHA.sub("alpha_", text, count=1) if _ALPHA.match(text) else text
-
-
 def is_foreign(measure: Any) -> bool:
     """Whether it is a measure of ir_measures: it has a NAME and `params`."""
     return isinstance(getattr(measure, "NAME", None), str) and isinstance(getattr(measure, "params", None), Mapping)
@@ -92,12 +86,7 @@ def words_of(measure: Any) -> tuple[str, dict[str, Any], Any]:
 def options_of(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of ir_measures in our words. MeasureError for what is not computed here."""
     found = dict(options)
-    if "judged_only" in found and not found.pop("judged_only"):
-        return options_of(name, found)
-    if "judged_only" in options:
-        raise MeasureError(
-            f"{name} cannot leave out unjudged documents here; write Bpref, which ignores them, or cut them out."
-        )
+    found.pop("judged_only", None)
     if "dcg" in found and name.lower() in ("ndcg", "dcg"):
         formula = found.pop("dcg")
         if formula not in DCG:
@@ -121,6 +110,9 @@ ALIASES = {
 }  # fmt: skip
 """Names of other programs, in lower case."""
 
+NAMES = {name.lower(): name for name in MEASURES} | ALIASES
+"""The measure that a name in lower case means."""
+
 
 def measure_of(text: str) -> Measure:
     """The measure that the text says; MeasureError for anything else."""
@@ -128,7 +120,7 @@ def measure_of(text: str) -> Measure:
     if theirs is not None:
         return measure_with(theirs[0], {}, theirs[1])
     try:
-        tree = ast.parse(our_spelling(text).strip(), mode="eval").body
+        tree = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise _unreadable(text) from error
     cutoff = None
@@ -136,7 +128,7 @@ def measure_of(text: str) -> Measure:
         cutoff, tree = _literal(tree.right, text), tree.left
     options = {}
     if isinstance(tree, ast.Call) and tree.args and isinstance(tree.func, ast.Name):
-        raise _unnamed(named(tree.func.id), text, [_literal(value, text) for value in tree.args])
+        raise _unnamed(measure_with(tree.func.id, {}, None), text, [_literal(value, text) for value in tree.args])
     if isinstance(tree, ast.Call) and not tree.args:
         options = {str(keyword.arg): _literal(keyword.value, text) for keyword in tree.keywords}
         tree = tree.func
@@ -147,6 +139,8 @@ def measure_of(text: str) -> Measure:
 
 def measure_with(name: str, options: Mapping[str, Any], cutoff: Any) -> Measure:
     """The measure of that name with these options, ours or those of ir_measures, and this cutoff, None for none."""
+    if options.get("judged_only") or NAMES.get(name.lower()) is None:
+        return _external(name, options, cutoff)
     measure = named(name)
     found = options_of(measure.name, options)
     if found:
@@ -156,15 +150,83 @@ def measure_with(name: str, options: Mapping[str, Any], cutoff: Any) -> Measure:
 
 def named(name: str) -> Measure:
     """The measure of that name in the table, with its default options."""
-    written = {known.lower(): known for known in MEASURES} | ALIASES
-    key = name.lower()
-    if key not in written or written[key] not in MEASURES:
-        close = get_close_matches(key, written, n=1, cutoff=0.7)
-        hint = f"did you mean {written[close[0]]}? There" if close else "there"
-        raise MeasureError(f"There is no measure {name!r}; {hint} are {', '.join(MEASURES)}.")
-    module, _, attribute = MEASURES[written[key]].partition(":")
+    known = NAMES.get(name.lower())
+    if known is None:
+        close = get_close_matches(name.lower(), NAMES, n=1, cutoff=0.7)
+        hint = f"did you mean {NAMES[close[0]]}? There" if close else "there"
+        more = "" if find_spec("ir_measures") else " For those of ir-measures run: pip install 'rankopt[trec]'."
+        raise MeasureError(f"There is no measure {name!r}; {hint} are {', '.join(MEASURES)}.{more}")
+    module, _, attribute = MEASURES[known].partition(":")
     measure = getattr(import_module(module), attribute)
     assert isinstance(measure, Measure)
+    return measure
+
+
+@dataclass(frozen=True, repr=False)
+class ExternalMeasure(Measure):
+    """A measure that ir-measures computes, of runs held against qrels. It cannot be trained."""
+
+    computed: Any = None
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return str(self.computed)
+
+    def __call__(self, **options: Any) -> Self:
+        return replace(self, computed=_valid(self.computed(**options)))
+
+    def __matmul__(self, cutoff: Whole) -> Self:
+        return replace(self, computed=_valid(self.computed @ cutoff))
+
+    def values(self, ranking: Ranking) -> Floats:
+        import ir_measures
+
+        pool, grades = ranking.pool, ranking.relevance
+        if pool is None:
+            raise MeasureError(
+                f"{self} needs the judgments of a run; evaluate(*judge(read_qrels(...), read_run(...)), ...), or "
+                "`rankopt evaluate --qrels QRELS RUN`."
+            )
+        if np.any(np.diff(ranking.group[pool.retrieved]) == 0):
+            raise MeasureError(f"{self} has no mean over the orders of tied documents; use convention='trec'.")
+        if np.any(grades % 1):
+            raise MeasureError(f"{self} needs integer grades; got {grades[grades % 1 != 0][0]:g}. Round the grades.")
+        qrels: dict[str, dict[str, int]] = {}
+        run: dict[str, dict[str, float]] = {}
+        for row, query in enumerate(map(str, query_of_row(ranking.offsets))):
+            if pool.pooled[row]:
+                qrels.setdefault(query, {})[str(row)] = int(grades[row]) if pool.judged[row] else -1
+            if pool.retrieved[row]:
+                run.setdefault(query, {})[str(row)] = float(-row)
+        try:
+            found = {one.query_id: one.value for one in ir_measures.iter_calc([self.computed], qrels, run)}
+        except (RuntimeError, ValueError) as error:
+            raise MeasureError(f"ir-measures cannot compute {self}: {error}.") from error
+        return np.array([found.get(str(query), 0.0) for query in range(len(ranking.offsets) - 1)])
+
+
+def _external(name: str, options: Mapping[str, Any], cutoff: Any) -> ExternalMeasure:
+    """The measure of that name in ir-measures. MeasureError where it has none, or is not installed."""
+    registry: dict[str, Any] = {}
+    if find_spec("ir_measures"):
+        from ir_measures import measures
+
+        registry = measures.registry
+    known = {one.lower(): one for one in registry}.get(name.lower())
+    if known is None:
+        named(name)
+        raise MeasureError(f"{name} with judged_only=True is computed by ir-measures: pip install 'rankopt[trec]'.")
+    kind = registry[known]
+    if kind.__module__.endswith("diversity"):
+        raise MeasureError(f"{known} needs subtopics, which qrels do not hold here; call ir_measures itself.")
+    return ExternalMeasure(computed=_valid(kind(**options, **({} if cutoff is None else {kind.AT_PARAM: cutoff}))))
+
+
+def _valid(measure: Any) -> Any:
+    try:
+        measure.validate_params()
+    except AssertionError as error:
+        raise MeasureError(f"ir-measures has no {measure.NAME} with {measure.params}: {error}.") from error
     return measure
 
 
@@ -280,10 +342,6 @@ class MeasureMix(Measure):
     def under(self, convention: Convention) -> Self:
         parts = tuple(replace(part, measure=part.measure.under(convention)) for part in self.parts)
         return replace(self, parts=parts, short=convention.short)
-
-    @property
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(name for part in self.parts for name in part.measure.attributes)
 
     def defined(self, relevance: Floats, offsets: Ints) -> NDArray[np.bool_]:
         known = [part.measure.defined(relevance, offsets) for part in self.parts]

@@ -5,14 +5,12 @@ strict order has groups of one. Measures are written for groups once, and so ser
 
 What qrels and a run say of documents beside grades and scores: who was judged, who was retrieved.
 
-A measure may count only what a run retrieved (all do), tell unjudged documents from documents judged not relevant
-(`Bpref`, `infAP`), or count judgments themselves (`Judged`).
+All measures count only what a run retrieved. Those of ir-measures also read who was judged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -51,14 +49,12 @@ class Ranking(CompactReprMixin):
     offsets    (m + 1,) rows of query q are offsets[q]:offsets[q + 1]
     groups     (G + 1,) rows of tie group g are groups[g]:groups[g + 1]
     pool       who is judged and who is retrieved, of a run held against qrels; documents that are not stand last
-    attributes name -> (N,) of the documents, where known
     """
 
     relevance: Floats
     offsets: Ints
     groups: Ints
     pool: Pool | None = None
-    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @cached_property
     def position(self) -> Ints:
@@ -87,9 +83,7 @@ class Ranking(CompactReprMixin):
 
     @property
     def mixed(self) -> bool:
-        """Whether documents are tied that a measure may tell apart: by grade, judgment or attribute."""
-        if self.attributes:
-            return not self.strict
+        """Whether documents are tied that a measure may tell apart: by grade or judgment."""
         filled = np.flatnonzero(self.size)
         first, last = self.groups[filled], self.groups[filled + 1] - 1
         told = [self.relevance] if self.pool is None else [self.relevance, self.pool.judged]
@@ -115,7 +109,6 @@ class Ranking(CompactReprMixin):
             self,
             relevance=self.relevance[rows],
             pool=None if self.pool is None else self.pool.at(rows),
-            attributes={name: values[rows] for name, values in self.attributes.items()},
         )
 
 
@@ -125,7 +118,6 @@ def ranked(
     offsets: Ints,
     tie_key: NDArray[np.int64] | None = None,
     pool: Pool | None = None,
-    attributes: Mapping[str, NDArray[Any]] | None = None,
 ) -> Ranking:
     """The ranking by decreasing scores (N,). With a `tie_key` (N,) equal scores stand by increasing key, and only
     documents of equal score and key are tied. What a `pool` says is not retrieved stands behind all that is.
@@ -139,6 +131,6 @@ def ranked(
     if len(order):
         fresh[1:-1] = np.any([key[order][1:] != key[order][:-1] for key in keys], axis=0)
     groups = np.flatnonzero(fresh)
-    if pool is None and not attributes:
+    if pool is None:
         return Ranking(relevance[order], offsets, groups)
-    return Ranking(relevance, offsets, groups, pool, attributes or {}).at(order)
+    return Ranking(relevance, offsets, groups, pool).at(order)

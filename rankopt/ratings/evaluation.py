@@ -29,10 +29,8 @@ from rankopt.data.validation import sealed
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.evaluation import evaluate
 from rankopt.measures.binary import Binary
-from rankopt.measures.incomplete_judgements import Pooled
 from rankopt.measures.measure import Measure
 from rankopt.measures.notation import MeasureMix, parse
-from rankopt.measures.novelty import BySubtopic
 from rankopt.ratings.splits import Split, number_of_users
 from rankopt.ratings.table import Ratings
 
@@ -54,7 +52,7 @@ def check_judges(measure: str | Measure, bounds: Ints, values: Floats) -> None:
     tell an order are: then every order is worth the same."""
     wanted = parse(measure)
     parts = _parts(wanted)
-    if not all(isinstance(one, Binary) and not isinstance(one, BySubtopic | Pooled) for one in parts):
+    if not all(isinstance(one, Binary) for one in parts):
         return
     sizes, told = np.diff(bounds), ordered_lists(bounds, values)
     judged = values[np.repeat(told, sizes)]

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.data.concatenation import concatenate
-from rankopt.data.queries import Queries
+from rankopt.data.queries import Queries, concatenate
 from rankopt.data.samples import Sample
 
 Floats = NDArray[np.float64]

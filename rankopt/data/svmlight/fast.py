@@ -1,8 +1,7 @@
-"""The LETOR / SVMlight format read by compiled code: the same result as `lines`, or none.
+"""The LETOR / SVMlight format read by compiled code: the same result as `parser.parse_lines`, or None for text that it
+refuses, where `parse_lines` then finds the error.
 
-Whatever `grammar` refuses makes it give up, and then `lines` says what is wrong and where.
-
-Decimal numbers in bytes, read by compiled code and correctly rounded, as Python's `float` does.
+Decimal numbers are rounded correctly, as by Python's `float`:
 
 * a mantissa below 2^53 and a power of ten up to 22 are exact, so one product or quotient rounds once [Clinger 1990]
 * else the product of mantissa and power is formed as a sum of two doubles, with a relative error below 2^-98; where
@@ -262,7 +261,7 @@ def _scan(
 
 
 def parse_bytes(text: bytes, first_line: int, rules: Rules, seen: dict[bytes, int]) -> Parsed | None:
-    """What `lines.parse_lines` returns, or None where that finds fault; then `seen` is as it was."""
+    """What `parse_lines` returns, or None where that finds fault; then `seen` is as it was."""
     if not text.isascii() and not is_text(text):
         return None
     size = len(text)

@@ -1,8 +1,4 @@
-"""The LETOR / SVMlight format read line by line, by the patterns of `grammar`: the reference, for files of any kind.
-
-What is wrong with a line that `grammar` refuses: the first thing, in the order of the line, with the cure.
-
-The grammar of LETOR / SVMlight files; whatever reads or refuses a line goes by what stands here.
+"""The grammar of LETOR / SVMlight files, the parser that reads line by line, and the error of a line.
 
     line       grade qid:QUERY INDEX:VALUE INDEX:VALUE ... # docid = DOCUMENT ...
     grade      a decimal number; negative ones need a meaning
@@ -11,10 +7,8 @@ The grammar of LETOR / SVMlight files; whatever reads or refuses a line goes by 
     VALUE      a decimal number, or `nan` or `NULL` in any case where a value is given for them
     DOCUMENT   one word
 
-Words stand apart by blanks or tabs. Blank lines and lines of comment only are skipped. No pattern here goes back over
-what it has read, so that each takes time linear in the line.
-
-Consecutive lines of a LETOR / SVMlight file as arrays: joined, and cut where a query begins.
+Words are separated by blanks or tabs. Blank lines and lines of comment only are skipped. No pattern here backtracks, so
+each takes time linear in the line.
 """
 
 from __future__ import annotations

@@ -1,44 +1,36 @@
-"""LETOR / SVMlight files: queries in, bit for bit what was written.
+"""LETOR / SVMlight files, read and written: what is written reads back bit for bit.
 
     # 1: BM25 of the title
     2 qid:q17 1:0.5 2:1e-3 # docid = GX008-86-4444840
 
-Plain or gzip (of one or several members), UTF-8, lines ending in LF or CR LF. `grammar` states the format.
+Plain or gzip (of one or several members), UTF-8, lines ending in LF or CR LF. `parser` states the grammar. Files are
+read block by block: a file larger than memory yields blocks of complete queries, with the same first error.
 
-A LETOR / SVMlight file under way: its lines, block after block, by one grammar, whoever asks.
+Names of features stand in comments before the data, as `# 1: BM25 of the title` (a line a feature; also `#1 name`,
+`# feature 1 = name`; this is what is written) or `# feature names: bm25 pagerank`. Numbered comments that do not name
+every feature are comments.
 
-Memory is that of a block and of the names of queries; time is linear. What a line does wrong is found in the order of
-the file, so that a file read whole and in blocks has the same first fault.
-
-Names of features, in comment lines before the data of a LETOR / SVMlight file.
-
-Two ways are read, the first is written:
-
-    # 1: BM25 of the title          a line a feature; also `#1 name`, `# feature 1 = name`
-    # feature names: bm25 pagerank  all in one line, without blanks inside a name
-
-Numbered comments that do not name every feature of the data are taken for what they are: comments.
-
-The table of features of parsed lines: CSR or an array, but no array that a small file only counts up to.
-
-LETOR / SVMlight files larger than memory: read in blocks of whole queries.
+Measured on the sample of MSLR (6.3 MB, 5,555 × 136): .05 s by compiled code, .44 s line by line, .42 s by
+`sklearn.datasets.load_svmlight_file`, which accepts nan, split queries and missing query ids.
 """
 
+import gzip
 import re
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import replace
 from itertools import chain, takewhile
 from os import PathLike, fspath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankopt.data.queries import Queries
 from rankopt.data.svmlight.parser import LARGEST_INDEX, Parsed, Rules, joined, parse_lines, query_name
 from rankopt.data.text import BLOCK, clipped, is_text, text_blocks
-from rankopt.data.text import BLOCK as READ
 from rankopt.data.typing import Unjudged
-from rankopt.data.validation import Features, sealed
+from rankopt.data.validation import Features, is_sparse, sealed
 from rankopt.errors import DataError, OptionError
 
 DATA = re.compile(rb"\n[ \t]*+[^# \t\r\n]")
@@ -130,11 +122,6 @@ AHEAD = COMPILED_FROM
 """Bytes of text that are unpacked before the first line is believed: small files that are damaged are called so."""
 
 
-def is_worth_compiling(size: int) -> bool:
-    """Whether a file of `size` bytes of text is read by compiled code. Both ways read the same bits and faults."""
-    return size >= COMPILED_FROM
-
-
 class SvmlightParser:
     """The parsed lines of a file, about `size` bytes of text at a time; `header` is filled while they are read.
 
@@ -164,7 +151,7 @@ class SvmlightParser:
         while size < AHEAD and (block := next(blocks, None)):
             first.append(block)
             size += len(block[1])
-        compiled = is_worth_compiling(size)
+        compiled = size >= COMPILED_FROM
         rules, seen, empty = self.rules, dict[bytes, int](), True
         for number, text in chain(first, blocks):
             if not self.header.done:
@@ -303,7 +290,7 @@ def queries_of(
     )
 
 
-BLOCK_BLOCKS = 1 << 26
+QUERIES_BLOCK = 1 << 26
 """Bytes of text of a block of queries."""
 
 
@@ -315,7 +302,7 @@ def read_svmlight_blocks(
     dtype: Any = np.float64,
     sparse: bool = False,
     n_features: int | None = None,
-    block: int = BLOCK_BLOCKS,
+    block: int = QUERIES_BLOCK,
 ) -> Iterator[Queries]:
     """The queries of a file (plain or gzip), some at a time: as `read_svmlight`, of about `block` bytes of text each.
 
@@ -326,7 +313,7 @@ def read_svmlight_blocks(
         raise OptionError(f"block cannot be {block!r}; it is a number of bytes from 1.")
     if sparse not in (True, False):
         raise OptionError(f"sparse cannot be {sparse!r} because all blocks are of one kind; it is True or False.")
-    reading = SvmlightParser(path, missing, unjudged, dtype, n_features, min(block, READ))
+    reading = SvmlightParser(path, missing, unjudged, dtype, n_features, min(block, BLOCK))
     return _blocks(reading, unjudged, dtype, sparse, block)
 
 
@@ -363,3 +350,69 @@ def _whole_queries(reading: SvmlightParser, block: int) -> Iterator[Parsed]:
         held.append(parsed)
         size += parsed.size
     yield joined(held)
+
+
+WORD = re.compile(r"[^\s\x00-\x1f\x7f]+")
+
+
+def write_svmlight(queries: Queries, path: str | PathLike[str]) -> None:
+    """Write grades, query ids, features, document ids and feature names; gzip where the path ends with `.gz`.
+
+    Numbers are the shortest that read back to the same bits (features of float32: with dtype=np.float32). An array is
+    written whole, CSR as it is stored. Ids are written as text: integers among query ids come back as integers, all
+    others as strings. Attributes have no place in this format. Raises DataError for missing grades, and for ids and
+    names that a line cannot hold.
+    """
+    file = fspath(path)
+    if queries.relevance is None:
+        raise DataError(
+            f"{file} cannot be written because these queries have no grades; add them by with_(relevance=)."
+        )
+    queries.check_features()
+    text = "".join(_lines(queries, queries.relevance)).encode()
+    Path(file).write_bytes(gzip.compress(text, mtime=0) if file.endswith(".gz") else text)
+
+
+def _lines(queries: Queries, relevance: NDArray[np.float64]) -> Iterator[str]:
+    if queries.feature_names is not None:
+        yield from header_lines(queries.feature_names)
+    names = [_word(name, "Query id", "'#' and blanks", "#") for name in queries.query_ids]
+    if len(set(names)) < len(names):
+        raise DataError("Two query ids are the same in writing, as 1 and '1' are; rename one of them.")
+    for name, start, stop in zip(names, queries.offsets, queries.offsets[1:], strict=False):
+        for row in range(start, stop):
+            document = None if queries.document_ids is None else queries.document_ids[row]
+            comment = "" if document is None else f" #docid = {_word(document, 'Document id', 'blanks', '')}"
+            yield f"{number(relevance[row])} qid:{name}{_entries(queries, row)}{comment}\n"
+
+
+def _entries(queries: Queries, row: int) -> str:
+    table = queries.features
+    if not is_sparse(table):
+        return "".join(f" {index}:{number(value)}" for index, value in enumerate(_items(table[row]), start=1))
+    start, stop = table.indptr[row], table.indptr[row + 1]
+    columns, values = table.indices[start:stop].tolist(), _items(table.data[start:stop])
+    entries = "".join(f" {column + 1}:{number(value)}" for column, value in zip(columns, values, strict=True))
+    # A stored zero in the first row tells the reader of features that no row has.
+    untold = row == 0 and queries.feature_names is None and table.indices.max(initial=-1) + 1 < queries.n_features
+    return entries + (f" {queries.n_features}:0" if untold else "")
+
+
+def _items(values: Any) -> list[Any]:
+    return values.tolist() if values.dtype == np.float64 else list(values)
+
+
+def number(value: Any) -> str:
+    """The shortest decimal that reads back to the same double, or the same float32 by way of a double."""
+    text = str(value)
+    if isinstance(value, np.float32) and np.float32(float(text)) != value:
+        text = repr(float(value))  # the shortest float32 stands too near the middle of two to be rounded twice
+    return text.removesuffix(".0")
+
+
+def _word(name: Hashable, kind: str, without: str, forbidden: str) -> str:
+    known = isinstance(name, (str, int, np.integer)) and not isinstance(name, bool)
+    text = str(name)
+    if not known or not WORD.fullmatch(text) or (forbidden and forbidden in text):
+        raise DataError(f"{kind} {name!r} cannot be written; use an integer, or a string without {without}.")
+    return text

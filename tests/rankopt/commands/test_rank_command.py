@@ -10,8 +10,7 @@ from rankopt.cli import rankopt
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, read_attributes, read_svmlight, write_svmlight
 from rankopt.errors import DataError
-from rankopt.measures import evaluate
-from rankopt.rankers import RegressionRanker, load_model
+from rankopt.rankers import RegressionRanker
 
 
 @pytest.fixture(scope="module")
@@ -126,21 +125,3 @@ def test_tables_without_ids_are_told_of_a_column(files, tmp_path):
     arguments = ["rank", str(files / "m.rankopt"), str(tmp_path / "t.csv"), "--format", "trec"]
     with pytest.raises(DataError, match=r"t.csv a column of them by a usual name \(docid, docno, doc_id\)"):
         raise CliRunner().invoke(rankopt, arguments).exception
-
-
-def test_measures_of_subtopics_take_attributes_from_a_file(files):
-    arguments = ["evaluate", str(files / "data.txt"), "--model", str(files / "m.rankopt"), "--json"]
-    arguments += ["--measure", "α-nDCG(by='site')@5"]
-    missing = CliRunner().invoke(rankopt, arguments)
-    assert missing.exit_code == 2
-    assert "no attribute 'site' is known: give --attributes FILE" in missing.output
-    done = CliRunner().invoke(rankopt, [*arguments, "--attributes", str(files / "a.csv")])
-    assert done.exit_code == 0, done.output
-    ((_, told),) = json.loads(done.output)["runs"].items()
-    queries = read_attributes(files / "a.csv", read_svmlight(files / "data.txt"))
-    expected = evaluate(queries, load_model(files / "m.rankopt").predict(queries), "alpha_nDCG(by='site')@5")
-    assert json.dumps(expected.as_dict(), sort_keys=True) == json.dumps(told, sort_keys=True)
-    runs = ["evaluate", "--qrels", str(files / "data.txt"), str(files / "data.txt")]
-    assert (
-        "--attributes is for DATA" in CliRunner().invoke(rankopt, [*runs, "--attributes", str(files / "a.csv")]).output
-    )

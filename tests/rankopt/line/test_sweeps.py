@@ -9,8 +9,6 @@ import pytest
 
 from rankopt.measures import MEASURES, Convention, Measure, MeasureMix, Positional, parse
 from rankopt.measures.average_precision import AveragePrecision
-from rankopt.measures.incomplete_judgements import Pooled
-from rankopt.measures.novelty import BySubtopic
 from rankopt.measures.segments import totals
 from rankopt.sweeps import step_function as best_module
 from rankopt.sweeps import sweep as sweep_module
@@ -28,12 +26,8 @@ SWEPT = [
 ]  # fmt: skip
 
 
-TOLD_MORE = {name for name in MEASURES if isinstance(parse(name), Pooled | BySubtopic)}
-"""These need judgments, or attributes of documents, beside grades."""
-
-
 def test_every_measure_is_swept_here():
-    assert {parse(name).name for name in SWEPT} == set(MEASURES) - TOLD_MORE
+    assert {parse(name).name for name in SWEPT} == set(MEASURES)
 
 
 @pytest.mark.every(4)
