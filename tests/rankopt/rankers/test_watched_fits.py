@@ -17,12 +17,10 @@ from rankopt.data import KernelFeatures, QueryNormalizer, load_sample
 from rankopt.rankers import (
     BoostedRanker,
     CofiRanker,
-    DirectBoostedRanker,
     DirectRanker,
     LargeMarginRanker,
     LossRanker,
     MatchingRanker,
-    McRanker,
     PairwiseRanker,
     RegressionRanker,
     SmoothRanker,
@@ -44,12 +42,10 @@ STEPPING = {
     "loss": lambda: LossRanker("ordinal"),
     "smooth": lambda: SmoothRanker("nDCG@10", sigmas=(1.0,)),
     "direct": lambda: DirectRanker("nDCG@10", start="ridge"),
-    "trees": lambda: DirectBoostedRanker("nDCG@10", n_estimators=4),
     "boosted": lambda: BoostedRanker("nDCG@10", n_estimators=4, n_members=1, engine="serial"),
 }
 AT_ONCE = {
     "ridge": RegressionRanker,
-    "classes": McRanker,
     "normalizer": QueryNormalizer,
     "kernel": KernelFeatures,
 }
@@ -117,7 +113,7 @@ def test_every_step_is_a_task_below_that_of_the_fit(kind):
 
 @needs_callbacks
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("kind", ["margin", "smooth", "trees", "boosted"])
+@pytest.mark.parametrize("kind", ["margin", "smooth", "boosted"])
 def test_the_last_step_scores_what_the_ranker_does(kind):
     log = Log(scores=True)
     ranker = made(kind).set_callbacks(log).fit(X, Y, qid=QID)
