@@ -32,7 +32,7 @@ from accuracy_sets import Split, folds, sets
 from rankopt import evaluate
 from rankopt.data import Queries
 from rankopt.evaluation.comparison import compare
-from rankopt.rankers import DirectBoostedRanker
+from rankopt.experimental import DirectBoostedRanker
 
 TREES, LEAVES, FEW, MANY = 100, (10, 30, 50), 10, 300
 INTERVALS = ((0.01, 0.2), (0.02, 0.1), (0.02, 0.2), (0.05, 0.2), (0.1, 0.5))
@@ -93,9 +93,7 @@ LEARNERS = {
     "DirectBoostedRanker(): inside [.05, .2]": direct(),
     "paper 3: clamped to [.1, .5]": direct(weight="clamped", **PAPER),
     "inside [.1, .5]": direct(**PAPER),
-    "window in [.1, .5]": direct(weight="window", **PAPER),
     "leveraging": direct(strategy="leveraging", interval=(0.02, 0.1)),
-    "leveraging by windows": direct(strategy="leveraging", weight="window", interval=(0.02, 0.1)),
     "both, from [.02, .2]": direct(strategy="both", interval=(0.02, 0.2)),
 }
 STOPPED = {

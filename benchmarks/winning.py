@@ -28,8 +28,9 @@ from accuracy import Learner, of_ranker
 from accuracy_sets import folds, sets
 
 from rankopt.evaluation.comparison import compare
+from rankopt.experimental import DirectBoostedRanker, McRanker
 from rankopt.measures import evaluate
-from rankopt.rankers import DirectBoostedRanker, DirectRanker, McRanker, SmoothRanker
+from rankopt.rankers import DirectRanker, SmoothRanker
 
 MEASURES = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "P@1", "P@3", "P@5", "P@10", "AP")
 PEERS = ("lambdarank", "rank_xendcg")
@@ -40,7 +41,7 @@ GROWN = (*PEERS, "BoostedRanker")
 def stopped_trees(split, seed: int) -> np.ndarray:
     """`DirectBoostedRanker` on two thirds of the queries, as many trees as are best for the last third."""
     inner = next(folds(split.train, 3, seed))
-    ranker = DirectBoostedRanker(trees="lightgbm", n_estimators=300, engine="serial", random_state=seed)
+    ranker = DirectBoostedRanker(trees="lightgbm", n_estimators=300, n_jobs=1, random_state=seed)
     return ranker.fit(inner.train, eval_set=inner.test).predict(split.test)
 
 

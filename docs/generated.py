@@ -22,7 +22,6 @@ TABLES = {
         ("Data", "rankopt.data", "PARTS"),
         ("Rankers", "rankopt.rankers", "RANKERS"),
         ("Boosting", "rankopt.boosting", "PARTS"),
-        ("Trees with exact weights", "rankopt.direct_trees", "PARTS"),
         ("Measures", "rankopt.measures", "MEASURES"),
         ("Beside the measures", "rankopt.measures", "PARTS"),
         ("Bounds of the regret", "rankopt.losses", "BOUNDS"),
@@ -36,6 +35,7 @@ TABLES = {
         ("PyTorch", "rankopt.torch", "PARTS"),
         ("Engines", "rankopt.engines", "ENGINES"),
         ("Experiments", "rankopt.experiments", "PARTS"),
+        ("Experimental", "rankopt.experimental", "PARTS"),
         ("Checks of what you add", "rankopt.testing", None),
     ],
     "formulations": [

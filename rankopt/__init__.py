@@ -12,6 +12,7 @@
     collaborative  users and items as factors, block by block, with bounds of both and of the whole
     explanations  scores taken apart, counterfactuals, how tight the bounds are, what limits cost
     rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
+    experimental algorithms of the papers that were measured not to help
 
 >>> from rankopt import LargeMarginRanker, load_sample
 >>> ranker = LargeMarginRanker("nDCG@10", bound="convex", lam=1.0).fit(load_sample("les-miserables").train)
@@ -41,8 +42,8 @@ if TYPE_CHECKING:
 
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "ratings", "constraints", "sweeps", "risk", "engines",
-    "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "mcrank",
-    "direct_trees", "torch", "experiments", "report", "commands",
+    "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "torch",
+    "experiments", "report", "experimental", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them are `errors` and `fitting`, above
 them `testing` and `cli`."""

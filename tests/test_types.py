@@ -114,8 +114,9 @@ from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
 from rankopt.measures import MRR  # wrong
 from rankopt.measures import ERR, P, RBP, compare_runs, evaluate, judge, nDCG, read_qrels, read_run, write_run
 from rankopt.rankers import LargeRanker  # wrong
-from rankopt.rankers import BoostedRanker, CofiRanker, DirectBoostedRanker, DirectRanker, LargeMarginRanker, LossRanker
-from rankopt.rankers import MatchingRanker, McRanker, PairwiseRanker, RegressionRanker, SmoothRanker
+from rankopt.experimental import DirectBoostedRanker, McRanker
+from rankopt.rankers import BoostedRanker, CofiRanker, DirectRanker, LargeMarginRanker, LossRanker
+from rankopt.rankers import MatchingRanker, PairwiseRanker, RegressionRanker, SmoothRanker
 
 LargeMarginRanker(bound="convexx")  # wrong
 LargeMarginRanker(map="pair")  # wrong

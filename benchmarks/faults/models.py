@@ -26,19 +26,16 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
 
 from formulations.errors import FormulationError
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
 from rankopt.errors import ModelError, RankoptError
+from rankopt.experimental import DirectBoostedRanker
 from rankopt.rankers import (
-    DirectBoostedRanker,
     LargeMarginRanker,
     LossRanker,
     MatchingRanker,
-    McRanker,
     RegressionRanker,
     load_model,
 )
@@ -61,8 +58,6 @@ RANKERS = (
     LargeMarginRanker(lam=1.0, constraints=Admissible(3).at_most(2, by="site")),
     LossRanker("pairwise", lam=1.0, C=None),
     MatchingRanker(lam=1.0),
-    McRanker(HistGradientBoostingClassifier(max_iter=5, max_leaf_nodes=4, min_samples_leaf=2, n_iter_no_change=1)),
-    McRanker(LogisticRegression(C=0.5), "gain"),
     DirectBoostedRanker("AP@3", strategy="both", n_estimators=3, num_leaves=3, min_child_samples=2),
 )
 """What is saved."""

@@ -1,6 +1,6 @@
 """`rankopt train`: fit a ranker on a file, choose λ on another, save it.
 
-`rankopt train` of a ranker that is fitted once and not taken up again: least squares, trees, grades as classes.
+`rankopt train` of a ranker that is fitted once and not taken up again: least squares, trees.
 
 The weight of the regulariser on the command line: a number, or the name of how it is chosen.
 """
@@ -15,14 +15,14 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from formulations.registry import load
 from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at
 from rankopt.commands.training_run import MARGIN, RANKERS, Training, check_taken, given_options
 from rankopt.data.normalisation import METHODS as NORMALISATIONS
 from rankopt.engines import ENGINES
 from rankopt.losses import BOUNDS, LOSSES, MAPS
-from rankopt.mcrank.classes import EXPECTED
 from rankopt.optimize import METHODS, PENALTIES
-from rankopt.rankers import STARTS, STRENGTHS
+from rankopt.rankers import MODEL_CLASSES, STARTS, STRENGTHS
 
 
 def train_once(context: click.Context, name: str) -> None:
@@ -35,13 +35,11 @@ def train_once(context: click.Context, name: str) -> None:
     folder = Path(os.path.abspath(files["model"])).parent
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise click.UsageError(f"--model {files['model']}: the folder {folder} does not exist or cannot be written to")
-    import rankopt.rankers
-
     queries = queries_at(files["train_file"], unjudged=files["unjudged"])
     validation = None
     if files["validate"] is not None:
         validation = queries_at(files["validate"], unjudged=files["unjudged"], n_features=queries.n_features)
-    made = getattr(rankopt.rankers, RANKERS[name].ranker)
+    made = load(MODEL_CLASSES[RANKERS[name].ranker])
     shown = {"verbose": int(not files["json_"])} if "verbose" in made._get_param_names() else {}
     ranker, began = made(**options, **shown), perf_counter()
     ranker.fit(queries, eval_set=validation)
@@ -63,9 +61,6 @@ def learned(ranker: Any) -> tuple[dict[str, Any], str]:
     if hasattr(ranker, "trees_"):
         trees = len(ranker.trees_)
         return {"rounds": ranker.n_rounds_, "models": trees}, f"{trees} models of {ranker.n_rounds_} trees"
-    if hasattr(ranker, "classes_"):
-        grades = ranker.classes_.tolist()
-        return {"rounds": ranker.n_rounds_, "grades": grades}, f"{ranker.n_rounds_} rounds on {len(grades)} grades"
     return {"features": ranker.n_features_in_}, f"{ranker.n_features_in_} weights"
 
 
@@ -89,8 +84,8 @@ class Strength(click.ParamType[float | str]):
 @click.option(
     "--ranker", type=click.Choice([*RANKERS]), default="margin", show_default=True,
     help="What is trained: a bound of the measure's regret, pairs, the measure smoothed, the measure itself by weights "
-    "or by trees, least squares, trees on the bound, or trees that classify grades. Defaults below are those of "
-    "margin; the others keep their own.",
+    "or by trees (experimental), least squares, or trees on the bound. Defaults below are those of margin; the others "
+    "keep their own.",
 )  # fmt: skip
 @click.option("--validate", type=click.Path(exists=True), help="Data on which λ and decay are chosen.")
 @click.option(
@@ -109,10 +104,6 @@ class Strength(click.ParamType[float | str]):
     "--loss", type=click.Choice([*LOSSES]),
     help="Train this loss in place of a bound: validation judges by --measure; --map, --bound, --decay, --argmax are "
     "not for it.",
-)  # fmt: skip
-@click.option(
-    "--expected", type=click.Choice(EXPECTED), default="grade", show_default=True,
-    help="Of mcrank: the expectation of grades y or of gains 2^y - 1.",
 )  # fmt: skip
 @click.option(
     "--sigma", "sigmas", type=float, multiple=True,
@@ -166,7 +157,6 @@ def train(
     checkpoint: str | None,
     every: float,
     ranker: str,
-    expected: str,
     sigmas: tuple[float, ...],
     json_: bool,
     **options: Any,

@@ -41,7 +41,7 @@ PROVED = {"objective": "primal", "bound": "bound", "gap": "gap", "relative_gap":
 
 
 class Kind(NamedTuple):
-    """A ranker of `rankopt.rankers` by its name there, and the options that it takes.
+    """A ranker of `rankopt.rankers.MODEL_CLASSES` by its name there, and the options that it takes.
 
     told: which numbers of its certificate are reported, what the report calls them and what the certificate does; a
     ranker without such is fitted once. lam: λ where none is given.
@@ -60,10 +60,9 @@ RANKERS = {
         "SmoothRanker", (*RUN, "w0", "sigmas"), {"objective": "primal", "gradient": "gradient", "measure": "measure"}
     ),
     "direct": Kind("DirectRanker", ("tol", "max_iter", "time_limit", "engine", "n_jobs")),
-    "direct-trees": Kind("DirectBoostedRanker", ("time_limit", "engine", "n_jobs")),
+    "direct-trees": Kind("DirectBoostedRanker", ("time_limit", "n_jobs")),
     "regression": Kind("RegressionRanker", ()),
     "boosted": Kind("BoostedRanker", ("map", "bound", "decay", "n_jobs")),
-    "mcrank": Kind("McRanker", ("expected",)),
 }
 """Every ranker of the command, by what it is called there."""
 

@@ -9,7 +9,6 @@ from formulations.registry import member
 
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.data.attributes import read_attributes as read_attributes
-    from rankopt.data.contradictions import ContradictionFilter as ContradictionFilter
     from rankopt.data.normalisation import QueryNormalizer as QueryNormalizer
     from rankopt.data.normalisation import normalise as normalise
     from rankopt.data.queries import Queries as Queries
@@ -30,7 +29,6 @@ PARTS = {
     "QueryNormalizer": "rankopt.data.normalisation:QueryNormalizer",
     "SAMPLES": "rankopt.data.samples:SAMPLES",
     "Sample": "rankopt.data.samples:Sample",
-    "ContradictionFilter": "rankopt.data.contradictions:ContradictionFilter",
     "concatenate": "rankopt.data.queries:concatenate",
     "load_sample": "rankopt.data.samples:load_sample",
     "normalise": "rankopt.data.normalisation:normalise",

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin, view
-from rankopt.data.contradictions import ContradictionFilter, contradicting, nothing_left
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
@@ -306,29 +305,6 @@ class Queries(CompactReprMixin):
         sizes = np.diff(self.offsets)[chosen]
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         return self._of(np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], sizes), offsets, chosen)
-
-    def without_contradictions(self, cosine: float = 0.99) -> ContradictionFilter:
-        """The queries less the documents that say nothing or contradict another: a record with `.queries`, which counts
-        what was dropped of each query.
-
-        Document i of query q is dropped if x_i = 0, or if q has a document j of another grade, x_j ≠ 0, with
-        x_iᵀx_j >= cosine ‖x_i‖ ‖x_j‖; then j is dropped too. All pairs are of the documents as they stand here, so that
-        their order plays no part. Queries left with one grade stay, those without any document go. Cosines are of the
-        features as they are: normalise first what is learned from normalised. Dense or CSR; O(Σ n² d), in blocks of
-        1,024 documents. DataError without relevance and where nothing would be left, OptionError unless |cosine| <= 1.
-        Source: Chakrabarti, Khanna, Sawant, Bhattacharyya 2008, section 4.1 (.99, for the test queries too).
-        """
-        if self.relevance is None:
-            raise DataError("documents cannot contradict each other because these queries have no relevance; give it.")
-        self.check_features()
-        zero, against = contradicting(self.features, self.offsets, self.relevance, cosine)
-        kept = ~(zero | against)
-        sizes = np.add.reduceat(kept.astype(np.int64), self.offsets[:-1])
-        chosen = np.flatnonzero(sizes)
-        if not chosen.size:
-            raise DataError(f"nothing would be left because {nothing_left(zero, against, cosine)}")
-        left = self._of(np.flatnonzero(kept), np.concatenate([[0], np.cumsum(sizes[chosen])]), chosen)
-        return ContradictionFilter.told(self, left, zero, against)
 
     def _of(self, rows: Ints, offsets: Ints, chosen: Ints) -> "Queries":
         """These rows, cut by these offsets into queries that have the names of those chosen."""

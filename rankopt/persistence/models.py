@@ -4,8 +4,8 @@
     arrays/0.npy     the arrays that it names
     SHA256SUMS       the digest of each member
 
-The classes that can be saved are those of `rankopt.rankers.RANKERS`; what each keeps beyond its parameters it says in
-`_saved`. The same model gives the same bytes.
+The classes that can be saved are those of `rankopt.rankers.MODEL_CLASSES`; what each keeps beyond its parameters it
+says in `_saved`. The same model gives the same bytes.
 
 Values as data: what a saved model may hold, as JSON and plain arrays, and back.
 
@@ -15,7 +15,6 @@ Values as data: what a saved model may hold, as JSON and plain arrays, and back.
     array of strings, one-dimensional        {"strings": [...]}
     measure                                  {"measure": "nDCG@10"}, its own notation
     dataclass of `records`                   {"record": "solver:highs", "fields": {...}}
-    classifier of `records`, not fitted      {"record": "classifier:...", "fields": {...}}, options beside the defaults
     enumeration of `records`                 {"member": "record:Stop", "name": "GAP"}
 
 Nothing else can be stored, and nothing is read by evaluating it.
@@ -182,7 +181,7 @@ FORMAT = "rankopt model"
 VERSION = 1
 MANIFEST = "model.json"
 
-RANKERS = "rankopt.rankers:RANKERS"
+MODEL_CLASSES = "rankopt.rankers:MODEL_CLASSES"
 """The closed list of what a file may be, loaded on use."""
 
 
@@ -237,7 +236,7 @@ def load_model(path: str | PathLike[str]) -> Any:
 def _class_name(model: Any) -> str:
     kind = type(model)
     place = f"{kind.__module__}:{kind.__qualname__}"
-    rankers: dict[str, str] = load(RANKERS)
+    rankers: dict[str, str] = load(MODEL_CLASSES)
     for name, listed in rankers.items():
         if listed == place:
             return name
@@ -249,7 +248,7 @@ def _class_name(model: Any) -> str:
         )
     if hasattr(model, "best_estimator_"):
         raise ModelError(f"A {kind.__name__} cannot be saved because it is a search; save its `best_estimator_`.")
-    raise ModelError(f"A {kind.__name__} cannot be saved because it is none of {', '.join(load(RANKERS))}.")
+    raise ModelError(f"A {kind.__name__} cannot be saved because it is none of {', '.join(load(MODEL_CLASSES))}.")
 
 
 def _manifest(content: bytes) -> dict[str, Any]:
@@ -266,9 +265,9 @@ def _manifest(content: bytes) -> dict[str, Any]:
 
 def _model(manifest: dict[str, Any], decoder: Decoder) -> Any:
     name = manifest.get("class")
-    if not isinstance(name, str) or name not in load(RANKERS):
-        raise ModelError(f"its class {str(name)[:80]!r} is none of {', '.join(load(RANKERS))}.")
-    kind = load(load(RANKERS)[name])
+    if not isinstance(name, str) or name not in load(MODEL_CLASSES):
+        raise ModelError(f"its class {str(name)[:80]!r} is none of {', '.join(load(MODEL_CLASSES))}.")
+    kind = load(load(MODEL_CLASSES)[name])
     _known(manifest["params"], set(kind._get_param_names()) - set(kind._of_the_run), f"parameter of {name}")
     _known(manifest["fitted"], set(kind._saved), f"fitted attribute of {name}")
     model = kind(**{key: decoder.decode(value) for key, value in manifest["params"].items()})

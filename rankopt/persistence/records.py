@@ -1,4 +1,4 @@
-"""The closed list of dataclasses, enumerations, classifiers and rankers that a saved model or a checkpoint may hold,
+"""The closed list of dataclasses, enumerations and rankers that a saved model or a checkpoint may hold,
 by name.
 
 A name is `table:entry`, such as `solver:highs` or `record:Certificate`. What stands in a file is looked up here and
@@ -29,17 +29,16 @@ RECORDS = {
     "Rule": "rankopt.constraints.rule:Rule",
     "Step": "rankopt.optimize.certificate:Step",
     "Stop": "rankopt.optimize.certificate:Stop",
-    "TreeCertificate": "rankopt.direct_trees.certificate:TreeCertificate",
-    "TreeHistory": "rankopt.direct_trees.training:TreeHistory",
-    "TreeStop": "rankopt.direct_trees.certificate:TreeStop",
+    "TreeCertificate": "rankopt.experimental.tree_ensemble:TreeCertificate",
+    "TreeHistory": "rankopt.experimental.tree_ensemble:TreeHistory",
+    "TreeStop": "rankopt.experimental.tree_ensemble:TreeStop",
+    "TreeTable": "rankopt.experimental.tree_ensemble:TreeTable",
 }
 """Records and enumerations in parameters and results of rankers: `name: "module:object"`."""
 
 TABLES = {
     "bound": "rankopt.losses:BOUNDS",
-    "classifier": "rankopt.mcrank:CLASSIFIERS",
     "engine": "rankopt.engines:ENGINES",
-    "grades": "rankopt.mcrank:FORMS",
     "method": "rankopt.optimize:METHODS",
     "ranker": "rankopt.rankers:RANKERS",
     "record": "rankopt.persistence.records:RECORDS",

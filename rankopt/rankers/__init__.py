@@ -10,9 +10,7 @@ from formulations.registry import member
 if TYPE_CHECKING:  # the tables are text: this tells a type checker what the names are
     from rankopt.ascent.ascent import Random as Random
     from rankopt.boosting.ranker import BoostedRanker as BoostedRanker
-    from rankopt.direct_trees.ranker import DirectBoostedRanker as DirectBoostedRanker
     from rankopt.explanations.contributions import Explanation as Explanation
-    from rankopt.mcrank.ranker import McRanker as McRanker
     from rankopt.persistence.checkpoint import Checkpoint as Checkpoint
     from rankopt.persistence.models import load_model as load_model
     from rankopt.persistence.models import save_model as save_model
@@ -33,17 +31,18 @@ if TYPE_CHECKING:  # the tables are text: this tells a type checker what the nam
 RANKERS = {
     "BoostedRanker": "rankopt.boosting.ranker:BoostedRanker",
     "CofiRanker": "rankopt.rankers.cofi:CofiRanker",
-    "DirectBoostedRanker": "rankopt.direct_trees.ranker:DirectBoostedRanker",
     "DirectRanker": "rankopt.rankers.direct:DirectRanker",
     "LargeMarginRanker": "rankopt.rankers.large_margin:LargeMarginRanker",
     "LossRanker": "rankopt.rankers.loss:LossRanker",
     "MatchingRanker": "rankopt.rankers.matching:MatchingRanker",
-    "McRanker": "rankopt.mcrank.ranker:McRanker",
     "PairwiseRanker": "rankopt.rankers.pairwise:PairwiseRanker",
     "RegressionRanker": "rankopt.rankers.regression:RegressionRanker",
     "SmoothRanker": "rankopt.rankers.smooth:SmoothRanker",
 }
-"""Every ranker, `name: "module:object"`. The closed list of what a saved model may be."""
+"""Every ranker, `name: "module:object"`."""
+
+MODEL_CLASSES = {**RANKERS, "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker"}
+"""The closed list of what a saved model may be, with the experimental rankers that are plain data."""
 
 STARTS = {
     "zeros": "rankopt.rankers.starts:zeros",

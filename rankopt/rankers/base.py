@@ -339,8 +339,8 @@ class Ranker(ExplanationMixin, AtomicFitMixin, BaseEstimator):
     }
 
     _misnamed: ClassVar[Mapping[str, str]] = {
-        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker and "
-        "DirectBoostedRanker take it, and fit(..., eval_set=...) says where rounds are judged",
+        "early_stopping_rounds": "early_stopping_rounds is called early_stopping here: BoostedRanker takes it, "
+        "and fit(..., eval_set=...) says where rounds are judged",
         "eval_metric": "eval_metric is called measure here: eval_set is judged by the measure that is trained",
         "eval_at": "eval_at is the cutoff of the measure here: write measure='nDCG@10'",
     }

@@ -312,25 +312,6 @@ def clamped_point(events: StepEvents, low: float, high: float, reach: float) -> 
     return _Pieces.of(events, low, high).near(low if found.t < low else high, (high - low) / 8)
 
 
-def window_inside(events: StepEvents, low: float, high: float, h: float) -> LinePoint:
-    """The t in [low, high] of the largest (1 / 2h) ∫ M over [t - h, t + h]; of a stretch of best points the middle.
-
-    The mean is linear between low, high and the jumping points ± h.
-    """
-    steps = StepFunction.of(within(events, low - h, high + h))
-    jumps = steps.highs[:-1] + (steps.lows[1:] - steps.highs[:-1]) / 2
-    knots = np.concatenate([[low - h], np.clip(jumps, low - h, high + h), [high + h]])
-    area = np.append(0.0, np.cumsum(steps.values * np.diff(knots)))
-    points = np.unique(np.clip(np.concatenate([[low, high], jumps - h, jumps + h]), low, high))
-    means = (np.interp(points + h, knots, area) - np.interp(points - h, knots, area)) / (2 * h)
-    top = means >= means.max() - EQUAL
-    t, flat = float(points[np.argmax(means)]), top[:-1] & top[1:]
-    if flat.any():
-        i = np.argmax(np.where(flat, np.diff(points), -1.0))
-        t = float(points[i] + (points[i + 1] - points[i]) / 2)
-    return _Pieces.of(events, low, high).near(t, h / 8)
-
-
 class _Pieces:
     """The open intervals of a step function, cut to (low, high)."""
 

@@ -7,14 +7,15 @@ import pytest
 from click.testing import CliRunner
 from problems.training import made
 
-import rankopt.rankers
+from formulations.registry import load
 from rankopt.cli import rankopt as command
 from rankopt.commands.train import train
 from rankopt.commands.training_run import MANIFEST, RANKERS, Training
 from rankopt.data import Queries, read_svmlight, write_svmlight
 from rankopt.errors import OptionError
+from rankopt.experimental import DirectBoostedRanker
 from rankopt.rankers import (
-    DirectBoostedRanker,
+    MODEL_CLASSES,
     DirectRanker,
     PairwiseRanker,
     RegressionRanker,
@@ -42,7 +43,7 @@ def test_the_choices_are_the_table_and_the_options_those_of_the_rankers():
     options = {option.name: option for option in train.params}
     assert list(options["ranker"].type.choices) == list(RANKERS)
     for kind in RANKERS.values():
-        known = {*getattr(rankopt.rankers, kind.ranker)._get_param_names(), "loss", "every"}
+        known = {*load(MODEL_CLASSES[kind.ranker])._get_param_names(), "loss", "every"}
         assert set(kind.takes) <= known & set(options)
 
 
@@ -59,7 +60,7 @@ def test_the_choices_are_the_table_and_the_options_those_of_the_rankers():
         (("pairwise",), PairwiseRanker("nDCG@5")),
         (("regression",), RegressionRanker(measure="nDCG@5")),
         (("direct", "--max-iter", 20), DirectRanker("nDCG@5", max_iter=20)),
-        (("direct-trees", "--engine", "serial"), DirectBoostedRanker("nDCG@5", engine="serial")),
+        (("direct-trees", "--jobs", 1), DirectBoostedRanker("nDCG@5", n_jobs=1)),
     ],
 )
 def test_the_model_is_that_of_python(files, words, own):

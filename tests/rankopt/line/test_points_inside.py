@@ -9,7 +9,6 @@ from rankopt.sweeps.step_function import (
     clamped_point,
     inside_point,
     middle_point,
-    window_inside,
     within,
 )
 
@@ -64,29 +63,10 @@ def test_clamped_is_the_best_of_the_line_or_the_nearer_end():
     assert ends > 30
 
 
-def test_the_window_is_the_best_mean_of_the_piece():
-    """Against means on a grid, computed interval by interval."""
-    for events, low, high, h in cases():
-        h += 0.05
-        steps, found = StepFunction.of(events), window_inside(events, low, high, h)
-        middles = steps.highs[:-1] + (steps.lows[1:] - steps.highs[:-1]) / 2
-        lows, highs = np.append(-np.inf, middles), np.append(middles, np.inf)
-
-        def mean(t, lows=lows, highs=highs, steps=steps, h=h):
-            overlap = np.clip(np.minimum(highs, t + h) - np.maximum(lows, t - h), 0.0, None)
-            return steps.values @ overlap / (2 * h)
-
-        assert low <= found.t <= high
-        assert (
-            mean(found.t) >= max(map(mean, np.linspace(low, high, 400))) - 2e-4 * np.abs(events.steps).sum() / h - 1e-12
-        )
-        assert found.value == pytest.approx(told(events, found.t), abs=1e-12)
-
-
 def test_of_equal_values_the_widest_and_its_middle():
     nothing = StepEvents(1.0, *np.zeros((3, 0)))
-    for found in (inside_point(nothing, 0.1, 0.5), window_inside(nothing, 0.1, 0.5, 0.2)):
-        assert (found.t, found.value, found.events) == (pytest.approx(0.3), 1.0, 0)
+    found = inside_point(nothing, 0.1, 0.5)
+    assert (found.t, found.value, found.events) == (pytest.approx(0.3), 1.0, 0)
     dip = StepEvents(1.0, np.array([0.2, 0.3]), np.array([-1.0, 1.0]), np.zeros(2))
     assert inside_point(dip, 0.1, 0.5).t == pytest.approx(0.4)
     assert clamped_point(StepEvents(0.0, np.array([7.0]), np.array([1.0]), np.zeros(1)), 0.1, 0.5, 1.0).t == 0.5

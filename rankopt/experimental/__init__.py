@@ -1,0 +1,30 @@
+"""Algorithms of the papers that were measured not to help. Nothing else in rankopt imports this package.
+
+docs/experimental.md has the measurements. Names and results may change without notice.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from formulations.registry import member
+
+if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
+    from rankopt.experimental.direct_trees import DirectBoostedRanker as DirectBoostedRanker
+    from rankopt.experimental.mcrank import McRanker as McRanker
+
+PARTS = {
+    "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker",
+    "McRanker": "rankopt.experimental.mcrank:McRanker",
+}
+"""Everything here, `name: "module:object"`, loaded on first use."""
+
+__all__ = [*PARTS]
+
+
+if not TYPE_CHECKING:  # a checker that saw it would accept any misspelt name
+
+    def __getattr__(name: str) -> Any:
+        return member(__name__, name, PARTS)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,252 @@
+"""The estimator of trees weighted by exact line searches on the measure [paper 3, section 2.4]."""
+
+# mypy: allow-subclassing-any
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from formulations.parallel import at_most
+from rankopt.boosting.ranker import seeds_of
+from rankopt.data.canonical_order import canonical
+from rankopt.data.validation import is_sparse, taken
+from rankopt.errors import DataError, Interrupted, ModelError, OptionError
+from rankopt.evaluation.evaluation import evaluate
+from rankopt.experimental.tree_ensemble import (
+    MeasureObjective,
+    TreeCallback,
+    TreeCertificate,
+    TreeHistory,
+    TreeStop,
+    TreeTable,
+    TreeTraining,
+    certify_weights,
+)
+from rankopt.experimental.tree_growers import GROWERS, GrowerData
+from rankopt.measures.notation import parse
+from rankopt.persistence.onnx import Nodes
+from rankopt.rankers.base import Ranker
+from rankopt.rankers.options import AnyMeasure, Normalize, Seed, number
+
+if TYPE_CHECKING:
+    from rankopt.constraints.admissible import Admissible
+    from rankopt.data.queries import Queries
+
+Floats = NDArray[np.float64]
+
+LARGEST = 2**31 - 1
+ROUNDS, MAX_ROUNDS = 100, 1000
+"""n_estimators=None: trees without eval_set, and at most with it."""
+
+INTEGERS = {"n_estimators": 1, "num_leaves": 2, "min_child_samples": 1, "early_stopping": 1}
+"""Integer options and their minima."""
+
+CHOICES = {
+    "trees": tuple(GROWERS),
+    "strategy": ("stage-wise", "leveraging", "both"),
+    "weight": ("inside", "clamped"),
+}
+
+
+class DirectBoostedRanker(Ranker):
+    """Regression trees, each weighted by an exact line search on the measure of the training queries.
+
+    A document is scored by Σ_t α_t h_t(x). The trees h_t fit the residuals of the grades (MART). The weights α_t
+    maximize M(s) = Σ_q v_q measure_q(s), the mean over the queries on which the measure is defined, with
+    v_q = query_weight / Σ query_weight and equal scores averaged. M never falls: a tree that would lower it gets
+    weight 0.
+
+    Parameters
+    ----------
+    measure : of `rankopt.measures`, or its notation.
+    trees : {"scikit-learn", "lightgbm", "measure"}
+        What grows them. "lightgbm" needs ``pip install 'rankopt[boosting]'``. "measure" takes each split from line
+        searches on M; it is slow.
+    strategy : {"stage-wise", "leveraging", "both"}
+        "stage-wise" weights each tree once, when it is grown. "leveraging" grows all trees with the largest weight of
+        `interval` and then maximizes M by coordinate ascent in all weights. "both" does one after the other.
+    weight : {"inside", "clamped"}
+        The weight of a new tree: the best in the open `interval`, or the best of the whole line, clamped to `interval`
+        [paper 3].
+    interval : smallest and largest weight of a new tree; (0.1, 0.5) in [paper 3].
+    n_estimators : int or None
+        Trees. None is 100; with eval_set the number that is best for `measure` there, at most 1,000.
+    num_leaves, min_child_samples : leaves of a tree at most, training documents of a leaf at least.
+    early_stopping : trees without improvement on eval_set after which growth ends.
+    time_limit : seconds after which training ends with a ConvergenceWarning.
+    n_jobs : threads; None or -1 uses all cores. The number of threads does not change the model.
+    random_state : seed of the packages' choice of bins, for more than 200,000 documents; None is 0.
+    callbacks : functions (step, state) called after each step; one that returns True ends training.
+    constraints : an `Admissible` for `rank`, `score` and eval_set; training ignores it.
+    normalize : as in `LargeMarginRanker`.
+
+    Attributes
+    ----------
+    trees_ : TreeTable, the trees times their weights.
+    weights_ : (T,) the nonzero α.
+    history_ : TreeHistory, each step with the predicted and the evaluated M.
+    certificate_ : TreeCertificate; its `gap` bounds what changing one weight could gain.
+    eval_score_ : the measure on eval_set, if one was given. The model is the best on it of all states.
+
+    References
+    ----------
+    docs/experimental.md has the measurements: below MART with as many trees in winning numbers.
+    """
+
+    _saved: ClassVar[tuple[str, ...]] = (
+        *Ranker._saved, "trees_", "weights_", "history_", "certificate_", "eval_score_",
+    )  # fmt: skip
+    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "n_jobs")
+
+    trees_: TreeTable
+    weights_: Floats
+    history_: TreeHistory
+    certificate_: TreeCertificate
+    eval_score_: float
+
+    def __init__(
+        self,
+        measure: AnyMeasure = "nDCG@10",
+        *,
+        trees: Literal["scikit-learn", "lightgbm", "measure"] = "scikit-learn",
+        strategy: Literal["stage-wise", "leveraging", "both"] = "stage-wise",
+        weight: Literal["inside", "clamped"] = "inside",
+        interval: tuple[float, float] = (0.05, 0.2),
+        n_estimators: int | None = None,
+        num_leaves: int = 10,
+        min_child_samples: int = 20,
+        early_stopping: int = 50,
+        time_limit: float | None = None,
+        n_jobs: int | None = None,
+        random_state: Seed = None,
+        callbacks: Sequence[TreeCallback] = (),
+        constraints: Admissible | None = None,
+        normalize: Normalize = None,
+    ) -> None:
+        self.measure = measure
+        self.trees = trees
+        self.strategy = strategy
+        self.weight = weight
+        self.interval = interval
+        self.n_estimators = n_estimators
+        self.num_leaves = num_leaves
+        self.min_child_samples = min_child_samples
+        self.early_stopping = early_stopping
+        self.time_limit = time_limit
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.callbacks = callbacks
+        self.constraints = constraints
+        self.normalize = normalize
+
+    def _fit(self, queries: Queries, weights: Floats, evaluation: Queries | None) -> None:
+        self._check_options()
+        if queries.n_documents < 2:
+            raise DataError("training cannot learn an order because there is 1 sample; give two documents or more")
+        arranged = canonical(queries, weights)
+        arranged = arranged.select(np.flatnonzero(arranged.weights > 0))
+        objective = MeasureObjective.from_queries(parse(self.measure), arranged)
+        features, judge = _dense(taken(arranged.features, arranged.rows)), None
+        if evaluation is not None:
+            features, deployment = np.concatenate([features, _dense(evaluation.features)]), self._deployment(evaluation)
+
+            def judge(scores: Floats) -> float:
+                return float(evaluate(evaluation, deployment.places(scores), self.measure).mean())
+
+        rounds = (ROUNDS if evaluation is None else MAX_ROUNDS) if self.n_estimators is None else self.n_estimators
+        low, high = map(float, self.interval)
+        (seed,) = seeds_of(self.random_state, 1)
+        with self._limit_threads() as threads:
+            data = GrowerData(features, objective, self.num_leaves, self.min_child_samples, high, seed, threads)
+            training = TreeTraining(
+                objective, GROWERS[self.trees](data), rounds, self.early_stopping, self.strategy, self.weight,
+                (low, high), judge, self.time_limit, self.callbacks,
+            )  # fmt: skip
+            stop, best = training.run(len(features)), training.best
+            chosen = [number for number, weight in enumerate(best.weights) if weight != 0]
+            trees = [best.trees[number] for number in chosen]
+            self.weights_ = np.array([best.weights[number] for number in chosen], dtype=np.float64)
+            self.trees_ = TreeTable.from_trees(trees, self.weights_.tolist(), self.n_features_in_)
+            self.history_ = TreeHistory.of(training.steps)
+            self.certificate_ = certify_weights(objective, trees, best.scores, stop)
+        if hasattr(self, "eval_score_"):
+            del self.eval_score_
+        if judge is not None:
+            self.eval_score_ = judge(best.scores[objective.grades.size :])
+        if stop is TreeStop.TIME:
+            warnings.warn(
+                f"training stopped before all trees were grown and weighted ({self.certificate_}); raise time_limit",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if stop is TreeStop.INTERRUPTED:
+            raise Interrupted("training was interrupted; the ranker holds the trees so far")
+
+    @contextmanager
+    def _limit_threads(self) -> Iterator[int]:
+        """Use at most n_jobs threads in this block; 0 means all cores."""
+        if self.n_jobs in (None, -1):
+            yield 0
+            return
+        from threadpoolctl import threadpool_limits
+
+        with at_most(self.n_jobs), threadpool_limits(self.n_jobs, user_api="openmp"):
+            yield int(self.n_jobs or 0)
+
+    def _as_graph(self) -> Nodes:
+        trees = self.trees_
+        feature, left, right = (column.astype(np.int64) for column in (trees.feature, trees.left, trees.right))
+        return Nodes(feature, trees.number, left, right, trees.roots, trees.n_features)
+
+    def _scores(self, features: Any) -> Floats:
+        if self.trees_.n_features != features.shape[1]:
+            raise DataError(f"trees_ are not of {features.shape[1]} features; fit again")
+        return self.trees_.predict(_dense(features))
+
+    def _check_options(self) -> None:
+        """Raise OptionError for a value that cannot work."""
+        for name, least in INTEGERS.items():
+            value = getattr(self, name)
+            valid = least <= number(value) <= LARGEST and number(value).is_integer()
+            if not valid and not (name == "n_estimators" and value is None):
+                raise OptionError(f"{name} must be an integer of {least} or more; got {value!r}")
+        for name, known in CHOICES.items():
+            if getattr(self, name) not in known:
+                raise OptionError(f"{name} must be one of {', '.join(map(repr, known))}; got {getattr(self, name)!r}")
+        ends = [number(end) for end in self.interval] if isinstance(self.interval, tuple | list) else []
+        if not (len(ends) == 2 and 0 < ends[0] < ends[1] < np.inf):
+            raise OptionError(f"interval must be two numbers 0 < low < high; got {self.interval!r}")
+        jobs = self.n_jobs
+        if jobs is not None and not (number(jobs).is_integer() and jobs >= -1 and jobs != 0):
+            raise OptionError(f"n_jobs must be a positive integer, None or -1; got {jobs!r}")
+        if self.time_limit is not None and not number(self.time_limit) > 0:
+            raise OptionError(f"time_limit must be a positive number of seconds or None; got {self.time_limit!r}")
+        if not all(map(callable, self.callbacks if isinstance(self.callbacks, Iterable) else [None])):
+            raise OptionError(f"callbacks must be a sequence of functions (step, state); got {self.callbacks!r}")
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        self._check_options()
+
+    def _check_learned(self) -> None:
+        trees, weights = getattr(self, "trees_", None), getattr(self, "weights_", None)
+        if not (type(trees) is TreeTable and trees.n_features == self.n_features_in_):
+            raise ModelError(f"trees_ is missing, or holds no trees of {self.n_features_in_} features.")
+        if not (isinstance(weights, np.ndarray) and weights.dtype == np.float64 and weights.ndim == 1):
+            raise ModelError("weights_ is missing, or no vector of numbers.")
+        if max(weights.size, 1) != trees.roots.size or not np.isfinite(weights).all():
+            raise ModelError("weights_ are not one finite number a tree.")
+        if not isinstance(getattr(self, "history_", None), TreeHistory):
+            raise ModelError("history_ is missing or is no history of trees.")
+        if not isinstance(getattr(self, "certificate_", None), TreeCertificate):
+            raise ModelError("certificate_ is missing or is no certificate of trees.")
+
+
+def _dense(features: Any) -> Any:
+    return features.toarray() if is_sparse(features) else features
