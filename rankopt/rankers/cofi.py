@@ -193,8 +193,10 @@ class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
         check_cofi(**self.get_params(deep=False))
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
         evaluation = None if eval_set is None else held_out(eval_set, ratings)
-        train(self, ratings, weights, sample_weight is not None, evaluation)
+        self._fit(ratings, weights, sample_weight is not None, evaluation)
         return self
+
+    _fit = train
 
     def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores

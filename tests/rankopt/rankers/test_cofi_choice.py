@@ -133,7 +133,8 @@ def test_few_ratings_that_a_strength_fits_are_fitted_by_auto_too(loss):
         ranker = CofiRanker(loss, factors=1).fit(ratings)
         CofiRanker(loss, factors=1, strength=0.5).fit(ratings)
     assert ranker.strength_ > 0
-    assert np.isnan(ranker.chosen_.reached).all()
+    told = loss == "regression"  # its folds have a model, others no order to learn
+    assert np.isnan(ranker.chosen_.reached).all() != told
 
 
 def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
