@@ -131,13 +131,10 @@ def gone_on(at: AlternationResult, start: ModelState, judged: bool) -> Alternati
 
 
 def alternated(
-    blocks: Blocks,
-    settings: Alternation,
-    begin: Callable[[], AlternationResult | ModelState],
+    blocks: Blocks, settings: Alternation, begin: Callable[[], AlternationResult | ModelState],
     callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
-    judge: Callable[[ModelState], float] | None = None,
-    keep: Callable[[AlternationResult], None] | None = None,
-) -> AlternationResult:
+    judge: Callable[[ModelState], float] | None = None, keep: Callable[[AlternationResult], None] | None = None,
+) -> AlternationResult:  # fmt: skip
     """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended. begin: a
     function to either, since a standing is as large as the ratings, and nobody else need keep it.
 
@@ -246,13 +243,10 @@ GAIN = 0.05
 
 
 def widened(
-    blocks: Any,
-    done: AlternationResult,
+    blocks: Any, done: AlternationResult,
     run: Callable[[Callable[[], AlternationResult], AlternationResult, float], AlternationResult],
-    settings: Alternation,
-    judged: bool,
-    resumed: AlternationResult | None = None,
-) -> AlternationResult:
+    settings: Alternation, judged: bool, resumed: AlternationResult | None = None,
+) -> AlternationResult:  # fmt: skip
     """Twice as many factors, again and again, while the gap of the whole is above `settings.tol` and closes.
 
     run: a part of the run from where `begin()` stands, of more factors, after the part before, to a gap of both blocks:

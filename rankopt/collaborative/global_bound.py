@@ -64,16 +64,9 @@ class GlobalBound:
 
 
 def global_bound(
-    psi: csr_array,
-    height: float,
-    prior: ArrayLike,
-    lam_users: ArrayLike,
-    lam_items: ArrayLike,
-    lam_offsets: ArrayLike = inf,
-    lam_user_offsets: ArrayLike | None = None,
-    *,
-    curvature: float = 0.0,
-) -> GlobalBound:
+    psi: csr_array, height: float, prior: ArrayLike, lam_users: ArrayLike, lam_items: ArrayLike,
+    lam_offsets: ArrayLike = inf, lam_user_offsets: ArrayLike | None = None, *, curvature: float = 0.0,
+) -> GlobalBound:  # fmt: skip
     """The bound of a dual state.
 
     psi: (users, items), the slopes ψ, which carry the weights of the users. height: Σδ, with these weights. prior:

@@ -245,15 +245,9 @@ class Recommendations:
 
 
 def recommended(
-    model: KnownModel,
-    users: Any,
-    k: int | None = None,
-    *,
-    seen: Seen = "leave out",
-    among: Any = None,
-    popularity: float = 0.0,
-    admissible: Admissible | None = None,
-) -> Recommendations:
+    model: KnownModel, users: Any, k: int | None = None, *, seen: Seen = "leave out", among: Any = None,
+    popularity: float = 0.0, admissible: Admissible | None = None,
+) -> Recommendations:  # fmt: skip
     """See `CofiRanker.recommend`."""
     k = _length(k, admissible)
     known = model.seen

@@ -184,16 +184,10 @@ class RegularizationChoice(CompactReprMixin):
 
 
 def choose_strength(
-    rated: EncodedRatings,
-    build: Callable[[EncodedRatings], Any],
-    factors: int,
-    measure: Any,
-    settings: Alternation,
-    ends: float = math.inf,
-    usual: float = USUAL["orders"],
-    strengths: tuple[float, ...] = STRENGTHS,
+    rated: EncodedRatings, build: Callable[[EncodedRatings], Any], factors: int, measure: Any, settings: Alternation,
+    ends: float = math.inf, usual: float = USUAL["orders"], strengths: tuple[float, ...] = STRENGTHS,
     folds: int = FOLDS,
-) -> RegularizationChoice:
+) -> RegularizationChoice:  # fmt: skip
     """build: from ratings to blocks, or DataError for such as tell the loss nothing. ends: the `perf_counter` at which
     no further strength is tried.
 

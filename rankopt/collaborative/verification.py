@@ -86,13 +86,9 @@ class VerifiedFactors(CompactReprMixin):
 
 
 def verify_factors(
-    claim: VerifiedClaim,
-    ratings: Ratings,
-    loss: SlowLoss,
-    weights: Floats | None = None,
-    planes: int = 50,
+    claim: VerifiedClaim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None, planes: int = 50,
     seed: int = 0,
-) -> VerifiedFactors:
+) -> VerifiedFactors:  # fmt: skip
     """Whether a model is as good as it says. ratings, weights: those it was trained on. planes: of how many users,
     drawn with this seed, the planes are checked, of a squared loss of all. Lists whose program is too large (about
     1,100 ratings of five grades under a loss of pairs, 4,000 under a measure) are counted as `too_long`; where there
@@ -234,7 +230,7 @@ def _whole(
     curvature = float((slopes * slopes / weight).sum()) if loss.squared else 0.0
     height = float(heights.sum()) + curvature / 2.0
     penalties = (claim.of_users, claim.of_items, claim.of_offsets, claim.of_user_offsets)
-    return proven_bound(_table(ratings, slopes), height, claim.prior, *penalties, curvature=curvature)
+    return verify_global_bound(None, _table(ratings, slopes), height, claim.prior, *penalties, curvature=curvature)
 
 
 def _table(ratings: Ratings, slopes: Floats) -> Any:
@@ -265,46 +261,22 @@ class VerifiedBound:
 
 
 def verify_global_bound(
-    claimed: GlobalBound,
-    psi: csr_array,
-    height: float,
-    prior: ArrayLike,
-    lam_users: ArrayLike,
-    lam_items: ArrayLike,
-    lam_offsets: ArrayLike = inf,
-    lam_user_offsets: ArrayLike | None = None,
-    *,
-    curvature: float = 0.0,
-    widest: int = WIDEST,
-) -> VerifiedBound:
-    """Whether no more is claimed than this dual state proves; the arguments are those of `global_bound`."""
+    claimed: GlobalBound | None, psi: csr_array, height: float, prior: ArrayLike, lam_users: ArrayLike,
+    lam_items: ArrayLike, lam_offsets: ArrayLike = inf, lam_user_offsets: ArrayLike | None = None, *,
+    curvature: float = 0.0, widest: int = WIDEST,
+) -> VerifiedBound:  # fmt: skip
+    """Whether no more is claimed than this dual state proves; None claims nothing and asks for the best bound. The
+    other arguments are those of `global_bound`."""
     penalties = (lam_users, lam_items, lam_offsets, lam_user_offsets)
     sums = _summed(psi, height, prior, *penalties, curvature, widest)
+    if claimed is None:
+        theta = min(max(Fraction(0), sums.linear / sums.square) if sums.square else sums.most, sums.most)
+        value = max(Fraction(0), theta * sums.linear - theta * theta * sums.square / 2)
+        return VerifiedBound(True, float(value), sums.norm)
     theta = min(Fraction(float(claimed.shrink)), sums.most)
     value = theta * sums.linear - theta * theta * sums.square / 2
     allowed = Fraction(ALLOWED_BOUND) * (theta * sums.size + theta * theta * sums.square)
     return VerifiedBound(Fraction(float(claimed.value)) <= value + allowed, float(value), sums.norm)
-
-
-def proven_bound(
-    psi: csr_array,
-    height: float,
-    prior: ArrayLike,
-    lam_users: ArrayLike,
-    lam_items: ArrayLike,
-    lam_offsets: ArrayLike = inf,
-    lam_user_offsets: ArrayLike | None = None,
-    *,
-    curvature: float = 0.0,
-    widest: int = WIDEST,
-) -> VerifiedBound:
-    """The best bound that this dual state proves, found here; the arguments are those of `global_bound`."""
-    penalties = (lam_users, lam_items, lam_offsets, lam_user_offsets)
-    sums = _summed(psi, height, prior, *penalties, curvature, widest)
-    theta = max(Fraction(0), sums.linear / sums.square) if sums.square else sums.most
-    theta = min(theta, sums.most)
-    value = max(Fraction(0), theta * sums.linear - theta * theta * sums.square / 2)
-    return VerifiedBound(True, float(value), sums.norm)
 
 
 class _Sums(NamedTuple):
@@ -318,16 +290,9 @@ class _Sums(NamedTuple):
 
 
 def _summed(
-    psi: csr_array,
-    height: float,
-    prior: ArrayLike,
-    lam_users: ArrayLike,
-    lam_items: ArrayLike,
-    lam_offsets: ArrayLike,
-    lam_user_offsets: ArrayLike | None,
-    curvature: float,
-    widest: int,
-) -> _Sums:
+    psi: csr_array, height: float, prior: ArrayLike, lam_users: ArrayLike, lam_items: ArrayLike, lam_offsets: ArrayLike,
+    lam_user_offsets: ArrayLike | None, curvature: float, widest: int,
+) -> _Sums:  # fmt: skip
     entries = psi.tocoo()
     users, items = entries.shape
     rows, columns, slopes = entries.row, entries.col, entries.data.astype(np.float64)
