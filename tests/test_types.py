@@ -56,7 +56,7 @@ p: float = compare(evaluation, evaluation, measure="AP").p_t
 answer: Solution = solve(formulations.matching([[1.0, 2.0]]), "highs", time_limit=3.0, options={"presolve": "off"})
 verdict: Proof | Witness | Undecided = verify_integrality(RankingSet(4, 2))
 ratings: Ratings = Ratings.of(["a", "b"], [1, 2], [3.0, 4.0])
-factors: CofiRanker = CofiRanker("ordinal", user_strength=None).fit(ratings)
+factors: CofiRanker = CofiRanker("ordinal", prior="means").fit(ratings)
 factors.recommend(ratings.users[:2], 3, among=[1, 2]), factors.recommend(None, 3), factors.similar(1)
 direct = DirectRanker("AP", point="middle")
 diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"]).chain([0, 1, 2]).apart(2, documents=[0, 3])
@@ -133,7 +133,7 @@ SmoothRanker(method="BFGS")  # wrong
 DirectRanker(point="mid")  # wrong
 DirectRanker(order="cyclical")  # wrong
 CofiRanker(strength="automatic")  # wrong
-CofiRanker(user_strength="none")  # wrong
+CofiRanker(prior="none")  # wrong
 CofiRanker(factors="all")  # wrong
 BoostedRanker(bound="tight")  # wrong
 DirectBoostedRanker(strategy="stagewise")  # wrong

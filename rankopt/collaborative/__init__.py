@@ -10,15 +10,14 @@ from typing import Any
 from formulations.registry import member
 
 PARTS = {
-    "FactorCertificate": "rankopt.collaborative.certificate:FactorCertificate",
+    "FactorCertificate": "rankopt.collaborative.global_bound:FactorCertificate",
     "Factors": "rankopt.collaborative.factors:Factors",
     "GlobalBound": "rankopt.collaborative.global_bound:GlobalBound",
     "SingularValue": "rankopt.collaborative.singular_value:SingularValue",
-    "VerifiedBound": "rankopt.collaborative.bound_verification:VerifiedBound",
+    "VerifiedBound": "rankopt.collaborative.verification:VerifiedBound",
     "VerifiedFactors": "rankopt.collaborative.verification:VerifiedFactors",
-    "drawn_masters": "rankopt.collaborative.masters_of_ratings:drawn_masters",
     "of_squares": "rankopt.collaborative.global_bound:of_squares",
-    "verify_global_bound": "rankopt.collaborative.bound_verification:verify_global_bound",
+    "verify_global_bound": "rankopt.collaborative.verification:verify_global_bound",
 }
 """What users may name, `name: "module:object"`, loaded on use; `global_bound` and `largest_singular_value` stand in
 files of their names."""

@@ -1,55 +1,31 @@
 """Users' block, items' block, in turn, until both gaps are closed; the best point is kept.
 
-The best users for items as they are: U (and b_u) of least Σ_u l_u + (λ_U/2)‖U‖² (+ (μ/2)‖b_u‖²).
-
-Of a convex loss that is one users' block, of which the gap is proved; else one of a majorant after the other, each
-touching the loss where the last one ended.
-
-What every round of an alternation saw.
+A run ends at given factors, or is widened: as many factors as the problem wants. Where ‖Ψ‖₂ in the units of the
+regulariser exceeds 1, some pair p, q with pᵀΨq < -1 is a direction along which J falls and which the present factors
+lack; where it does not, the bound of the whole is touched. So the top singular pairs of the dual state are added until
+nothing is left. A run can be stored as plain data and resumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.problem import FactorProblem, ModelState
+from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.global_bound import whole_bound
+from rankopt.collaborative.least_squares import balanced
+from rankopt.collaborative.problem import ModelState
+from rankopt.collaborative.singular_value import scaled, top_pairs
 from rankopt.optimize.certificate import Columns, Stop
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-MAJORANTS = 30
-"""Convex majorants of a bound that is not convex, at most."""
-
-TWICE = 2
-"""Solutions of a convex block, at most: where the first value was far above the best, so was its tolerance."""
-
-
-def best_users(blocks: Any, now: ModelState, tol: float) -> ModelState:
-    """From a standing, its users given up for better ones only, to a gap of this part of what users cost, or as near as
-    their block comes; of a bound that is not convex until a majorant gains no more than that, or `MAJORANTS` were
-    taken. Items cost the same throughout and count for nothing here."""
-    cost, _ = users_alone(blocks.problem, now)
-    for _ in range(TWICE if blocks.convex else MAJORANTS):
-        found = blocks.with_users(now, 0.5 * tol * abs(cost) / (abs(now.value) or 1.0))
-        before, (cost, bound) = cost, users_alone(blocks.problem, found)
-        now = found
-        if (cost - bound if blocks.convex else before - cost) <= tol * abs(cost):
-            break
-    return now
-
-
-def users_alone(problem: FactorProblem, now: ModelState) -> tuple[float, float]:
-    """What users cost, their losses with it, and what that cannot fall below for these items."""
-    cost = now.lost + problem.users_penalty(now.factors)
-    return cost, min(now.users - problem.items_penalty(now.factors), cost)
-
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -155,13 +131,10 @@ def gone_on(at: AlternationResult, start: ModelState, judged: bool) -> Alternati
 
 
 def alternated(
-    blocks: Blocks,
-    settings: Alternation,
-    begin: Callable[[], AlternationResult | ModelState],
+    blocks: Blocks, settings: Alternation, begin: Callable[[], AlternationResult | ModelState],
     callbacks: Sequence[Callable[[AlternationStep, ModelState], bool | None]] = (),
-    judge: Callable[[ModelState], float] | None = None,
-    keep: Callable[[AlternationResult], None] | None = None,
-) -> AlternationResult:
+    judge: Callable[[ModelState], float] | None = None, keep: Callable[[AlternationResult], None] | None = None,
+) -> AlternationResult:  # fmt: skip
     """Rounds from a standing, or from where an earlier part of the run stands; what was found when it ended. begin: a
     function to either, since a standing is as large as the ratings, and nobody else need keep it.
 
@@ -254,3 +227,192 @@ def idle(at: AlternationResult) -> int:
     """Rounds since the measure on eval_set was best."""
     judged = [step.judged for step in at.steps]
     return len(judged) - 1 - int(np.argmax(judged))
+
+
+FIRST_FACTORS = 8
+"""Factors to begin with."""
+
+WIDENING_FINER = 100.0
+"""How much finer than the gap of the whole both blocks are solved."""
+
+GONE = 1e-4
+"""A factor of a smaller part of the largest one makes room for another."""
+
+GAIN = 0.05
+"""The part of the open gap that a widening must close for another to follow."""
+
+
+def widened(
+    blocks: Any, done: AlternationResult,
+    run: Callable[[Callable[[], AlternationResult], AlternationResult, float], AlternationResult],
+    settings: Alternation, judged: bool, resumed: AlternationResult | None = None,
+) -> AlternationResult:  # fmt: skip
+    """Twice as many factors, again and again, while the gap of the whole is above `settings.tol` and closes.
+
+    run: a part of the run from where `begin()` stands, of more factors, after the part before, to a gap of both blocks:
+    a part of the gap of the whole, which new factors would else end within before they have grown. judged: the best on
+    eval_set is what is looked for; then the gap is that of where the run stands, and it ends with its patience.
+    resumed: such a part, of more factors than `done`, that an earlier run began.
+    """
+    most = min(blocks.problem.rated.n_users, blocks.problem.rated.n_items)
+    try:
+        gap = _gap(blocks, done, judged)
+        while resumed is not None or _may_widen(done, gap, settings, judged):
+            at, resumed = resumed, None
+            wider = _with_pairs(blocks, _stands(done, judged), most) if at is None else None
+            if at is None and wider is None:
+                break
+            tried = run(partial(_begin, blocks, done, at, wider, judged), done, min(gap / WIDENING_FINER, settings.tol))
+            left = _gap(blocks, tried, judged)
+            closes = left <= (1.0 - GAIN) * gap
+            done, gap = _better(done, tried, left < gap, judged), min(left, gap)
+            if not closes:
+                break
+    except KeyboardInterrupt:  # between two parts: each of them ends by itself
+        done = replace(done, stop=Stop.INTERRUPTED)
+    return done
+
+
+def _may_widen(done: AlternationResult, gap: float, settings: Alternation, judged: bool) -> bool:
+    closed = done.stop in (Stop.GAP, Stop.CHOSEN) and not (judged and idle(done) >= settings.patience)
+    return gap > settings.tol and closed
+
+
+def _begin(
+    blocks: Any, done: AlternationResult, at: AlternationResult | None, wider: Factors | None, judged: bool
+) -> AlternationResult:
+    if at is not None:
+        return at
+    assert wider is not None
+    return gone_on(done, blocks.begun(wider), judged)
+
+
+def _better(done: AlternationResult, tried: AlternationResult, closer: bool, judged: bool) -> AlternationResult:
+    """What the two parts leave: the wider one if it is closer to the optimum of the whole, or may have a better round
+    on eval_set; else the narrower one, with all rounds, and with why the run ended, if the wider part did not end by
+    itself."""
+    if closer or judged:
+        return tried
+    stop = done.stop if tried.stop in (Stop.GAP, Stop.STALLED) else tried.stop
+    return replace(done, steps=tried.steps, stop=stop, spent=tried.spent)
+
+
+def _stands(done: AlternationResult, judged: bool) -> ModelState:
+    """From where factors are added: the best of J, or where a run stands whose best is of another measure."""
+    return done.now if judged else done.best
+
+
+def _gap(blocks: Any, done: AlternationResult, judged: bool) -> float:
+    now = _stands(done, judged)
+    return whole_bound(blocks, now).gap(now.value)
+
+
+def _with_pairs(blocks: Any, now: ModelState, most: int) -> Factors | None:
+    """The factors that have not gone to 0, and as many more, along the singular pairs of -Ψ above 1, of the size of
+    those there are: smaller ones would not have grown before the blocks count as closed. None where there are none."""
+    problem, factors = blocks.problem, balanced(blocks.problem, now.factors)
+    held = problem.of_users @ factors.users**2  # λ‖column‖², twice what each factor costs; the largest first
+    alive = held > GONE * held.max(initial=0.0)
+    alive[most - 1 :] = False  # as many as the table has rows or columns are all there can be: the least makes room
+    factors = replace(factors, users=factors.users[:, alive], items=factors.items[:, alive])
+    held, d = held[alive], factors.dimensions
+    table = scaled(problem.rated.table(blocks.whole(now).slopes), problem.of_users, problem.of_items)
+    left, size, right = top_pairs(table, min(max(d, 1), most - d))
+    fresh = size > 1.0
+    if not fresh.any():
+        return None
+    root = np.sqrt(np.median(held) if d else size[fresh])
+    users = -left[:, fresh] * root / np.sqrt(problem.of_users)[:, None]
+    items = right[:, fresh] * root / np.sqrt(problem.of_items)[:, None]
+    return replace(
+        factors,
+        users=np.ascontiguousarray(np.hstack([factors.users, users])),
+        items=np.ascontiguousarray(np.hstack([factors.items, items])),
+    )
+
+
+NUMBERS = ("value", "users", "items")
+DUALS = ("slopes", "heights")
+ARRAYS = ("users", "items", "offsets", "user_offsets")
+
+
+def run_as_data(at: AlternationResult, before: AlternationResult | None = None) -> dict[str, Any]:
+    """The last standing, the best one where that is another, and all rounds; and those of the part before, whose
+    factors are fewer, where there is one."""
+    kept = {
+        "now": _plain(at.now),
+        "best": None if at.best is at.now else _plain(at.best),
+        "judged": float(at.judged),
+        "history": dict(vars(AlternationHistory.of(at.steps))),
+        "spent": float(at.spent),
+        "begun": int(at.begun),
+    }
+    return kept if before is None else {**kept, "before": {**run_as_data(before), "stop": str(before.stop)}}
+
+
+def run_from_data(
+    run: Mapping[str, Any], blocks: Any, factors: int | None
+) -> tuple[AlternationResult, AlternationResult | None] | None:
+    """What was kept, and the part before; None, or one of AttributeError, LookupError, TypeError and ValueError, for
+    what is damaged."""
+    at = _part_of(run, blocks, factors)
+    if at is None or "before" not in run:
+        return None if at is None else (at, None)
+    before = _part_of(run["before"], blocks, factors)
+    if factors is not None or before is None or len(before.steps) - 1 != at.begun:
+        return None
+    return at, replace(before, stop=Stop(run["before"]["stop"]))
+
+
+def _part_of(run: Mapping[str, Any], blocks: Any, factors: int | None) -> AlternationResult | None:
+    now = _standing(run["now"], blocks, factors)
+    best = now if run["best"] is None else _standing(run["best"], blocks, factors)
+    history, spent = AlternationHistory(**run["history"]), float(run["spent"])
+    steps = tuple(history[i] for i in range(len(history)))
+    begun = int(run["begun"])
+    if not 0 <= begun < len(steps) or not 0 <= spent < np.inf or steps[-1].primal != now.value:
+        return None
+    return AlternationResult(best, float(run["judged"]), now, steps, None, spent, begun)
+
+
+def _plain(one: ModelState) -> dict[str, Any]:
+    arrays = {name: getattr(one.factors, name) for name in ARRAYS}
+    plain = {"factors": arrays, **{name: getattr(one, name) for name in (*NUMBERS, *DUALS)}}
+    plain["of_items"] = None if one.of_items is None else list(one.of_items)
+    plain["planes"] = None if one.planes is None else [dict(vars(part)) for part in one.planes]
+    return {**plain, "by_planes": one.by_planes}
+
+
+def _standing(kept: Mapping[str, Any], blocks: Any, factors: int | None) -> ModelState:
+    rated = blocks.problem.rated
+    n, m = rated.n_users, rated.n_items
+    factors = int(np.shape(kept["factors"]["users"])[1]) if factors is None else factors
+    shapes = {
+        "users": (n, factors), "items": (m, factors), "offsets": (m,), "user_offsets": (n,),
+        "slopes": (rated.n_ratings,), "heights": (n,),
+    }  # fmt: skip
+    if not kept["slopes"].size:  # the factors determine them
+        shapes["slopes"] = shapes["heights"] = (0,)
+    for name, shape in shapes.items():
+        array = (kept["factors"] if name in ARRAYS else kept)[name]
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != shape:
+            raise ValueError(f"{name} of a standing has another shape")
+        if not np.isfinite(array).all():
+            raise ValueError(f"{name} of a standing is not finite")
+    of_items = None if kept["of_items"] is None else tuple(kept["of_items"])
+    if of_items is not None and [np.shape(one) for one in of_items] != [shapes["slopes"], shapes["heights"]]:
+        raise ValueError("the items' dual state of a standing has another shape")
+    planes = None if kept["planes"] is None else blocks.planes_of(kept["planes"])
+    by_planes = kept["by_planes"] is True
+    if by_planes and planes is None:
+        raise ValueError("the items' dual state of a standing is that of planes, of which there are none")
+    numbers = {name: float(kept[name]) for name in NUMBERS}
+    found = ModelState(
+        Factors(**{name: np.ascontiguousarray(kept["factors"][name]) for name in ARRAYS}),
+        slopes=kept["slopes"], heights=kept["heights"], of_items=of_items, planes=planes,
+        by_planes=by_planes, **numbers,
+    )  # fmt: skip
+    measured = blocks.value(found.factors)
+    if not abs(measured - found.value) <= 1e-9 * abs(measured):
+        raise ValueError(f"a standing says that J is {found.value!r} where it is {measured!r}")
+    return found

@@ -1,22 +1,19 @@
 """Ratings as training sees them: users and items in an order of their content, so that names play no part.
 
 Sums round by their order, and a nonconvex problem turns the last bit into another point. So users and items are put in
-an order that the ratings alone decide, that of their `refine_colors`. Equal ones are left to those whom the ratings
-hardly tell apart; where these could change places for nothing, either order is the same problem.
+an order that the ratings alone decide, that of their colours (colour refinement): the colour of a user is made of the
+multiset of ratings and of the colours of the items, that of an item of the users' in turn, some rounds long. Sums of 64
+bits commute, so a pass over the ratings in any order will do. Where users or items of equal colour could change places
+for nothing, either order is the same problem.
 
-Ratings as codes: there are few different ones, so one byte or two say which a rating is.
-
-A book of numbers, each of which stands there once, and the pages at which given ones stand: codes of two bytes.
-
-Colours of users and items: what ratings say of them, blind to names and to the order of rows.
-
-The colour of a user is made of the multiset of ratings and of the colours of the items, that of an item of the users'
-in turn, some rounds long (colour refinement). Sums of 64 bits commute, so a pass over the ratings in any order will do.
+Shards of ratings for engines: whole users, and whole items. A shard is data alone, cut by the ratings and never by the
+number of workers, so that all engines agree bit for bit.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -24,114 +21,16 @@ import numba as nb
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.compiled import FLOATS, INTS, READ_FLOATS, READ_INTS, READ_SHORTS, compiled
+from formulations.compiled import READ_FLOATS, READ_INTS, READ_SHORTS, compiled
 from rankopt.collaborative.linear_algebra import column_sums, row_sums
 from rankopt.data.canonical_order import HASHES, SALT, mixed
 from rankopt.ratings.table import Ratings
+from rankopt.risk.shard import cut
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Codes = NDArray[np.uint16]
-
-CODES = nb.types.Array(nb.uint16, 1, "C")
-READ_CODES = nb.types.Array(nb.uint16, 1, "C", readonly=True)
-
-PAGES = 1 << 16
-"""Numbers that a book holds at most."""
-
-LARGE = nb.uint64(0x9E3779B97F4A7C15)
-
-
-def encode_values(book: Floats, values: Floats) -> tuple[Codes | None, Floats]:
-    """The page of each value, and the book with those that it lacked behind the others; None where it is full."""
-    pages = np.empty(PAGES)
-    pages[: book.size] = book
-    codes = np.empty(values.size, dtype=np.uint16)
-    held = _entered(np.ascontiguousarray(values), pages, book.size, codes)
-    return (None, book) if held < 0 else (codes, pages[:held].copy())
-
-
-@compiled(nb.void(FLOATS, nb.int64, INTS))
-def _indexed(pages: Floats, held: int, table: Ints) -> None:
-    """table[slot]: the page that stands there, -1 for none; a power of 2 of slots."""
-    bits, size = pages.view(np.int64), nb.uint64(table.size)
-    table[:] = -1
-    for page in range(held):
-        slot = nb.int64(((nb.uint64(bits[page]) * LARGE) >> nb.uint64(32)) * size >> nb.uint64(32))
-        while table[slot] >= 0:
-            slot = (slot + 1) & (table.size - 1)
-        table[slot] = page
-
-
-@compiled(nb.int64(READ_FLOATS, FLOATS, nb.int64, CODES))
-def _entered(values: Floats, pages: Floats, held: int, codes: Codes) -> int:
-    """Codes of the values, new ones written into the pages behind the first `held`; how many there are then, -1 where
-    they are full. Values are told apart by their bits."""
-    size = 1 << 10
-    while size < 2 * held:
-        size *= 2
-    table = np.empty(size, np.int64)
-    _indexed(pages, held, table)
-    bits, known = values.view(np.int64), pages.view(np.int64)
-    for e in range(values.size):
-        own = bits[e]
-        slot = nb.int64(((nb.uint64(own) * LARGE) >> nb.uint64(32)) * nb.uint64(size) >> nb.uint64(32))
-        while table[slot] >= 0 and known[table[slot]] != own:
-            slot = (slot + 1) & (size - 1)
-        if table[slot] < 0:
-            if held == pages.size:
-                return -1
-            pages[held] = values[e]
-            table[slot] = held
-            codes[e] = held
-            held += 1
-            if 2 * held > size:
-                size *= 2
-                table = np.empty(size, np.int64)
-                _indexed(pages, held, table)
-        else:
-            codes[e] = table[slot]
-    return held
-
-
-BYTE = 1 << 8
-"""Numbers that one byte tells apart."""
-
-
-@dataclass(frozen=True, eq=False)
-class EncodedValues:
-    """(ratings,) numbers, to the bit: `book[codes]`, or `codes` themselves where no book holds them all.
-
-    What is asked of an index or of places is told as floats of the moment.
-    """
-
-    codes: NDArray[Any]
-    book: Floats
-
-    @classmethod
-    def of(cls, values: Floats) -> EncodedValues:
-        codes, book = encode_values(np.zeros(0), values)
-        if codes is None:
-            return cls(values, np.zeros(0))
-        return cls(codes.astype(np.uint8) if book.size <= BYTE else codes, book)
-
-    @property
-    def size(self) -> int:
-        return self.codes.size
-
-    def __getitem__(self, places: Any) -> Floats:
-        found = self.codes[places]
-        return np.asarray(self.book[found] if self.book.size else found, dtype=np.float64)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        return np.array(self[:], dtype=dtype, copy=copy is not False)
-
-    def kept(self, places: NDArray[Any]) -> EncodedValues:
-        """Those at these places, or where a mask holds, as codes."""
-        return EncodedValues(self.codes[places], self.book)
-
-
 Shorts = NDArray[np.int32]
+
 Hashes = NDArray[np.uint64]
 
 ROUNDS = 4
@@ -181,17 +80,17 @@ def _spread(bounds: Ints, columns: Shorts, values: Floats, weights: Floats, of_u
 
 @dataclass(frozen=True, eq=False)
 class EncodedRatings:
-    """The ratings of n users on m items, user by user and, where that is asked for, item by item.
+    """The ratings of n users on m items, user by user and, on demand, item by item.
 
-    bounds (n + 1,), columns (ratings,) rising inside a user, values (ratings,) as `EncodedValues`; weights (ratings,),
-    or empty: 1 each.
+    bounds (n + 1,), columns (ratings,) rising inside a user, stored (ratings,) the values, in single precision where
+    that is exact (`compact`); weights (ratings,), or empty: 1 each.
     item_bounds (m + 1,) of the ratings item by item (`by_item`). users (n,), items (m,), given (ratings,): the places
     of all in the `Ratings` that they come from, which have all_users, all_items and all_ratings.
     """
 
     bounds: Ints
     columns: Shorts
-    values: EncodedValues
+    stored: NDArray[Any]
     weights: Floats
     item_bounds: Ints
     users: Ints
@@ -207,7 +106,7 @@ class EncodedRatings:
         weights = np.zeros(0) if weights is None else weights
         found = refine_colors(ratings.bounds, ratings.columns, ratings.values, weights, ratings.n_items)
         users, items = (np.argsort(one, kind="stable") for one in found)
-        values = EncodedValues.of(ratings.values)
+        values = compact(ratings.values)
         return cls._arranged(ratings.bounds, ratings.columns, values, weights, users, items, ratings.n_items)
 
     @classmethod
@@ -215,7 +114,7 @@ class EncodedRatings:
         cls,
         bounds: Ints,
         columns: Shorts,
-        values: EncodedValues,
+        values: NDArray[Any],
         weights: Floats,
         users: Ints,
         items: Ints,
@@ -244,7 +143,7 @@ class EncodedRatings:
         return cls(
             bounds=starts.astype(np.int64),
             columns=columns,
-            values=values.kept(given),
+            stored=values[given],
             weights=weights[given] if weights.size else weights,
             item_bounds=item_bounds,
             users=users,
@@ -260,9 +159,18 @@ class EncodedRatings:
         before = np.concatenate([[0], np.cumsum(mask)])
         weights = self.weights[mask] if self.weights.size else self.weights
         users, items = np.arange(self.n_users), np.arange(self.n_items)
-        cut = (before[self.bounds], self.columns[mask], self.values.kept(mask), weights)
+        cut = (before[self.bounds], self.columns[mask], self.stored[mask], weights)
         kept = self._arranged(*cut, users, items, self.n_items)
         return replace(kept, given=np.flatnonzero(mask)[kept.given])
+
+    @property
+    def values(self) -> Floats:
+        """(ratings,) a copy of the moment."""
+        return self.stored.astype(np.float64)
+
+    @property
+    def n_ratings(self) -> int:
+        return self.stored.size
 
     @property
     def n_users(self) -> int:
@@ -275,8 +183,8 @@ class EncodedRatings:
     @cached_property
     def by_item(self) -> tuple[Shorts | Ints, Shorts]:
         """(ratings,) each: the places here of the ratings of each item, and who gave them."""
-        kind = np.int32 if self.values.size < np.iinfo(np.int32).max else np.int64
-        table = self.table(np.arange(self.values.size, dtype=kind)).tocsc()
+        kind = np.int32 if self.stored.size < np.iinfo(np.int32).max else np.int64
+        table = self.table(np.arange(self.stored.size, dtype=kind)).tocsc()
         return table.data, table.indices.astype(np.int32, copy=False)
 
     def user_of(self) -> Shorts:
@@ -301,28 +209,110 @@ class EncodedRatings:
 
     def only_users(self, chosen: NDArray[np.bool_]) -> EncodedRatings:
         """The ratings of these users (n,) alone, over the same items; `users` and `given` are places as before."""
-        if chosen.all():
-            return self
-        rows = np.repeat(chosen, np.diff(self.bounds))
-        kept = self.keep(rows)
-        weights = kept.weights
-        some = self._arranged(
-            kept.bounds, kept.columns, kept.values, weights, np.flatnonzero(chosen), np.arange(self.n_items),
-            self.n_items,
-        )  # fmt: skip
-        return replace(
-            some, users=self.users[chosen], items=self.items, given=self.given[np.flatnonzero(rows)[some.given]],
-            all_users=self.all_users, all_items=self.all_items, all_ratings=self.all_ratings,
-        )  # fmt: skip
+        return self if chosen.all() else self._selected(np.flatnonzero(chosen), np.arange(self.n_items))
 
     def of_rated_items(self) -> EncodedRatings:
         """The same over the items that have ratings: others tell nothing, and would move the last bits of sums."""
         rated = np.diff(self.item_bounds) > 0
-        if rated.all():
-            return self
-        users, items = np.arange(self.n_users), np.flatnonzero(rated)
-        some = self._arranged(self.bounds, self.columns, self.values, self.weights, users, items, self.n_items)
+        return self if rated.all() else self._selected(np.arange(self.n_users), np.flatnonzero(rated))
+
+    def _selected(self, users: Ints, items: Ints) -> EncodedRatings:
+        some = self._arranged(self.bounds, self.columns, self.stored, self.weights, users, items, self.n_items)
         return replace(
-            some, users=self.users, items=self.items[rated], given=self.given[some.given],
+            some, users=self.users[users], items=self.items[items], given=self.given[some.given],
             all_users=self.all_users, all_items=self.all_items, all_ratings=self.all_ratings,
         )  # fmt: skip
+
+
+def compact(values: Floats) -> NDArray[Any]:
+    """The values in single precision where that loses no bit, else as they are."""
+    with np.errstate(over="ignore", under="ignore"):
+        small = values.astype(np.float32)
+    return small if np.array_equal(small, values) else values
+
+
+LASTING = 1 << 19
+"""Ratings up to which the losses of all users are kept, some 58 bytes each; of more, one shard at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShardValues:
+    """The ratings of a shard (entries, 1), which engines put into files of their own."""
+
+    features: Any
+
+    def with_features(self, features: Any) -> ShardValues:
+        return ShardValues(features)
+
+
+@dataclass(frozen=True, eq=False)
+class RatedShard:
+    """Rows first <= i < last of one side, "users" or "items", cut by bounds (last - first + 1,), with the columns of
+    the other. loss: from ratings and bounds to a loss, of users, made once or, where it is not `lasting`, for each
+    question. remembered: for the shard itself."""
+
+    scorer: ShardValues
+    side: str
+    first: int
+    last: int
+    bounds: Ints
+    columns: Shorts
+    weights: Floats
+    user_weights: Floats
+    loss: Callable[[Floats, Ints], Any] | None = None
+    lasting: bool = True
+    remembered: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def values(self) -> Floats:
+        """(entries,) the ratings, a copy of the moment."""
+        return np.array(self.scorer.features[:, 0], dtype=np.float64)
+
+    @property
+    def rows(self) -> slice:
+        """Its users or items among all."""
+        return slice(self.first, self.last)
+
+    def loss_at(self, touch: Floats | None) -> Any:
+        """The loss of its users, or the majorant that touches it at these scores."""
+        loss = self.remembered.get("loss")
+        if loss is None:
+            assert self.loss is not None
+            loss = self.loss(self.values, self.bounds)
+            if self.lasting:
+                self.remembered["loss"] = loss
+        return loss if touch is None or loss.convex else loss.majorant(touch)
+
+
+def user_shards(
+    rated: EncodedRatings, ratings: int, user_weights: Floats, loss: Callable[[Floats, Ints], Any] | None = None
+) -> tuple[RatedShard, ...]:
+    """Whole users of at least so many ratings a shard, but the last."""
+    found = []
+    for first, last in cut(rated.bounds, ratings):
+        entries = slice(int(rated.bounds[first]), int(rated.bounds[last]))
+        weights = rated.weights[entries] if rated.weights.size else rated.weights
+        found.append(
+            RatedShard(
+                ShardValues(rated.stored[entries, None]), "users", first, last,
+                rated.bounds[first : last + 1] - rated.bounds[first], rated.columns[entries], weights,
+                user_weights[first:last], loss, rated.stored.size <= LASTING,
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def item_shards(rated: EncodedRatings, ratings: int) -> tuple[RatedShard, ...]:
+    """Whole items of at least so many ratings a shard, but the last."""
+    order, users = rated.by_item
+    found = []
+    for first, last in cut(rated.item_bounds, ratings):
+        entries = slice(int(rated.item_bounds[first]), int(rated.item_bounds[last]))
+        weights = rated.weights[order[entries]] if rated.weights.size else rated.weights
+        found.append(
+            RatedShard(
+                ShardValues(rated.stored[order[entries], None]), "items", first, last,
+                rated.item_bounds[first : last + 1] - rated.item_bounds[first], users[entries], weights, np.zeros(0),
+            )
+        )  # fmt: skip
+    return tuple(found)

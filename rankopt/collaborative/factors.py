@@ -66,16 +66,9 @@ def pair_scores(
 
 @compiled(nb.void(READ_TABLE, READ_TABLE, READ_FLOATS, READ_FLOATS, READ_INTS, READ_SHORTS, nb.int64, nb.int64, FLOATS))
 def _scored(
-    users: Floats,
-    items: Floats,
-    offsets: Floats,
-    user_offsets: Floats,
-    bounds: Ints,
-    columns: Shorts,
-    first: int,
-    last: int,
-    found: Floats,
-) -> None:
+    users: Floats, items: Floats, offsets: Floats, user_offsets: Floats, bounds: Ints, columns: Shorts, first: int,
+    last: int, found: Floats,
+) -> None:  # fmt: skip
     for u in range(first, last):
         for e in range(bounds[u], bounds[u + 1]):
             j = columns[e]

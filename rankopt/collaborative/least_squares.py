@@ -1,11 +1,8 @@
 """The squared loss l_u(f) = Σ_j (w_uj/2)(f_j - y_uj)²: both blocks are ridge systems in closed form.
 
-The best offsets of users and items alone, of squared losses: one sparse system, by conjugate gradients.
-
-minimise Σ_uj (w_uj/2)(b_u + b_j - y_uj)² + Σ_j (μ_j/2)(b_j - b⁰_j)² + Σ_u (μ_u/2) b_u². Its matrix is diagonal but for
-the table of weights between users and items, so a step costs two passes over the ratings; some ten of them close it.
-
-Two factors of one size: of all U, M with the same product, those that are penalised least.
+The best offsets alone minimise Σ_uj (w_uj/2)(b_u + b_j - y_uj)² + Σ_j (μ_j/2)(b_j - b⁰_j)² + Σ_u (μ_u/2) b_u², one
+sparse system. Its matrix is diagonal but for the table of weights between users and items, so a step of conjugate
+gradients costs two passes over the ratings; some ten of them close it.
 """
 
 from __future__ import annotations
@@ -17,10 +14,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rankopt.collaborative.encoded_ratings import RatedShard, item_shards, user_shards
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.linear_algebra import squared_loss
+from rankopt.collaborative.linear_algebra import solve_ridges, squared_loss
 from rankopt.collaborative.problem import FactorProblem, ModelState
-from rankopt.collaborative.shards import RatedShard, RidgesFor, item_shards, user_shards
 from rankopt.engines.threads import Threads
 from rankopt.risk.shard import SHARD_ROWS
 
@@ -35,9 +32,9 @@ def best_offsets(problem: FactorProblem) -> tuple[Floats, Floats]:
     from scipy.sparse.linalg import LinearOperator, cg
 
     rated, n = problem.rated, problem.rated.n_users
-    weights = rated.weights if rated.weights.size else np.ones(rated.values.size)
+    weights = rated.weights if rated.weights.size else np.ones(rated.n_ratings)
     left = problem.prior[rated.columns]
-    np.subtract(rated.values[:], left, out=left)
+    np.subtract(rated.values, left, out=left)
     left *= weights
     has_users, has_items = bool(problem.of_user_offsets.size), bool(problem.of_offsets.size)
     of_users = rated.per_user(left) if has_users else np.zeros(n)
@@ -59,6 +56,29 @@ def best_offsets(problem: FactorProblem) -> tuple[Floats, Floats]:
         inverse = LinearOperator(shape, matvec=lambda x: x / diagonal, dtype=np.float64)
         found, _ = cg(matrix, right, x0=found, rtol=CLOSED, atol=0.0, maxiter=500, M=inverse)
     return found[:n], problem.prior + found[n:]
+
+
+@dataclass(frozen=True, eq=False)
+class RidgesFor:
+    """The ridge systems of one side: x (rows, d) and z (rows,) for the factors and the offsets of the other, and the
+    prior of a row's own offset; None of a shard of the other side."""
+
+    side: str
+    other: Floats
+    offsets: Floats
+    prior: Floats
+    penalty: Floats
+    offset_penalty: Floats
+
+    def __call__(self, shard: RatedShard) -> tuple[Floats, Floats] | None:
+        if shard.side != self.side:
+            return None
+        left = self.offsets[shard.columns]
+        np.subtract(shard.values, left, out=left)
+        if self.prior.size:
+            left -= np.repeat(self.prior[shard.rows], np.diff(shard.bounds))
+        own = self.offset_penalty[shard.rows] if self.offset_penalty.size else self.offset_penalty
+        return solve_ridges(shard.bounds, shard.columns, left, shard.weights, self.other, self.penalty[shard.rows], own)
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,7 +165,7 @@ class Regression:
         conjugate of the loss there."""
         rated = self.problem.rated
         slopes = factors.scores(rated.bounds, rated.columns)
-        loss, heights = squared_loss(rated.bounds, rated.values[:], rated.weights, slopes)
+        loss, heights = squared_loss(rated.bounds, rated.values, rated.weights, slopes)
         return ModelState.at(self.problem, factors, loss, slopes, heights)
 
 

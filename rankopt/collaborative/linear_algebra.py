@@ -39,14 +39,9 @@ ENTRIES = 1 << 12
 
 
 def solve_ridges(
-    bounds: Ints,
-    columns: Shorts,
-    target: Floats,
-    weights: Floats,
-    other: Floats,
-    penalty: Floats,
+    bounds: Ints, columns: Shorts, target: Floats, weights: Floats, other: Floats, penalty: Floats,
     offset_penalty: Floats,
-) -> tuple[Floats, Floats]:
+) -> tuple[Floats, Floats]:  # fmt: skip
     """x (rows, d) and z (rows,) of every row.
 
     weights: (entries,) or empty, which is 1 everywhere. penalty: (rows,) λ > 0. offset_penalty: (rows,) μ > 0, or
@@ -123,18 +118,9 @@ def _solved(matrix: Floats, size: int, found: Floats) -> None:
     )
 )  # fmt: skip
 def _ridges(
-    bounds: Ints,
-    columns: Shorts,
-    target: Floats,
-    weights: Floats,
-    other: Floats,
-    penalty: Floats,
-    offset_penalty: Floats,
-    first: int,
-    last: int,
-    found: Floats,
-    offset: Floats,
-) -> None:
+    bounds: Ints, columns: Shorts, target: Floats, weights: Floats, other: Floats, penalty: Floats,
+    offset_penalty: Floats, first: int, last: int, found: Floats, offset: Floats,
+) -> None:  # fmt: skip
     """Solve the rows first <= i < last."""
     d = other.shape[1]
     p = d + 1 if offset_penalty.size else d
@@ -270,11 +256,6 @@ def column_sums(columns: Shorts, values: Floats, size: int) -> Floats:
     return found
 
 
-def add_columns(columns: Shorts, values: Floats, found: Floats) -> None:
-    """The same added to `found`, so that entries may come some at a time."""
-    _by_column(columns, values, found)
-
-
 def add_sizes(bounds: Ints, columns: Shorts, values: Floats, found: Floats) -> Floats:
     """(rows,) the sum of |values| over the entries of each row; that of each column is added to `found`."""
     rows = np.zeros(bounds.size - 1)
@@ -299,7 +280,8 @@ def _by_row(bounds: Ints, values: Floats, found: Floats) -> None:
 
 
 @compiled(nb.void(READ_SHORTS, READ_FLOATS, FLOATS))
-def _by_column(columns: Shorts, values: Floats, found: Floats) -> None:
+def add_columns(columns: Shorts, values: Floats, found: Floats) -> None:
+    """The sums of `column_sums` added to `found`, so that entries may come some at a time."""
     for e in range(columns.size):
         found[columns[e]] += values[e]
 

@@ -1,22 +1,22 @@
-"""Both blocks of a loss that says planes: bundles of users side by side, and the items by block-coordinate ascent."""
+"""Both blocks of a loss that says planes: bundles of users in parallel, and the items by block-coordinate ascent."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.item_block import ascend_users, form_gram
+from rankopt.collaborative.encoded_ratings import RatedShard, user_shards
+from rankopt.collaborative.factors import Factors, pair_scores
+from rankopt.collaborative.item_block import MAX_PLANES, UserPlanes, ascend_users, form_gram
 from rankopt.collaborative.least_squares import balanced
 from rankopt.collaborative.linear_algebra import pulled_by_column, row_sums
 from rankopt.collaborative.problem import FactorProblem, ModelState, items_bound
-from rankopt.collaborative.shards import CodedPlanesAt, PlanesAt, RatedShard, UsersFor, scores_of, user_shards
-from rankopt.collaborative.user_planes import MOST, UserPlanes
+from rankopt.collaborative.user_block import solved_users
 from rankopt.engines.threads import Threads
 
 Floats = NDArray[np.float64]
@@ -42,6 +42,63 @@ WAY = 0.5
 
 FIRST = 1e-2
 """The relative gap to which users are solved for the items of the start."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanesAt:
+    """v_u l_u and its plane of every user at these factors: values, heights (users,), slopes (entries,); of the
+    majorant that touches the loss at the factors `touch`."""
+
+    users: Floats
+    items: Floats
+    offsets: Floats
+    touch: tuple[Floats, Floats, Floats] | None = None
+
+    @classmethod
+    def from_factors(cls, factors: Factors, touch: Factors | None = None) -> Self:
+        known = None if touch is None else (touch.users, touch.items, touch.offsets)
+        return cls(factors.users, factors.items, factors.offsets, known)
+
+    def __call__(self, shard: RatedShard) -> tuple[Floats, Floats, Floats]:
+        touch = None if self.touch is None else shard_scores(shard, *self.touch)
+        found = shard.loss_at(touch).at(shard_scores(shard, self.users, self.items, self.offsets))
+        v = shard.user_weights
+        return v * found.value, v * found.height, np.repeat(v, np.diff(shard.bounds)) * (found.placed - found.reference)
+
+
+@dataclass(frozen=True, eq=False)
+class UsersFor:
+    """The users' block of a shard: U (users, d), slopes (entries,), heights and v_u l_u (users,). slopes, heights: the
+    plane of each user to begin with, in the order of all ratings, of which the shard's begin at `entries[first]`."""
+
+    users: Floats
+    items: Floats
+    offsets: Floats
+    penalty: Floats
+    tolerance: float
+    entries: Ints
+    slopes: Floats
+    heights: Floats
+    convex: bool
+
+    def __call__(self, shard: RatedShard) -> tuple[Floats, Floats, Floats, Floats]:
+        low, high = int(self.entries[shard.first]), int(self.entries[shard.last])
+        slopes, heights, touch = self.slopes[low:high], self.heights[shard.rows], None
+        if not self.convex:
+            known = (self.users, self.items, self.offsets)
+            touch = shard_scores(shard, *known)
+            _, heights, slopes = PlanesAt(*known, touch=known)(shard)
+        return solved_users(
+            shard.loss_at(touch), shard.user_weights, shard.bounds, shard.columns, self.items, self.offsets,
+            self.penalty[shard.rows], slopes, heights, self.users[shard.rows],
+            np.full(shard.last - shard.first, self.tolerance),
+        )  # fmt: skip
+
+
+def shard_scores(shard: RatedShard, users: Floats, items: Floats, offsets: Floats) -> Floats:
+    none = np.zeros(shard.last - shard.first)
+    own = np.ascontiguousarray(users[shard.rows])
+    return pair_scores(own, items, offsets, none, shard.bounds, shard.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +135,7 @@ class PlaneBlocks:
         if len(kept) != len(self._shards):
             raise ValueError("planes are of other ratings")
         for one, shard in zip(found := [UserPlanes(**one) for one in kept], self._shards, strict=True):
-            one.check(shard.bounds, shard.user_weights)
+            one.check(shard.bounds)
         return found
 
     def value(self, factors: Factors) -> float:
@@ -121,7 +178,7 @@ class PlaneBlocks:
         """Σψ²/(2Σl) at b⁰ without weights of users, 1 where nothing is lost there: what a rating of this loss adds to
         the pull on an offset, as 1 is what it adds in a regression, where the same quotient is 1 at all scores."""
         bends, losses = np.empty(self.weights.size), np.empty(self.weights.size)
-        for shard, _, (lost, _, slopes) in self._answers(PlanesAt.of(self.problem.without_factors())):
+        for shard, _, (lost, _, slopes) in self._answers(PlanesAt.from_factors(self.problem.without_factors())):
             slopes = slopes / np.repeat(shard.user_weights, np.diff(shard.bounds))
             bends[shard.rows] = row_sums(shard.bounds, slopes * slopes)
             losses[shard.rows] = lost / shard.user_weights
@@ -137,7 +194,7 @@ class PlaneBlocks:
         key = id(self.problem.rated)
         if key not in self.known:
             part, most = CHUNKS
-            size = min(max(self.problem.rated.values.size // part, CHUNK), most * CHUNK)
+            size = min(max(self.problem.rated.n_ratings // part, CHUNK), most * CHUNK)
             self.known[key] = user_shards(self.problem.rated, size, self.weights, self.loss)
         return self.known[key]
 
@@ -150,8 +207,8 @@ class PlaneBlocks:
     def at(self, factors: Factors) -> ModelState:
         """The standing of factors as they are."""
         rated = self.problem.rated
-        lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.values.size)
-        for shard, rows, answer in self._answers(PlanesAt.of(factors)):
+        lost, heights, slopes = np.empty(rated.n_users), np.empty(rated.n_users), np.empty(rated.n_ratings)
+        for shard, rows, answer in self._answers(PlanesAt.from_factors(factors)):
             lost[shard.rows], heights[shard.rows], slopes[rows] = answer
         return ModelState.at(self.problem, factors, float(lost.sum()), slopes, heights)
 
@@ -164,7 +221,7 @@ class PlaneBlocks:
             factors.users, factors.items, factors.offsets, problem.of_users, tolerance, rated.bounds, now.slopes,
             now.heights, self.convex,
         )  # fmt: skip
-        users, slopes = np.empty(factors.users.shape), np.empty(rated.values.size) if room is None else room
+        users, slopes = np.empty(factors.users.shape), np.empty(rated.n_ratings) if room is None else room
         lost, heights = np.empty(rated.n_users), np.empty(rated.n_users)
         for shard, rows, answer in self._answers(question):
             users[shard.rows], slopes[rows], heights[shard.rows], lost[shard.rows] = answer
@@ -174,7 +231,8 @@ class PlaneBlocks:
 
     def _lost(self, factors: Factors) -> float:
         """Σ v_u l_u."""
-        return float(np.concatenate([lost for _, _, (lost, _, _) in self._answers(CodedPlanesAt.of(factors))]).sum())
+        answers = self._answers(PlanesAt.from_factors(factors))
+        return float(np.concatenate([lost for _, _, (lost, _, _) in answers]).sum())
 
     def _items(self, now: ModelState, precision: float) -> ModelState:
         """M and b of least J for the users as they are, to this part of J. Planes of where it stands are written to: at
@@ -196,7 +254,7 @@ class PlaneBlocks:
         rated = self.problem.rated
         at = self._items_of(now.factors, self._mixed(planes)[0])
         for one, shard in zip(planes, self._shards, strict=True):
-            form_gram(*self._given(shard, at), one)
+            form_gram(one.bounds, *self._given(shard, at), one.slopes, one.counts, one.gram)
         best, best_value, best_lost, before = now.factors, now.value, np.nan, -np.inf
         for asked in range(PASSES):
             size = min(abs(now.value), 2.0 * abs(best_value))  # where it began J may be far larger
@@ -208,17 +266,16 @@ class PlaneBlocks:
             trial = _between(best, at, WAY if bound > before else 1.0)  # nearer by, no plane may be worth its weight
             before = bound
             losses, found = [], []
-            for i, (_, _, (lost, heights, slopes)) in enumerate(self._answers(CodedPlanesAt.of(trial, touch))):
-                planes[i], fresh = planes[i].told(slopes)
+            for _, _, (lost, heights, slopes) in self._answers(PlanesAt.from_factors(trial, touch)):
                 losses.append(lost)
-                found.append((fresh, heights))
+                found.append((slopes, heights))
             lost = float(np.concatenate(losses).sum())
             value = lost + self._penalty(trial)
             if value < best_value:
                 best, best_value, best_lost = trial, value, lost
             if best_value - bound <= precision * abs(best_value):
                 break
-            most = 0 if sum(one.gram.size for one in planes) > CROWD else MOST
+            most = 0 if sum(one.gram.size for one in planes) > CROWD else MAX_PLANES
             for i, (fresh, heights) in enumerate(found):
                 planes[i], place = planes[i].with_plane(fresh, heights, most)
                 given = self._given(self._shards[i], at)
@@ -232,11 +289,11 @@ class PlaneBlocks:
         any users; else one of each user, of the loss where it stands."""
         if now.planes is not None:
             for i, one in enumerate(now.planes):
-                now.planes[i] = one.again()
+                now.planes[i] = one.writable()
             return now.planes
         return [
-            UserPlanes.first(shard.bounds, shard.user_weights, slopes, heights)
-            for shard, _, (_, heights, slopes) in self._answers(CodedPlanesAt.of(now.factors, touch))
+            UserPlanes.first(shard.bounds, slopes, heights)
+            for shard, _, (_, heights, slopes) in self._answers(PlanesAt.from_factors(now.factors, touch))
         ]
 
     def _given(self, shard: RatedShard, at: Factors) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
@@ -251,7 +308,7 @@ class PlaneBlocks:
     def _mixed(self, planes: Sequence[UserPlanes]) -> tuple[Floats, Floats]:
         """The mixtures of all users as one plane each: slopes (ratings,), heights (n,)."""
         rated = self.problem.rated
-        slopes, heights = np.empty(rated.values.size), np.empty(rated.n_users)
+        slopes, heights = np.empty(rated.n_ratings), np.empty(rated.n_users)
         for one, shard in zip(planes, self._shards, strict=True):
             rows = slice(int(rated.bounds[shard.first]), int(rated.bounds[shard.last]))
             slopes[rows], heights[shard.rows] = one.mixed()
@@ -262,7 +319,7 @@ class PlaneBlocks:
         parts = []
         for one, shard in zip(planes, self._shards, strict=True):
             slopes, heights = one.mixed()
-            slopes *= scores_of(shard, at.users, at.items, at.offsets)
+            slopes *= shard_scores(shard, at.users, at.items, at.offsets)
             parts.append(row_sums(one.bounds, slopes) + heights)
         return float(np.concatenate(parts).sum()) + self._penalty(at)
 

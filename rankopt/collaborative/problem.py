@@ -1,6 +1,4 @@
-"""A standing told in the caller's order of users, items and ratings.
-
-What is minimised: a loss of each user's scores, and what pulls the parts of the model to zero and to a prior.
+"""What is minimised: a loss of each user's scores, and what pulls the parts of the model to zero and to a prior.
 
 J(U, M, b) = Σ_u l_u(f_u) + Σ_u (λ_u/2)‖U_u‖² + Σ_j (λ_j/2)‖M_j‖² + Σ_j (μ_j/2)(b_j - b⁰_j)² + Σ_u (μ_u/2) b_u²,
 f_uj = b_j + b_u + ⟨U_u, M_j⟩; weights stand in l_u.
@@ -209,41 +207,26 @@ def _rounded_down(terms: list[Term]) -> float:
     return value - (1.0 + 1e-9) * sum(off + 16.0 * UNIT * abs(one) for one, off in terms)
 
 
-@dataclass(frozen=True, eq=False)
-class FittedModel:
-    """Factors, and the prior b⁰ (m,), in the order of the `Ratings`; duals: the slopes ψ (ratings,) and heights δ (n,)
-    that bound the users' block, and those that bound the items'."""
-
-    factors: Factors
-    prior: Floats
-    duals: tuple[tuple[Floats, Floats], tuple[Floats, Floats]]
-
-
-def to_caller(problem: FactorProblem, now: ModelState, unknown: float) -> FittedModel:
-    """Of a standing with its dual state. unknown: b⁰ of items without ratings, which `Rated` may have left out."""
+def dual_to_caller(problem: FactorProblem, slopes: Floats, heights: Floats) -> tuple[Floats, Floats]:
+    """A dual state in the order of the `Ratings`: slopes ψ (ratings,) and heights δ (n,)."""
     rated = problem.rated
-
-    def dual(slopes: Floats, heights: Floats) -> tuple[Floats, Floats]:
-        return _placed(slopes, rated.given, rated.all_ratings), _placed(heights, rated.users, rated.all_users)
-
-    users = dual(now.slopes, now.heights)
-    items = users if now.of_items is None else dual(*now.of_items)
-    prior = _placed(problem.prior, rated.items, rated.all_items, unknown)
-    return FittedModel(factors_to_caller(problem, now.factors, unknown), prior, (users, items))
+    return placed(slopes, rated.given, rated.all_ratings), placed(heights, rated.users, rated.all_users)
 
 
 def factors_to_caller(problem: FactorProblem, factors: Factors, unknown: float) -> Factors:
-    """Users and items that `Rated` left out, for the loss cannot see them, have the factors 0, items b⁰."""
+    """Factors in the order of the `Ratings`. Users and items that `EncodedRatings` left out, for the loss cannot see
+    them, have the factors 0, items the offset `unknown`."""
     rated = problem.rated
     return Factors(
-        _placed(factors.users, rated.users, rated.all_users),
-        _placed(factors.items, rated.items, rated.all_items),
-        _placed(factors.offsets, rated.items, rated.all_items, unknown),
-        _placed(factors.user_offsets, rated.users, rated.all_users),
+        placed(factors.users, rated.users, rated.all_users),
+        placed(factors.items, rated.items, rated.all_items),
+        placed(factors.offsets, rated.items, rated.all_items, unknown),
+        placed(factors.user_offsets, rated.users, rated.all_users),
     )
 
 
-def _placed(values: Floats, places: NDArray[Any], size: int, others: float = 0.0) -> Floats:
+def placed(values: Floats, places: NDArray[Any], size: int, others: float = 0.0) -> Floats:
+    """(size, ...) the values at their places, and `others` elsewhere."""
     found = np.full((size, *values.shape[1:]), others)
     found[places] = values
     return found

@@ -1,8 +1,7 @@
 """The best k items of many users: by score, or under rules the admissible list of the largest Σ c_i s_π(i).
 
-Which items may stand in a list: those of the model or those named, but for what a user has seen.
-
-What quotas cost: how much lower the scores of the lists are, and how much more varied the lists.
+Candidates are the items of the model or those named, but for what a user has seen. What quotas cost: how much lower the
+scores of the lists are, and how much more varied the lists.
 """
 
 from __future__ import annotations
@@ -19,9 +18,12 @@ from numpy.typing import NDArray
 
 from formulations.display import MOST as MOST_SHOWN
 from formulations.display import table, view
-from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.factors import Factors, scores_of_pairs
+from rankopt.collaborative.fold_in import FoldInResult
 from rankopt.collaborative.quotas import ConstrainedRecommender
+from rankopt.collaborative.reading import places_of_pairs
 from rankopt.constraints.admissible import Admissible
+from rankopt.data.typing import Pairs
 from rankopt.data.validation import check_unmasked, sealed
 from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_present, check_spelling, distinct_ids, placed
@@ -31,19 +33,63 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 
-class KnownItems(Protocol):
-    """What recommends: see `KnownModel`."""
+@dataclass(frozen=True, eq=False, repr=False)
+class KnownModel:
+    """seen: the users, the items with their attributes, and which items each user has rated. counts (m,): how many
+    ratings each item has, of all users. unknown: the offset of an item that is not among them. proved: of folded users,
+    how near they are to the best; given: what they have rated, where some of it is of items that are not known."""
+
+    seen: Ratings
+    factors: Factors
+    counts: NDArray[np.int64]
+    unknown: float
+    proved: FoldInResult | None = None
+    given: Ratings | None = None
 
     @property
-    def seen(self) -> Ratings: ...
-    @property
-    def told(self) -> Ratings: ...
-    @property
-    def factors(self) -> Factors: ...
-    @property
-    def counts(self) -> Ints: ...
-    @property
-    def unknown(self) -> float: ...
+    def told(self) -> Ratings:
+        """All that users are known to have seen."""
+        return self.seen if self.given is None else self.given
+
+    def predict(self, X: Pairs | Ratings) -> Floats:
+        """The scores (n,) of pairs, as `CofiRanker.predict`."""
+        return scores_of_pairs(self.factors, *places_of_pairs(self.seen, X), self.unknown)
+
+    def recommend(
+        self,
+        users: Any = None,
+        k: int | None = None,
+        *,
+        seen: Seen = "leave out",
+        among: Any = None,
+        popularity: float = 0.0,
+        admissible: Admissible | None = None,
+    ) -> Recommendations:
+        """The best k items of each user, as `CofiRanker.recommend`."""
+        return recommended(self, users, k, seen=seen, among=among, popularity=popularity, admissible=admissible)
+
+    def similar(self, item: Any, k: int = 10) -> list[tuple[Any, float]]:
+        """The k items nearest to this one, as `CofiRanker.similar`."""
+        return similar_items(self.seen, self.factors.items, item, k)
+
+    def __repr__(self) -> str:
+        gap = "" if self.proved is None else f", gap {100 * self.proved.relative_gap:.2g}% ({self.proved.kind})"
+        return (
+            f"{type(self).__name__}({self.seen.n_users} users, {self.seen.n_items} items, {self.factors.dimensions} "
+            f"factors{gap})"
+        )
+
+    def _repr_html_(self) -> str:
+        said = {
+            "users": f"{self.seen.n_users:,}",
+            "items": f"{self.seen.n_items:,}",
+            "seen": f"{self.told.n_ratings:,}",
+        }
+        said["factors"] = str(self.factors.dimensions)
+        if self.proved is not None:
+            said |= {"objective": f"{self.proved.value:.8g}", "proven bound": f"{self.proved.bound:.8g}"}
+            said["gap"] = f"{100 * self.proved.relative_gap:.2g}% ({self.proved.kind})"
+        return view("KnownModel", said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +104,7 @@ class Candidates:
     counts: Ints
 
     @classmethod
-    def among(cls, model: KnownItems, among: Any) -> Candidates:
+    def among(cls, model: KnownModel, among: Any) -> Candidates:
         """These items; all of the model where `among` is None. DataError for none, and for one that is named twice."""
         known = model.seen
         if among is None:
@@ -89,7 +135,7 @@ Seen: TypeAlias = Literal["leave out", "keep"] | Ratings
 """What becomes of items that a user has seen: they are left out, or kept; or what other ratings say is left out."""
 
 
-def left_out(model: KnownItems, seen: Seen, asked: NDArray[Any], candidates: Candidates) -> Callable[[int], Ints]:
+def left_out(model: KnownModel, seen: Seen, asked: NDArray[Any], candidates: Candidates) -> Callable[[int], Ints]:
     """The function from a row of `asked` to the candidates that it has seen, known to the model or not."""
     nothing = np.zeros(0, dtype=np.int64)
     if isinstance(seen, str) and seen == "keep":
@@ -199,15 +245,9 @@ class Recommendations:
 
 
 def recommended(
-    model: KnownItems,
-    users: Any,
-    k: int | None = None,
-    *,
-    seen: Seen = "leave out",
-    among: Any = None,
-    popularity: float = 0.0,
-    admissible: Admissible | None = None,
-) -> Recommendations:
+    model: KnownModel, users: Any, k: int | None = None, *, seen: Seen = "leave out", among: Any = None,
+    popularity: float = 0.0, admissible: Admissible | None = None,
+) -> Recommendations:  # fmt: skip
     """See `CofiRanker.recommend`."""
     k = _length(k, admissible)
     known = model.seen
@@ -299,6 +339,28 @@ def _listed(ids: Any) -> NDArray[Any]:
         if wrong is not None:
             raise OptionError(f"users name {wrong!r}, which is not hashable and so no id; pass ids of users")
     return np.asarray(values)
+
+
+def similar_items(known: Ratings, factors: NDArray[np.float64], item: Any, k: int) -> list[tuple[Any, float]]:
+    """The k other items of largest cosine ⟨M_i, M_j⟩ / (‖M_i‖ ‖M_j‖), equal ones in the order of their ids; fewer where
+    fewer have factors, and none where the item has not. Raises DataError for an item that the model does not know,
+    OptionError for no number of items."""
+    k = check_length(k)
+    if not isinstance(item, Hashable):
+        raise DataError(f"item {item!r} is not hashable and so no id; pass one id of an item")
+    found = known.item_index([item])
+    check_spelling(known.items, [item], found, "item")
+    place = int(found[0])
+    if place < 0:
+        raise DataError(f"item {item!r} is like none because the model does not know it; fit with ratings of it")
+    norms = np.linalg.norm(factors, axis=1)
+    scale = norms * norms[place]
+    placed = scale > 0.0
+    cosine = np.divide(factors @ factors[place], scale, out=np.zeros(scale.size), where=placed)
+    cosine = np.clip(cosine, -1.0, 1.0)
+    order = np.argsort(-cosine, kind="stable")
+    nearest = order[placed[order] & (order != place)][:k]
+    return list(zip(known.items[nearest].tolist(), cosine[nearest].tolist(), strict=True))
 
 
 class SupportsRecommend(Protocol):

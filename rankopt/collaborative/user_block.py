@@ -183,18 +183,9 @@ READ_BOOLS = nb.types.Array(nb.boolean, 1, "C", readonly=True)
 
 
 def solved_users(
-    loss: Any,
-    user_weights: Floats,
-    bounds: Ints,
-    columns: Shorts,
-    items: Floats,
-    offsets: Floats,
-    penalty: Floats,
-    slopes: Floats,
-    heights: Floats,
-    users: Floats,
-    tolerance: Floats,
-) -> tuple[Floats, Floats, Floats, Floats]:
+    loss: Any, user_weights: Floats, bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats,
+    slopes: Floats, heights: Floats, users: Floats, tolerance: Floats,
+) -> tuple[Floats, Floats, Floats, Floats]:  # fmt: skip
     """U (n, d), ψ (ratings,), δ (n,), and l_u (n,) at U, where each user's gap is at most its tolerance (n,).
 
     loss: of these users' scores, by planes. slopes, heights: a plane of each to start from. users: U that is given up
@@ -241,27 +232,10 @@ def solved_users(
     )
 )  # fmt: skip
 def _admitted(
-    bounds: Ints,
-    columns: Shorts,
-    items: Floats,
-    offsets: Floats,
-    penalty: Floats,
-    fresh: Floats,
-    height: Floats,
-    open_: NDArray[np.bool_],
-    tolerance: Floats,
-    slopes: Floats,
-    heights: Floats,
-    weights: Floats,
-    counts: Ints,
-    gram: Floats,
-    moved: Floats,
-    values: Floats,
-    trial: Floats,
-    dual: Floats,
-    first: int,
-    last: int,
-) -> None:
+    bounds: Ints, columns: Shorts, items: Floats, offsets: Floats, penalty: Floats, fresh: Floats, height: Floats,
+    open_: NDArray[np.bool_], tolerance: Floats, slopes: Floats, heights: Floats, weights: Floats, counts: Ints,
+    gram: Floats, moved: Floats, values: Floats, trial: Floats, dual: Floats, first: int, last: int,
+) -> None:  # fmt: skip
     """One more plane for each open user, and its best mixture: trial U_u and the bound."""
     room, d = slopes.shape[0], items.shape[1]
     rise = np.empty(room)
@@ -274,17 +248,9 @@ def _admitted(
         if before:  # planes may have been joined
             for other in range(room):
                 _plane(
-                    low,
-                    high,
-                    columns,
-                    items,
-                    offsets,
-                    slopes[other],
-                    heights[u, other],
-                    moved[u, other],
-                    values[u],
+                    low, high, columns, items, offsets, slopes[other], heights[u, other], moved[u, other], values[u],
                     other,
-                )
+                )  # fmt: skip
         for e in range(low, high):
             slopes[k, e] = fresh[e]
         heights[u, k] = height[u]
@@ -310,17 +276,9 @@ def _admitted(
     nb.void(nb.int64, nb.int64, READ_SHORTS, READ_TABLE, READ_FLOATS, READ_FLOATS, nb.float64, FLOATS, FLOATS, nb.int64)
 )
 def _plane(
-    low: int,
-    high: int,
-    columns: Shorts,
-    items: Floats,
-    offsets: Floats,
-    slope: Floats,
-    height: float,
-    moved: Floats,
-    values: Floats,
-    k: int,
-) -> None:
+    low: int, high: int, columns: Shorts, items: Floats, offsets: Floats, slope: Floats, height: float, moved: Floats,
+    values: Floats, k: int,
+) -> None:  # fmt: skip
     """moved = Mᵀψ and values[k] = δ + ⟨ψ, b⟩ of one plane."""
     for a in range(moved.size):
         moved[a] = 0.0

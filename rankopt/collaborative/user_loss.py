@@ -97,10 +97,10 @@ class UserLoss:
         some = told_apart = rated.only_users(told)
         if some.n_users:
             if self.regret is None:
-                low, high = (one.reduceat(some.values[:], some.bounds[:-1]) for one in (np.minimum, np.maximum))
+                low, high = (one.reduceat(some.values, some.bounds[:-1]) for one in (np.minimum, np.maximum))
                 useful = low < high
             else:
-                with measured(self.regret.measure, some.values[:], "loss"):
+                with measured(self.regret.measure, some.values, "loss"):
                     useful = _orderable(some, self.regret.measure)
             some = some.only_users(useful) if useful.any() else some.only_users(np.zeros(some.n_users, dtype=bool))
         if not some.n_users:
@@ -155,12 +155,12 @@ def _unfit(spec: Any) -> str:
 
 def _orderable(rated: EncodedRatings, measure: Any) -> NDArray[np.bool_]:
     """(n,) whose ratings the measure tells apart; of some users at a time, since it takes some numbers a rating."""
-    found = np.empty(rated.n_users, dtype=bool)
+    found, values = np.empty(rated.n_users, dtype=bool), rated.values
     for first, last in cut(rated.bounds):
         bounds = rated.bounds[first : last + 1]
-        found[first:last] = orderable(rated.values[bounds[0] : bounds[-1]], bounds - bounds[0], measure)
+        found[first:last] = orderable(values[bounds[0] : bounds[-1]], bounds - bounds[0], measure)
     return found
 
 
 def _cure(measure: Any, rated: EncodedRatings) -> str:
-    return from_which_on(measure, rated.bounds, rated.values[:], orderable)
+    return from_which_on(measure, rated.bounds, rated.values, orderable)

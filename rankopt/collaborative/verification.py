@@ -1,32 +1,34 @@
-"""A whole model of factors checked from the ratings and the dual states that it holds, sharing nothing with training.
+"""A model of factors checked from the ratings and the dual states that it holds, sharing nothing with training.
 
 J            user by user by a slow way (`loss_verification`), penalties by plain sums
 dual state   of drawn users, whether the plane δ + ⟨ψ, f⟩ lies below the loss: its height against that of the highest
              plane of this slope, a linear program
 blocks       the closed minima over U (and b_u) and over M, b of what the planes leave
-whole        the bound for factors of every width, by `bound_verification`
+whole        the bound for factors of every width:
+    sums         each column and row of Ψ by `math.fsum`, correctly rounded, its last digit put against the claim
+    value        θ (Σδ + b⁰ᵀs) - (θ²/2)(Σ s²/λ_b + Σ (Ψ1)²/κ + curvature) in rational numbers
+    ‖Ψ‖₂         G = QDQᵀ + R for whatever Q, D LAPACK's symmetric eigenproblem gives: ‖G‖₂ <= max D ‖Q‖₂² + ‖R‖_F and
+                 ‖Q‖₂² <= 1 + ‖QᵀQ - I‖_F; no factor, no iteration. What rounding takes from the products is added.
+                 Where the smaller side is too wide, max (|Ψ|ᵀ|Ψ|x)_j / x_j in longer numbers, x > 0 whatever it is
 
-Users of another penalty than that of the training, checked from the ratings.
-
-The bounds of a model are of the users that it was trained with. Those that its scores use may have been solved once
-more for the same items at λ_U of their own; then Σ_u v_u l_u + (λ_U/2)‖U‖² (+ (κ/2)‖b_u‖²) must be no more with them,
-and above what their own dual state proves by no more than the gap that is claimed.
+So a slip in the reckoning of the bound, or in the theory of rounding there, would show here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import fsum, inf, nextafter, sqrt
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
 from formulations.display import CompactReprMixin
-from rankopt.collaborative.bound_verification import VerifiedBound, proven_bound
-from rankopt.collaborative.certificate import FactorCertificate
 from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.global_bound import FactorCertificate, GlobalBound
 from rankopt.collaborative.loss_verification import SlowLoss
 from rankopt.ratings.table import Ratings
 
@@ -84,13 +86,9 @@ class VerifiedFactors(CompactReprMixin):
 
 
 def verify_factors(
-    claim: VerifiedClaim,
-    ratings: Ratings,
-    loss: SlowLoss,
-    weights: Floats | None = None,
-    planes: int = 50,
+    claim: VerifiedClaim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None, planes: int = 50,
     seed: int = 0,
-) -> VerifiedFactors:
+) -> VerifiedFactors:  # fmt: skip
     """Whether a model is as good as it says. ratings, weights: those it was trained on. planes: of how many users,
     drawn with this seed, the planes are checked, of a squared loss of all. Lists whose program is too large (about
     1,100 ratings of five grades under a loss of pairs, 4,000 under a measure) are counted as `too_long`; where there
@@ -232,64 +230,138 @@ def _whole(
     curvature = float((slopes * slopes / weight).sum()) if loss.squared else 0.0
     height = float(heights.sum()) + curvature / 2.0
     penalties = (claim.of_users, claim.of_items, claim.of_offsets, claim.of_user_offsets)
-    return proven_bound(_table(ratings, slopes), height, claim.prior, *penalties, curvature=curvature)
+    return verify_global_bound(None, _table(ratings, slopes), height, claim.prior, *penalties, curvature=curvature)
 
 
 def _table(ratings: Ratings, slopes: Floats) -> Any:
     return csr_array((slopes, ratings.columns, ratings.bounds), shape=(ratings.n_users, ratings.n_items))
 
 
-@dataclass(frozen=True, eq=False)
-class UsersClaim:
-    """The factors that scores use, λ_u (n,) of their users, whether these are those of the training, and if not their
-    dual state, slopes (ratings,) and heights (n,), and their gap, a part of what they cost."""
+Places = NDArray[Any]
 
-    factors: Factors
-    of_users: Floats
-    trained: bool
-    dual: tuple[Floats, Floats]
-    gap: float
+ALLOWED_BOUND = 1e-8
+"""By how much what is claimed may lie above what is found here, as a part of the terms."""
+
+WIDEST = 5000
+
+BLOCK = 1 << 12
 
 
-def unlike_users(
-    claim: VerifiedClaim, users: UsersClaim, ratings: Ratings, loss: SlowLoss, weights: Floats | None = None,
-    planes: int = 50, seed: int = 0,
-) -> Iterator[str]:  # fmt: skip
-    """What is wrong with users, in words, beside the claim of the training and on its ratings; planes, seed: as in
-    `verify_factors`."""
-    own, trained = users.factors, claim.factors
-    if not (np.isfinite(own.users).all() and np.isfinite(own.user_offsets).all()):
-        yield "user factors or offsets are not all finite"
-        return
-    same = np.array_equal(own.users, trained.users)
-    if claim.of_user_offsets is not None:  # else there are none
-        same = same and np.array_equal(own.user_offsets, trained.user_offsets)
-    if users.trained:
-        if not same:
-            yield "users are not those of the training, though user_strength_ = strength_ says so"
-        return
-    if same:
-        yield "users are those of the training, though user_strength_ is not strength_"
-        return
+@dataclass(frozen=True)
+class VerifiedBound:
+    """value: the bound as it was found here, at the shrinking that this norm allows; norm: of Ψ in the units of the
+    regulariser, from above; holds: whether the claim is no more than that."""
 
-    slopes, heights = users.dual
-    if slopes.shape != (ratings.n_ratings,) or heights.shape != (ratings.n_users,):
-        yield "users of another strength than that of the training have no dual state"
-        return
-    here = replace(claim, factors=own, of_users=users.of_users)
-    with np.errstate(over="ignore", invalid="ignore"):
-        found = loss_of(own, ratings, loss, weights) + costs_of(here)[0]
-        before = loss_of(trained, ratings, loss, weights) + costs_of(replace(here, factors=trained))[0]
-        of_items = costs_of(here)[1]
-        least = blocks_of(here, ratings, slopes, heights)[0] - of_items
-    if not found <= before + ALLOWED * abs(before):
-        yield f"users cost {found:.8g} at user_strength_, those of the training {before:.8g}: they are not its best"
-        return
-    weight = np.ones(ratings.n_ratings) if weights is None else weights
-    lists = zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True)
-    seen = np.array([low < high and loss.told(ratings.values[low:high]) for low, high in lists], dtype=bool)
-    able, _ = drawn_users(ratings, loss, seen, planes, seed)
-    yield from planes_above("relaxed users'", slopes, heights, ratings, seen, able, loss, weight)[1]
-    most = users.gap * abs(found) + ALLOWED * (abs(found) + of_items)
-    if loss.highest is not None and not found - least <= most:
-        yield f"users cost {found:.8g}, of which {least:.8g} is proved to be needed: more than user_gap_ apart"
+    holds: bool
+    value: float
+    norm: float
+
+    def __bool__(self) -> bool:
+        return self.holds
+
+
+def verify_global_bound(
+    claimed: GlobalBound | None, psi: csr_array, height: float, prior: ArrayLike, lam_users: ArrayLike,
+    lam_items: ArrayLike, lam_offsets: ArrayLike = inf, lam_user_offsets: ArrayLike | None = None, *,
+    curvature: float = 0.0, widest: int = WIDEST,
+) -> VerifiedBound:  # fmt: skip
+    """Whether no more is claimed than this dual state proves; None claims nothing and asks for the best bound. The
+    other arguments are those of `global_bound`."""
+    penalties = (lam_users, lam_items, lam_offsets, lam_user_offsets)
+    sums = _summed(psi, height, prior, *penalties, curvature, widest)
+    if claimed is None:
+        theta = min(max(Fraction(0), sums.linear / sums.square) if sums.square else sums.most, sums.most)
+        value = max(Fraction(0), theta * sums.linear - theta * theta * sums.square / 2)
+        return VerifiedBound(True, float(value), sums.norm)
+    theta = min(Fraction(float(claimed.shrink)), sums.most)
+    value = theta * sums.linear - theta * theta * sums.square / 2
+    allowed = Fraction(ALLOWED_BOUND) * (theta * sums.size + theta * theta * sums.square)
+    return VerifiedBound(Fraction(float(claimed.value)) <= value + allowed, float(value), sums.norm)
+
+
+class _Sums(NamedTuple):
+    """θ linear - θ² square / 2 is a bound for 0 <= θ <= most; size: of the terms of linear."""
+
+    linear: Fraction
+    square: Fraction
+    size: Fraction
+    norm: float
+    most: Fraction
+
+
+def _summed(
+    psi: csr_array, height: float, prior: ArrayLike, lam_users: ArrayLike, lam_items: ArrayLike, lam_offsets: ArrayLike,
+    lam_user_offsets: ArrayLike | None, curvature: float, widest: int,
+) -> _Sums:  # fmt: skip
+    entries = psi.tocoo()
+    users, items = entries.shape
+    rows, columns, slopes = entries.row, entries.col, entries.data.astype(np.float64)
+    linear, square = Fraction(float(height)), Fraction(float(curvature))
+    size = abs(linear)
+    for place, count, penalty, pull in (
+        (columns, items, lam_offsets, np.broadcast_to(np.asarray(prior, dtype=np.float64), items)),
+        (rows, users, lam_user_offsets, np.zeros(users)),
+    ):
+        if penalty is None:
+            continue
+        costs = np.broadcast_to(np.asarray(penalty, dtype=np.float64), count)
+        order = np.argsort(place, kind="stable")
+        cuts = np.searchsorted(place[order], np.arange(count + 1))
+        for one in range(count):
+            total = fsum(slopes[order[cuts[one] : cuts[one + 1]]].tolist())
+            ends = [Fraction(nextafter(total, way)) for way in (-inf, inf)]
+            towards = Fraction(float(pull[one]))
+            linear += min(towards * end for end in ends)
+            size += abs(towards * Fraction(total))
+            if np.isfinite(costs[one]):
+                square += max(end * end for end in ends) / Fraction(float(costs[one]))
+    of_users = np.broadcast_to(np.asarray(lam_users, dtype=np.longdouble), users)
+    of_items = np.broadcast_to(np.asarray(lam_items, dtype=np.longdouble), items)
+    units = np.sqrt(of_users[rows] * of_items[columns])
+    norm = _norm(rows, columns, (slopes / units).astype(np.float64), (users, items), widest)
+    most = 1 / Fraction(norm) if norm > 0 else Fraction(1)
+    return _Sums(linear, square, size, norm, most if curvature else min(most, Fraction(1)))
+
+
+def _norm(rows: Places, columns: Places, data: Floats, shape: tuple[int, int], widest: int) -> float:
+    """Not below the largest singular value."""
+    if not data.size or not data.any():
+        return 0.0
+    if min(shape) > widest:
+        return _by_sizes(rows, columns, np.abs(data).astype(np.longdouble), shape)
+    long, short = (rows, columns) if shape[0] >= shape[1] else (columns, rows)
+    order = np.argsort(long, kind="stable")
+    gram = np.zeros((min(shape), min(shape)))
+    for begin in range(0, max(shape), BLOCK):
+        low, high = np.searchsorted(long[order], [begin, begin + BLOCK])
+        here, part = order[low:high], np.zeros((BLOCK, min(shape)))
+        part[long[here] - begin, short[here]] = data[here]
+        gram += part.T @ part
+    values, vectors = np.linalg.eigh((gram + gram.T) / 2)
+    apart = float(np.linalg.norm(gram - (vectors * values) @ vectors.T))
+    skew = float(np.linalg.norm(vectors.T @ vectors - np.eye(values.size)))
+    # Products of m or n terms: G loses u m ‖Ψ‖_F², QDQᵀ loses u n Σ|D| = u n ‖Ψ‖_F², and QᵀQ u n ‖Q‖_F² = u n².
+    n, unit = values.size, 2.0**-52
+    lost = unit * (max(shape) + n + 16.0) * float(data @ data) * (1.0 + 1e-9)
+    highest = float(values[-1]) * (1.0 + skew + unit * n * (n + 16.0)) + apart * (1.0 + unit * n * n) + lost
+    return sqrt(highest * (1.0 + 1e-14))
+
+
+def _by_sizes(
+    rows: NDArray[np.int32], columns: NDArray[np.int32], sizes: NDArray[np.longdouble], shape: tuple[int, int]
+) -> float:
+    """max over columns j of (|Ψ|ᵀ|Ψ|x)_j / x_j, x from a few turns of the same."""
+
+    def added(place: Places, terms: NDArray[np.longdouble], count: int) -> NDArray[np.longdouble]:
+        order = np.argsort(place, kind="stable")
+        starts = np.flatnonzero(np.append(True, np.diff(place[order]) > 0))
+        found = np.zeros(count, dtype=np.longdouble)
+        found[place[order][starts]] = np.add.reduceat(terms[order], starts)
+        return found
+
+    x, least = np.ones(shape[1], dtype=np.longdouble), np.inf
+    for _ in range(32):
+        y = added(columns, sizes * added(rows, sizes * x[columns], shape[0])[rows], shape[1])
+        least = min(least, float((y / x).max()) * (1.0 + 1e-11))
+        x = np.maximum(y / y.max(), 1e-9)
+    return sqrt(least) * (1.0 + 1e-14)

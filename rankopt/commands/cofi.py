@@ -38,10 +38,6 @@ USERS = 25
 @click.option("--factors", default="15", show_default=True, help="The width of the factors, or free.")
 @click.option("--strength", default="auto", show_default=True, help="λ as a part of λ_max, or auto.")
 @click.option(
-    "--user-strength", default="auto", show_default=True,
-    help="The same of users, who are solved once more for the items found; auto, or none: as trained.",
-)  # fmt: skip
-@click.option(
     "--bound", type=click.Choice([*BOUNDS]), default="convex", show_default=True, help="Of a measure's regret."
 )
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure by which it is judged.")
@@ -61,7 +57,6 @@ def cofi(
     items_file: str | None,
     model: str | None,
     strength: str,
-    user_strength: str,
     by: str | None,
     measure: str,
     report: str | None,
@@ -86,7 +81,6 @@ def cofi(
 
     options["factors"] = _number(options["factors"], int)
     options["strength"] = _number(strength, float)
-    options["user_strength"] = None if user_strength == "none" else _number(user_strength, float)
     ranker = CofiRanker(**options, measure=measure, verbose=int(not json_))
     if train_file is None:
         ratings = load_ratings_sample()
@@ -194,7 +188,7 @@ def _say(
         as_json(
             {
                 "model": model, "users": len(ranker.users_), "items": len(ranker.items_),
-                "strength": ranker.strength_, "user_strength": ranker.user_strength_, "lam": ranker.lam_,
+                "strength": ranker.strength_, "lam": ranker.lam_,
                 "rounds": ranker.n_iter_, "seconds": seconds,
                 "certificate": {
                     "kind": proved.kind, "objective": proved.primal, "users_gap": proved.users_gap,
@@ -212,13 +206,13 @@ def _say(
     factors = f"{learned.used} of {learned.dimensions}" if learned.used < learned.dimensions else f"{learned.used}"
     table(
         [
-            "users", "items", "factors", "λ / λ_max", "λ_U / λ_max", "rounds", "seconds", "users' gap", "items' gap",
+            "users", "items", "factors", "λ / λ_max", "rounds", "seconds", "users' gap", "items' gap",
             "gap of the whole",
         ],
         [
             [
                 len(ranker.users_), len(ranker.items_), factors, f"{ranker.strength_:.3g}",
-                f"{ranker.user_strength_:.3g}", ranker.n_iter_, f"{seconds:.1f}",
+                ranker.n_iter_, f"{seconds:.1f}",
                 f"{100 * proved.users_gap:.2g}%", f"{100 * proved.items_gap:.2g}%",
                 f"{100 * proved.relative_gap:.2g}%" if proved.kind == "global" else "not known",
             ]

@@ -4,8 +4,6 @@
 
 What `rankopt swap a.mps b.lp set.toml tape.npz` replays: the problems of all files, and who may take part.
 
-What `rankopt swap --ratings` replays: masters of users and of items, as training on these ratings meets them.
-
 What `rankopt swap` prints: a table a tape, a line a solver; and one for each part that was swapped live.
 """
 
@@ -14,7 +12,6 @@ from __future__ import annotations
 import math
 import os
 import sys
-import warnings
 from collections.abc import Iterable, Sequence
 from math import isnan
 from pathlib import Path
@@ -95,30 +92,6 @@ def all_of(forms: Iterable[Any]) -> list[str]:
 
 def _fitting(tapes: Iterable[Tape]) -> str:
     return f"{', '.join(all_of(taped.form for tape in tapes for taped in tape.problems))} fit"
-
-
-FACTORS = 5
-
-
-def masters_at(path: str | None, problems: int) -> list[Any]:
-    """The programs of so many users of the file, of the sample that comes along without one, and of their items last.
-
-    Factors, offsets, prior and penalties are those of a model of the ordinal loss, which the planes cut.
-    """
-    from rankopt.collaborative.masters_of_ratings import drawn_masters
-    from rankopt.losses import loss_named
-    from rankopt.rankers import CofiRanker
-    from rankopt.ratings import load_ratings_sample, read_ratings
-
-    loss = "ordinal"
-    ratings = load_ratings_sample() if path is None else read_ratings(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a rough model is as good a place to draw from
-        model = CofiRanker(loss, factors=FACTORS, strength=0.5, max_iter=10).fit(ratings)
-    return drawn_masters(
-        ratings, loss_named(loss), model.model_, model.item_prior_,
-        lam=model.lam_, lam_offsets=model.offset_strength_, users=problems,
-    )  # fmt: skip
 
 
 SHOWN = ("nDCG@1", "nDCG@5", "nDCG@10")
@@ -208,10 +181,6 @@ def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float
 @click.command()
 @click.argument("data", nargs=-1, type=click.Path(exists=True))
 @click.option(
-    "--ratings", is_flag=True,
-    help="DATA are ratings, as `rankopt cofi` reads them: replay the masters of users and of items.",
-)  # fmt: skip
-@click.option(
     "--against", metavar="ROWS", type=click.Path(exists=True, dir_okay=False),
     help="Rows of an earlier swap: replay its tapes by what is installed now, and say what changed.",
 )  # fmt: skip
@@ -258,7 +227,6 @@ def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float
 @json_option
 def swap(
     data: tuple[str, ...],
-    ratings: bool,
     against: str | None,
     margin: float,
     test_file: str | None,
@@ -312,33 +280,23 @@ def swap(
     if against is not None:
         pass  # MERGED
 
-        given = (data or None, test_file, method, unjudged, ratings or None)
+        given = (data or None, test_file, method, unjudged)
         if any(part is not None for part in given):
-            raise click.UsageError(
-                "--against replays tapes; leave DATA, --ratings, --test, --method and --unjudged out"
-            )
+            raise click.UsageError("--against replays tapes; leave DATA, --test, --method and --unjudged out")
         rankings, masters = (None if one is None else _chosen(one, (), list) for one in (argmax, master))
         source = click.get_current_context().get_parameter_source("repeats")
         repeats = options["repeats"] if source is ParameterSource.COMMANDLINE else 5
         compare(against, rankings, masters, repeats, margin, limits, output, resume, report, json_)
         return
     what: Any
-    stated = not ratings and are_problems(data)
-    if ratings:
-        pass  # MERGED
-
-        if test_file is not None or argmax is not None or method is not None:
-            raise click.UsageError("--ratings replays masters only; leave --test, --argmax and --method out")
-        if len(data) > 1:
-            raise click.UsageError("--ratings reads one file, or one folder; give one of them")
-        what, argmax, method = masters_at(data[0] if data else None, options["problems"]), "none", "none"
-    elif stated:
+    stated = are_problems(data)
+    if stated:
         if test_file is not None or method is not None:
             raise click.UsageError("a problem is not trained on; leave --test and --method out")
         what, method = tapes_at(data, argmax, master), "none"
     else:
         what = queries_at(data[0], unjudged=unjudged) if data else load_sample("les-miserables")
-    features = what.n_features if data and not (ratings or stated) else None
+    features = what.n_features if data and not stated else None
     ranker = LargeMarginRanker(measure, map=cast("MapName", map_), bound=cast("BoundName", bound), lam=lam)
     inner = map_ == "positional" and isinstance(parse(measure), Positional)
     forms = forms_of(what, "argmax") if stated else {RankTwoAssignment if inner else PatternRanking}

@@ -22,7 +22,7 @@ RECORDS = {
     "Chosen": "rankopt.collaborative.regularization:RegularizationChoice",
     "DirectionCertificate": "rankopt.ascent.certificate:DirectionCertificate",
     "Decay": "rankopt.losses.position_weights:Decay",
-    "FactorCertificate": "rankopt.collaborative.certificate:FactorCertificate",
+    "FactorCertificate": "rankopt.collaborative.global_bound:FactorCertificate",
     "History": "rankopt.optimize.certificate:History",
     "Moves": "rankopt.ascent.ascent:Moves",
     "Random": "rankopt.ascent.ascent:Random",

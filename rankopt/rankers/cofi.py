@@ -1,12 +1,10 @@
-"""Collaborative ranking: users and items as factors, learned from ratings, with what is proved of them [paper 5].
-
-How a fitted `CofiRanker` is saved, and whether what was read back can be used.
-"""
+"""Collaborative ranking: users and items as factors, learned from ratings, with what is proved of them [paper 5]."""
 
 # mypy: allow-subclassing-any
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -15,87 +13,48 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.collaborative.alternation import AlternationHistory, AlternationStep
-from rankopt.collaborative.certificate import FactorCertificate
-from rankopt.collaborative.factors import Factors, scores_of_pairs
+from rankopt.collaborative.global_bound import FactorCertificate
+from rankopt.collaborative.loss_verification import slow_loss
 from rankopt.collaborative.problem import ModelState
-from rankopt.collaborative.reading import held_out, places_of_pairs, read_ratings_and_weights
-from rankopt.collaborative.regularization import RegularizationChoice, rated_only
+from rankopt.collaborative.reading import held_out, read_ratings_and_weights
+from rankopt.collaborative.regularization import SHRUNK, RegularizationChoice, rated_only
+from rankopt.collaborative.verification import VerifiedClaim, VerifiedFactors, verify_factors
 from rankopt.data.typing import Pairs, Values
-from rankopt.errors import DataError, ModelError
+from rankopt.errors import DataError, MeasureError, ModelError, OptionError, RankoptError
 from rankopt.fitting import AtomicFitMixin
 from rankopt.measures.measure import Measure
-from rankopt.rankers.cofi_options import check_cofi, check_learned
-from rankopt.rankers.cofi_training import CofiFitMixin
-from rankopt.rankers.cofi_verification import VerificationMixin
-from rankopt.rankers.options import AnyBound, AnyCheckpoint, AnyDecay, AnyEngine, AnyMeasure, AnyRatings, Seed, Weights
+from rankopt.optimize.certificate import Stop
+from rankopt.rankers.cofi_training import OF_THE_RUN, CofiSettings, check_cofi, train
+from rankopt.rankers.options import (
+    AnyBound,
+    AnyCheckpoint,
+    AnyDecay,
+    AnyEngine,
+    AnyMeasure,
+    AnyRatings,
+    Seed,
+    Weights,
+    number,
+)
 from rankopt.rankers.recommending import RecommendationMixin
 from rankopt.ratings.evaluation import check_judges
 from rankopt.ratings.table import Ratings
 
-# mypy: allow-subclassing-any
-
-
-class CofiPersistenceMixin:
-    """What saved models and pickles ask of a ranker, and a table that knows its ids."""
-
-    users_: NDArray[Any]
-    items_: NDArray[Any]
-    _ids: Ratings
-    _check_remembered: Any
-
-    def _known(self) -> Ratings:
-        """A table without ratings that knows the ids."""
-        held = vars(self).get("_ids")
-        if held is None or held.users is not self.users_:
-            n = np.zeros(len(self.users_) + 1, dtype=np.int64)
-            held = Ratings(self.users_, self.items_, n, np.zeros(0, np.int32), np.zeros(0))
-            self._ids = held
-        return self._ids
-
-    def save(self, path: Any) -> None:
-        """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
-        from rankopt.persistence.models import save_model
-
-        save_model(self, path)
-
-    def _check_loaded(self) -> None:
-        """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
-        check_learned(self)
-        self._check_remembered()
-
-    def _check_storable(self) -> None:
-        for name in ("users_", "items_"):
-            ids = getattr(self, name)
-            if ids.dtype == object and not all(isinstance(one, str) for one in ids.tolist()):
-                what = "neither whole numbers of 64 bits nor strings"
-                raise ModelError(f"{name} cannot be saved because ids are {what}; map them")
-
-    def __getstate__(self) -> Any:
-        above: Any = super()
-        state = dict(above.__getstate__())
-        for name in ("_ids", "_model_known"):
-            state.pop(name, None)
-        return state
-
-
-# mypy: allow-subclassing-any
-
-
 Floats = NDArray[np.float64]
 
+ALLOWED = 1e-9
+"""By how much what items are pulled to may differ, as a part of it."""
 
-class CofiRanker(
-    AtomicFitMixin, CofiFitMixin, RecommendationMixin, VerificationMixin, CofiPersistenceMixin, BaseEstimator
-):
-    """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression). M and b, with users of the training, make small
 
-        J = Σ_u v_u l_u(F_u) + (λ_U/2)‖U‖² + (λ/2)‖M‖² + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²)   at λ_U = λ,
+class CofiRanker(AtomicFitMixin, RecommendationMixin, BaseEstimator):
+    """Scores F[u, j] = b_j + ⟨U_u, M_j⟩ (+ b_u in a regression) that make small
+
+        J = Σ_u v_u l_u(F_u) + (λ/2)‖U‖² + (λ/2)‖M‖² + (μ/2)‖b - b⁰‖² (+ (μ/2)‖b_u‖²)
 
     l_u a loss of the scores of what user u rated, b⁰_j = mean + c log(1 + count_j), c the popularity, count_j the
     ratings of an item by users who tell the loss an order, mean the constant that leaves r_uj - b⁰_j a mean of 0 over
     all these ratings. For fixed M, b each user is a small convex problem, for fixed U, b_u the items are one: the two
-    blocks are solved in turn, each to a gap that is proved. Then users may be solved once more, at λ_U of their own
-    (`user_strength`): the U, b_u of the scores minimise J at that λ_U, for the M, b that were found.
+    blocks are solved in turn, each to a gap that is proved.
 
     Everywhere X is `rankopt.ratings.Ratings`, a data frame with columns of user, item and rating, or (n, 2) rows of
     user and item with y (n,) ratings; ids are any hashables. Relabelled users or items and shuffled rows give the same
@@ -108,17 +67,13 @@ class CofiRanker(
             gap of the whole is within `tol`, or closes no more.
         strength: ρ = λ/λ_max, λ_max the λ from which on a convex loss leaves no factors; "auto" chooses it by
             cross-fitting inside the training ratings (`chosen_` tells how).
-        user_strength: ρ_U = λ_U/λ_max of the users that scores use; None leaves them as trained; "auto" takes two
-            thirds of a strength that was chosen, .75 or more, where the loss is a convex one of orders and users have
-            30 ratings or more in the median, else None. With eval_set such users are taken only where they reach there
-            what the trained ones do.
         lam: λ itself, in place of strength.
         offsets: whether items have offsets b of their own; else b is one constant for all.
         offset_strength: how many ratings the prior counts for; None is 10, and 30 where it is "means". μ is this times
             what a rating bends the loss by, Σψ²/(2Σl) at b⁰ with its slopes ψ: 1 in a regression.
         prior: "mean", b⁰ as above; "means", plus the mean of what an item's n ratings leave over, times n/(n + 30);
-            "auto", chosen beside the strength where that is "auto" and the loss a convex one of orders, else "means"
-            under a bound that is not convex, "mean" otherwise.
+            "auto", "means" for losses of orders under a bound that is not convex, or where users have fewer than 30
+            ratings in the median, else "mean".
         popularity: c >= 0.
         by_counts: λ and μ count once a rating of the user or item, in place of once.
         bound: of a measure's regret: "convex", "tie-aware", "nonconvex", or of your own.
@@ -129,7 +84,7 @@ class CofiRanker(
         certify: whether the bound of the whole is worked out, where the loss is convex: it takes a dense matrix of the
             smaller side, up to 5,000 wide.
         max_iter, time_limit: rounds, and seconds, after which it ends anyway, with a ConvergenceWarning; the choice of
-            a strength may take half of the seconds, and users of a strength of their own are solved after them.
+            a strength may take half of the seconds.
         patience: rounds without a better measure on eval_set after which it ends.
         random_state: of start="random"; nothing else is drawn.
         engine, n_jobs: who computes users and items, as in `LargeMarginRanker`; the bits are the same.
@@ -138,10 +93,7 @@ class CofiRanker(
         verbose: 1 shows progress on a terminal.
 
     Fitted: `users_`, `items_`, the ids; `user_factors_` (n, d), `item_factors_` (m, d), `item_offsets_` (m,),
-    `user_offsets_` (n,), 0 where the loss cannot see them; `trained_user_factors_` (n, d), `trained_user_offsets_` (n,)
-    of the users of the training, the same arrays where these were not solved once more; `user_strength_`, ρ_U of
-    `user_factors_`, equal to `strength_` then; else `user_gap_`, by how much of what they cost they may be above the
-    best users, and `user_dual_slopes_`, `user_dual_heights_`, which prove it (else 0 and empty); `item_prior_` b⁰ (m,),
+    `user_offsets_` (n,), 0 where the loss cannot see them; `item_prior_` b⁰ (m,),
     `unknown_` that of an item without ratings, `item_counts_` (m,); `lam_`, `lam_max_`, `strength_`,
     `offset_strength_` μ; `certificate_`, `history_`, `n_iter_` of the training; and the dual states that prove what the
     certificate says, each a plane below every user's loss: slopes (ratings,) in the order of `Ratings` and heights
@@ -155,17 +107,14 @@ class CofiRanker(
 
     _saved: ClassVar[tuple[str, ...]] = (
         "users_", "items_", "user_factors_", "item_factors_", "item_offsets_", "user_offsets_",
-        "trained_user_factors_", "trained_user_offsets_", "user_dual_slopes_", "user_dual_heights_", "user_gap_",
         "item_prior_", "unknown_", "item_counts_",
-        "lam_", "lam_max_", "strength_", "user_strength_", "offset_strength_", "chosen_", "certificate_",
+        "lam_", "lam_max_", "strength_", "offset_strength_", "chosen_", "certificate_",
         "history_", "n_iter_",
         "dual_slopes_", "dual_heights_", "item_dual_slopes_", "item_dual_heights_", "eval_score_", "n_features_in_",
-        *RecommendationMixin._remembered,
+        "seen_bounds_", "seen_items_", "item_attributes_",
     )  # fmt: skip
-    _of_the_run: ClassVar[tuple[str, ...]] = ("callbacks", "checkpoint", "engine", "n_jobs", "verbose")
+    _of_the_run: ClassVar[tuple[str, ...]] = OF_THE_RUN
 
-    users_: NDArray[Any]
-    items_: NDArray[Any]
     certificate_: FactorCertificate
     history_: AlternationHistory
     n_features_in_: int
@@ -178,7 +127,6 @@ class CofiRanker(
         *,
         factors: int | Literal["free"] = 15,
         strength: float | Literal["auto"] = "auto",
-        user_strength: float | Literal["auto"] | None = "auto",
         lam: float | None = None,
         offsets: bool = True,
         offset_strength: float | None = None,
@@ -204,7 +152,6 @@ class CofiRanker(
         self.loss = loss
         self.factors = factors
         self.strength = strength
-        self.user_strength = user_strength
         self.lam = lam
         self.offsets = offsets
         self.offset_strength = offset_strength
@@ -249,19 +196,7 @@ class CofiRanker(
         self._fit(ratings, weights, sample_weight is not None, evaluation)
         return self
 
-    @property
-    def model_(self) -> Factors:
-        """The factors and offsets as one record, in the order of `users_` and `items_`."""
-        return Factors(self.user_factors_, self.item_factors_, self.item_offsets_, self.user_offsets_)
-
-    def predict(self, X: AnyRatings) -> Floats:
-        """The scores (n,) of the pairs of X, rows of user and item, in their order, or of all pairs of `Ratings`.
-
-        A user who is unknown has the item's offset alone, an item that is unknown the prior of one without ratings.
-        Raises DataError for an id that is known by another type: "17" where 17 is.
-        """
-        check_is_fitted(self)
-        return scores_of_pairs(self.model_, *places_of_pairs(self._known(), X), self.unknown_)
+    _fit = train
 
     def score(self, X: AnyRatings, y: Values | None = None, *, sample_weight: Values | None = None) -> float:
         """The mean over users of `measure` on these ratings, each user's over the rated items alone, equal scores
@@ -283,8 +218,174 @@ class CofiRanker(
             raise DataError("sample_weight differs inside a user, but a ranking is weighed as a whole; give one a user")
         return float(np.average(values[counted], weights=of_user[counted]))
 
+    def verify(
+        self,
+        X: AnyRatings,
+        y: Values | None = None,
+        *,
+        sample_weight: Values | None = None,
+        user_weight: Weights | None = None,
+        planes: int = 50,
+        seed: int = 0,
+    ) -> VerifiedFactors:
+        """Whether J, the bounds of both blocks and that of the whole are as `certificate_` has them.
+
+        X, y, sample_weight, user_weight: what `fit` was given. planes: of how many users, drawn with this seed, the
+        dual state itself is checked, each by a linear program; of a regression all are, of a bound that is not convex
+        none, as its planes follow the scores. Nothing is shared with training but the definitions of measures and
+        decays, and it is slow: an assignment for every user, a program for every drawn one, seconds for 700 ratings.
+        The record is true where all holds, says in words what does not, and counts the planes that were checked and
+        those of lists too long for it (`VerifiedFactors`). Raises DataError for other ratings than
+        those of the fit, OptionError for losses that have no slow way (`slow_loss`).
+        """
+        check_is_fitted(self)
+        for name, value in (("planes", planes), ("seed", seed)):
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
+                raise OptionError(f"{name} = {value!r} is no whole number of 0 or more; give one")
+        params, held = self.get_params(deep=False), vars(self)
+        ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
+        known = np.array_equal(ratings.users, self.users_) and np.array_equal(ratings.items, self.items_)
+        if not known or ratings.n_ratings != held["dual_slopes_"].size:
+            raise DataError("these are not the ratings of the fit: users, items or their number differ; give those")
+        loss = slow_loss(params["loss"], params["bound"], params["decay"])
+        sizes = np.diff(ratings.bounds)
+        rows = zip(ratings.bounds[:-1].tolist(), ratings.bounds[1:].tolist(), strict=True)
+        try:
+            seen = np.array([low < high and loss.told(ratings.values[low:high]) for low, high in rows], dtype=bool)
+        except MeasureError as error:
+            raise OptionError(f"loss = {params['loss']!r} cannot be verified on these ratings: {error}") from error
+        learnt = np.repeat(seen, sizes)
+        counts = np.bincount(ratings.columns[learnt], minlength=ratings.n_items)
+        of_users, of_items = np.ones(ratings.n_users), np.ones(ratings.n_items)
+        if params["by_counts"]:
+            of_users, of_items = np.maximum(sizes, 1.0), np.maximum(counts, 1.0)
+        penalties = CofiSettings.from_params(params).penalties(sizes[seen])
+        own = float(held["offset_strength_"])
+        claim = VerifiedClaim(
+            factors=self.model_,
+            of_users=held["lam_"] * of_users,
+            of_items=held["lam_"] * of_items,
+            of_offsets=own * of_items if params["offsets"] else np.full(ratings.n_items, np.inf),
+            of_user_offsets=None if penalties.user_offsets is None else penalties.user_offsets * of_users,
+            prior=held["item_prior_"],
+            duals=(
+                (held["dual_slopes_"], held["dual_heights_"]),
+                (held["item_dual_slopes_"], held["item_dual_heights_"]),
+            ),
+            certificate=self.certificate_,
+        )
+        found = verify_factors(claim, ratings, loss, weights, planes, seed)
+        prior = penalties.popularity * np.log1p(counts)
+        some = None if weights is None else weights[learnt]
+        left = ratings.values[learnt] - prior[ratings.columns[learnt]]
+        mean = np.average(left, weights=some)
+        if penalties.means:
+            left = (left - mean) * (1.0 if some is None else some / some.mean())
+            prior = prior + np.bincount(ratings.columns[learnt], left, ratings.n_items) / (counts + SHRUNK)
+        wrong = [*found.wrong, *self._unlike(ratings, prior + mean, float(mean)), *self._unlike_strengths()]
+        return replace(found, wrong=tuple(wrong))
+
+    def _unlike(self, ratings: Ratings, prior: Floats, mean: float) -> Iterator[str]:
+        """What else the ranker tells of these ratings and is not so."""
+        away = float(np.abs(self.item_prior_ - prior).max(initial=0.0))
+        if not away <= ALLOWED * (1.0 + abs(mean)):
+            what = "the mean and popularity of these ratings"
+            yield f"items are pulled to other offsets than {what}, by up to {away:.3g}"
+        if not abs(self.unknown_ - mean) <= ALLOWED * (1.0 + abs(mean)):
+            yield f"the prior of an item without ratings is {mean:.8g}, not {self.unknown_:.8g}"
+        if not np.array_equal(self.item_counts_, ratings.counts):
+            yield "item_counts_ are not those of these ratings"
+        if self.loss != "regression" and self.user_offsets_.any():
+            yield "users have offsets, which this loss cannot see"
+
+    def _unlike_strengths(self) -> Iterator[str]:
+        """Whether strengths fit λ, and what the options ask for; and whether factors are as many as asked for, and the
+        gaps closed where training says so."""
+        lam, strength, said = self.lam_, self.strength_, self.certificate_
+        if not abs(lam - strength * (self.lam_max_ or lam)) <= ALLOWED * lam:
+            yield f"strength_ = {strength:g} of lam_max_ = {self.lam_max_:g} is not lam_ = {lam:g}"
+            return
+        settings = CofiSettings.from_params(self.get_params(deep=False))
+        found, name = (strength, "strength_") if self.lam is None and self.lam_max_ else (lam, "lam_")
+        if not abs(found - (asked := settings.lam(vars(self).get("chosen_")))) <= ALLOWED * found:
+            yield f"{name} = {found:.8g} is not the {asked:.8g} that was asked for or chosen"
+        if self.factors not in ("free", width := self.item_factors_.shape[1]):
+            yield f"there are {width} factors, not {self.factors}"
+        if said.stop is Stop.GAP and not (gap := max(said.users_gap, said.items_gap)) <= settings.tol * (1.0 + ALLOWED):
+            yield f"a gap of {gap:.2g} is not within the tolerance {settings.tol:g}"
+
+    def save(self, path: Any) -> None:
+        """Write the fitted ranker to a file of data only, to be read by `rankopt.rankers.load_model`."""
+        from rankopt.persistence.models import save_model
+
+        save_model(self, path)
+
+    def _check_loaded(self) -> None:
+        """Raise ModelError where what was read from a file does not fit together, or cannot be used."""
+        check_learned(self)
+
+    def _check_storable(self) -> None:
+        for name in ("users_", "items_"):
+            ids = getattr(self, name)
+            if ids.dtype == object and not all(isinstance(one, str) for one in ids.tolist()):
+                what = "neither whole numbers of 64 bits nor strings"
+                raise ModelError(f"{name} cannot be saved because ids are {what}; map them")
+
+    def __getstate__(self) -> Any:
+        state = dict(super().__getstate__())
+        state.pop("_seen", None)
+        return state
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.input_tags.string = True
         return tags
+
+
+def check_learned(ranker: Any) -> None:
+    """Raise ModelError where fitted attributes are missing, of other shapes, or not finite."""
+    ids = [getattr(ranker, name, None) for name in ("users_", "items_")]
+    if not all(isinstance(one, np.ndarray) and one.ndim == 1 for one in ids):
+        raise ModelError("users_ or items_ are missing or are no ids.")
+    n, m = len(ids[0]), len(ids[1])  # type: ignore[arg-type]
+    known = getattr(ranker, "item_factors_", None)
+    width = known.shape[-1:] if isinstance(known, np.ndarray) else ()
+    shapes: dict[str, tuple[int, ...]] = {
+        "user_factors_": (n, *width), "item_factors_": (m, *width), "item_offsets_": (m,), "user_offsets_": (n,),
+        "item_prior_": (m,), "item_counts_": (m,), "dual_heights_": (n,), "item_dual_heights_": (n,),
+    }  # fmt: skip
+    for name, shape in shapes.items():
+        array: NDArray[Any] | None = getattr(ranker, name, None)
+        kind = "i" if name == "item_counts_" else "f"
+        if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype.kind != kind:
+            raise ModelError(f"{name} is missing or has another shape than {shape}.")
+        if not np.isfinite(array).all():
+            raise ModelError(f"{name} holds numbers that are not finite.")
+    for name in ("dual_slopes_", "item_dual_slopes_"):
+        slopes = getattr(ranker, name, None)
+        if not isinstance(slopes, np.ndarray) or slopes.shape != (int(ranker.item_counts_.sum()),):
+            raise ModelError(f"{name} is missing or holds not one number a rating.")
+        if slopes.dtype.kind != "f" or not np.isfinite(slopes).all():
+            raise ModelError(f"{name} holds what is no finite number.")
+    for name in ("unknown_", "lam_", "lam_max_", "strength_", "offset_strength_"):
+        if not np.isfinite(number(getattr(ranker, name, None))):
+            raise ModelError(f"{name} is missing or no number.")
+    if min(ranker.lam_max_, ranker.offset_strength_) < 0:
+        raise ModelError("lam_max_ and offset_strength_ cannot be negative.")
+    if min(ranker.lam_, ranker.strength_) <= 0:
+        raise ModelError("lam_ and strength_ are above 0.")
+    if not isinstance(getattr(ranker, "certificate_", None), FactorCertificate):
+        raise ModelError("certificate_ is missing or is no certificate of factors.")
+    if not isinstance(getattr(ranker, "history_", None), AlternationHistory):
+        raise ModelError("history_ is missing or is no history of an alternation.")
+    if type(getattr(ranker, "n_iter_", None)) is not int or ranker.n_iter_ != len(ranker.history_) - 1:
+        raise ModelError("n_iter_ does not count the rounds of history_.")
+    try:
+        check_cofi(**ranker.get_params(deep=False))
+    except (RankoptError, TypeError, ValueError, OverflowError) as error:
+        raise ModelError(f"a parameter or an id has a value that cannot work ({error}).") from error
+    try:
+        ranker._known()
+    except (AttributeError, DataError, TypeError, ValueError) as error:
+        raise ModelError(f"what users have seen, or attributes of items, do not fit together ({error}).") from error

@@ -1,4 +1,4 @@
-"""What a collaborative ranker is asked for: lists of items, new users, items like others."""
+"""What a fitted collaborative ranker answers: scores of pairs, lists of items, new users, items like others."""
 
 from __future__ import annotations
 
@@ -11,53 +11,51 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from rankopt.collaborative.factors import Factors
-from rankopt.collaborative.fold_in import folded
-from rankopt.collaborative.known_items import KnownModel
+from rankopt.collaborative.fold_in import fold_in
 from rankopt.collaborative.reading import read_ratings_and_weights
-from rankopt.collaborative.recommendation import Recommendations, Seen
-from rankopt.collaborative.regularization import Penalties
-from rankopt.collaborative.user_loss import UserLoss
+from rankopt.collaborative.recommendation import KnownModel, Recommendations, Seen
 from rankopt.constraints.admissible import Admissible
 from rankopt.data.typing import Ids, Values
-from rankopt.errors import DataError, ModelError, OptionError
-from rankopt.rankers.cofi_options import LEAST, RANGE, workers_of
+from rankopt.errors import OptionError
+from rankopt.rankers.cofi_training import LEAST, RANGE, CofiSettings, workers_of
 from rankopt.rankers.options import AnyRatings, Weights, number
 from rankopt.ratings.ids import check_spelling
 from rankopt.ratings.table import Ratings
 
 
 class RecommendationMixin:
-    """`recommend`, `fold_in` and `similar` of a ranker of two factors.
+    """`predict`, `recommend`, `fold_in` and `similar` of a ranker of two factors.
 
     Fitted besides: `seen_bounds_` (n_users + 1,) and `seen_items_` (ratings,), the places in `items_` of what each user
     rated; `item_attributes_`, name -> one value an item.
     """
 
+    get_params: Any
     users_: NDArray[Any]
     items_: NDArray[Any]
     item_counts_: NDArray[np.int64]
     unknown_: float
+    lam_: float
     lam_max_: float
-    _lam_of_users: Any
-    _tol: Any
-    loss: Any
-    bound: Any
-    decay: Any
     engine: Any
     n_jobs: int | None
     seen_bounds_: NDArray[np.int64]
     seen_items_: NDArray[np.int32]
     item_attributes_: dict[str, Any]
 
-    _remembered = ("seen_bounds_", "seen_items_", "item_attributes_")
-
     @property
     def model_(self) -> Factors:
-        """The factors."""
-        raise NotImplementedError
+        """The factors and offsets as one record, in the order of `users_` and `items_`."""
+        own: Any = self
+        return Factors(own.user_factors_, own.item_factors_, own.item_offsets_, own.user_offsets_)
 
-    def _penalties(self, loss: UserLoss) -> Penalties:
-        raise NotImplementedError
+    def predict(self, X: AnyRatings) -> NDArray[np.float64]:
+        """The scores (n,) of the pairs of X, rows of user and item, in their order, or of all pairs of `Ratings`.
+
+        A user who is unknown has the item's offset alone, an item that is unknown the prior of one without ratings.
+        Raises DataError for an id that is known by another type: "17" where 17 is.
+        """
+        return self._known().predict(X)
 
     def recommend(
         self,
@@ -81,14 +79,12 @@ class RecommendationMixin:
         lists, DataError for a user whose items leave no admissible list, as where rules ask for items and none is left
         (`Admissible(short="cut")` then gives an empty list), and for an id that is known by another type, "17" for 17.
         """
-        return self._all_known().recommend(
-            users, k, seen=seen, among=among, popularity=popularity, admissible=admissible
-        )
+        return self._known().recommend(users, k, seen=seen, among=among, popularity=popularity, admissible=admissible)
 
     def similar(self, item: Hashable, k: int = 10) -> list[tuple[Any, float]]:
         """The k items (id, cosine) whose factors point most nearly where those of this one do; items without factors
         are like none."""
-        return self._all_known().similar(item, k)
+        return self._known().similar(item, k)
 
     def fold_in(
         self,
@@ -101,65 +97,50 @@ class RecommendationMixin:
     ) -> KnownModel:
         """A model of the users of these ratings, new or known, fitted to them alone with the items as they are.
 
-        strength: ρ of these users' penalty ρ λ_max, by default `user_strength_`, that of `user_factors_`: the ratings
-        of the fit give those users again, to `tol`, where the bound is convex (else they may end at another optimum).
-        It may be far lower than what is best for training (benchmarks/cofi.md).
+        strength: ρ of these users' penalty ρ λ_max, by default that of the training: the ratings of the fit give its
+        users again, to `tol`, where the bound is convex (else they may end at another optimum). It may be far lower
+        than what is best for training (benchmarks/cofi.md).
         It has `predict`, `recommend` and `similar`, and `proved`: value, bound and gap of its users' block. Ratings of
         items that the model does not know are left aside. sample_weight, user_weight: as in `fit`; a user of weight 2
         is pulled to 0 half as much.
         """
-        check_is_fitted(self)
+        known = self._known()
         if strength is not None and not LEAST <= number(strength) <= 1 / LEAST:
             raise OptionError(f"strength = {strength!r} is no part of λ_max; give a number of {RANGE}, or None")
-        lam = self._lam_of_users if strength is None else float(strength) * (self.lam_max_ or 1.0)
+        lam = self.lam_ if strength is None else float(strength) * (self.lam_max_ or 1.0)
         ratings, weights = read_ratings_and_weights(X, y, sample_weight, user_weight)
-        loss = UserLoss.named(self.loss, self.bound, self.decay)
-        loss.check_weights(sample_weight is not None)
-        table, weights = self._on_own_items(ratings, weights)
+        settings = CofiSettings.from_params(self.get_params(deep=False))
+        settings.loss.check_weights(sample_weight is not None)
+        table, weights = _on_known_items(known.seen, ratings, weights)
+        penalties = settings.penalties(np.diff(self.seen_bounds_))
         with workers_of(self.engine, self.n_jobs):
-            proved = folded(loss, self._penalties(loss), lam, self.model_, table, weights, self._tol)
+            proved = fold_in(settings.loss, penalties, lam, self.model_, table, weights, settings.tol)
         factors = replace(self.model_, users=proved.users, user_offsets=proved.user_offsets)
         given = ratings if table.n_ratings < ratings.n_ratings else None
         return KnownModel(table, factors, self.item_counts_, float(self.unknown_), proved, given)
 
-    def _on_own_items(self, ratings: Ratings, weights: Any) -> tuple[Ratings, Any]:
-        """The ratings of items that the model knows, over all of these, and their weights."""
-        known = self._all_known().seen
-        index = known.item_index(ratings.items)
-        check_spelling(known.items, ratings.items, index, "item")
-        place = index[ratings.columns]
-        kept = place >= 0
-        users, items = ratings.user_of()[kept], place[kept].astype(np.int32)
-        if weights is not None:
-            weights = weights[kept][np.lexsort((items, users))]
-        table = Ratings.of_places(ratings.users, users, known.items, items, ratings.values[kept])
-        return table.with_attributes(known.attributes), weights
-
-    def _all_known(self) -> KnownModel:
+    def _known(self) -> KnownModel:
         check_is_fitted(self)
-        held = vars(self).get("_model_known")
-        if held is None or held.factors.users is not self.model_.users:
+        seen = vars(self).get("_seen")
+        if seen is None or seen.users is not self.users_ or seen.columns is not self.seen_items_:
             values = np.zeros(len(self.seen_items_))
             attributes = {name: _array(column) for name, column in self.item_attributes_.items()}
             seen = Ratings(self.users_, self.items_, self.seen_bounds_, self.seen_items_, values, attributes)
-            held = KnownModel(seen, self.model_, self.item_counts_, float(self.unknown_))
-            self._model_known = held
-        return held
+            self._seen = seen
+        return KnownModel(seen, self.model_, self.item_counts_, float(self.unknown_))
 
-    def _remember(self, ratings: Ratings) -> None:
-        """Keep what was seen of these ratings, beside the factors."""
-        self.seen_bounds_, self.seen_items_ = ratings.bounds, ratings.columns
-        self.item_attributes_ = {
-            name: values if values.dtype.kind in "iufb" else values.tolist()
-            for name, values in ratings.attributes.items()
-        }
 
-    def _check_remembered(self) -> None:
-        """Raise ModelError where what was kept does not fit together."""
-        try:
-            self._all_known()
-        except (AttributeError, DataError, TypeError, ValueError) as error:
-            raise ModelError(f"what users have seen, or attributes of items, do not fit together ({error}).") from error
+def _on_known_items(known: Ratings, ratings: Ratings, weights: Any) -> tuple[Ratings, Any]:
+    """The ratings of items that the model knows, over all of these, and their weights."""
+    index = known.item_index(ratings.items)
+    check_spelling(known.items, ratings.items, index, "item")
+    place = index[ratings.columns]
+    kept = place >= 0
+    users, items = ratings.user_of()[kept], place[kept].astype(np.int32)
+    if weights is not None:
+        weights = weights[kept][np.lexsort((items, users))]
+    table = Ratings.of_places(ratings.users, users, known.items, items, ratings.values[kept])
+    return table.with_attributes(known.attributes), weights
 
 
 def _array(values: Any) -> NDArray[Any]:

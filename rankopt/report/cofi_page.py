@@ -40,8 +40,6 @@ def page_of_cofi(
     told = [element("pre", str(ranker.certificate_))]
     if not ranker.model_.used:
         told.append(element("p", no_factors(ranker.model_.dimensions)))
-    if ranker.user_strength_ != ranker.strength_:
-        told.append(element("p", _relaxed(ranker)))
     parts = [section("Training", *told, *_drawn(ranker))]
     if accuracy:
         protocols = [one.protocol for one in accuracy[0][1]]
@@ -66,15 +64,6 @@ def no_factors(dimensions: int) -> str:
 def _scores(ranker: Any) -> str:
     offsets = "an offset of the item and one of the user" if ranker.user_offsets_.any() else "an offset of the item"
     return f"Scores are {offsets} plus a product of two short vectors."
-
-
-def _relaxed(ranker: Any) -> str:
-    """What bounds and figures are of, where the users that scores use are others than those of the training."""
-    trained, own = f"{ranker.strength_:.3g} λ_max", f"{ranker.user_strength_:.3g} λ_max"
-    return (
-        f"All this is of the users of the training, at {trained}. For the items that were found users were solved once "
-        f"more, at {own}, and those are what scores and lists use."
-    )
 
 
 def _short(protocol: str) -> str:

@@ -1,5 +1,7 @@
 """Both blocks: optima against cvxpy on 5 users and 8 films, bounds that are bounds, and slopes that are gradients."""
 
+import itertools
+import pickle
 import weakref
 from dataclasses import replace
 from fractions import Fraction
@@ -11,17 +13,20 @@ import numpy as np
 import pytest
 from problems.rated import few, tastes
 
-from rankopt.collaborative import plane_blocks
+from formulations.parallel import at_most
+from rankopt.collaborative import least_squares, plane_blocks
 from rankopt.collaborative import user_block as user_masters
 from rankopt.collaborative.alternation import Alternation, alternated
-from rankopt.collaborative.encoded_ratings import EncodedRatings
+from rankopt.collaborative.encoded_ratings import EncodedRatings, compact
 from rankopt.collaborative.factors import Factors
+from rankopt.collaborative.item_block import FEW
+from rankopt.collaborative.least_squares import RidgesFor
+from rankopt.collaborative.linear_algebra import solve_ridges
+from rankopt.collaborative.plane_blocks import PlanesAt
 from rankopt.collaborative.problem import ModelState, block_bounds
-from rankopt.collaborative.regularization import Penalties
-from rankopt.collaborative.shards import CodedPlanesAt
+from rankopt.collaborative.regularization import Penalties, start_of
 from rankopt.collaborative.user_block import UserBundles, mix
 from rankopt.collaborative.user_loss import UserLoss
-from rankopt.collaborative.user_planes import FEW
 from rankopt.engines.threads import Serial
 from rankopt.ratings import Ratings
 
@@ -38,8 +43,7 @@ def made(loss, ratings, by_counts=False, bound="convex"):
 def slopes_of(planes):
     """One array a plane."""
     sizes = np.repeat(np.diff(planes.bounds), planes.counts)
-    kept = planes.plain if planes.plain.size else planes._as_plain().plain
-    return np.split(kept, np.cumsum(sizes)[:-1])
+    return np.split(planes.slopes, np.cumsum(sizes)[:-1])
 
 
 def drawn(blocks, d=2, seed=0):
@@ -204,16 +208,15 @@ def test_the_items_block_is_given_planes_and_no_ratings(monkeypatch):
     real = plane_blocks.ascend_users
     monkeypatch.setattr(plane_blocks, "ascend_users", lambda *given: (told.append(given), real(*given))[1])
     blocks = made("nDCG@3", few())
-    grades = blocks.problem.rated.values
+    rated = blocks.problem.rated
     blocks.with_items(blocks.begun(drawn(blocks)), 1e-3)
     assert told
     for given in told:
         arrays = [one for part in given for one in (vars(part).values() if hasattr(part, "mixed") else [part])]
         for one in arrays:
-            assert one is None or not np.shares_memory(one, grades.codes)
-            for told_by in (grades[:], grades.codes):
-                same = np.shape(one)[-1:] == told_by.shape
-                assert not same or not np.array_equal(one, np.broadcast_to(told_by, one.shape))
+            assert one is None or not np.shares_memory(one, rated.stored)
+            same = np.shape(one)[-1:] == rated.stored.shape
+            assert not same or not np.array_equal(one, np.broadcast_to(rated.stored, one.shape))
 
 
 @pytest.mark.parametrize("loss", ["nDCG@3", "ordinal"])
@@ -227,15 +230,15 @@ def test_planes_that_are_kept_are_planes_for_any_users(loss):
     for u, height, slopes in zip(owner, planes.heights, slopes_of(planes), strict=True):
         assert height + slopes @ scores[slice(*rated.bounds[u : u + 2])] <= lost[u] + 1e-9
     assert np.bincount(owner, planes.weights) == pytest.approx(1.0)
-    again = planes.again().with_weight()
+    again = planes.writable().with_weight()
     for name, array in vars(planes).items():
         np.testing.assert_allclose(getattr(again, name), array, rtol=1e-15)
 
 
 def test_a_block_that_begins_with_planes_asks_the_loss_less_often(monkeypatch):
     blocks, asked = made("nDCG@3", tastes(users=12, items=10, each=6)), []
-    real = CodedPlanesAt.__call__
-    monkeypatch.setattr(CodedPlanesAt, "__call__", lambda *given: (asked.append(1), real(*given))[1])
+    real = PlanesAt.__call__
+    monkeypatch.setattr(PlanesAt, "__call__", lambda *given: (asked.append(1), real(*given))[1])
     _, now = blocks.around(blocks.begun(drawn(blocks)), 1e-5)
     _, now = blocks.around(now, 1e-5)
     values, often = [], []
@@ -251,7 +254,7 @@ def test_planes_of_the_last_round_are_gone_when_the_block_has_its_own():
     blocks = made("nDCG@3", tastes(users=12, items=10, each=6))
     _, now = blocks.around(blocks.begun(drawn(blocks)), 1e-5)
     before = now.apart()
-    gone = [weakref.ref(one.codes) for one in now.planes]
+    gone = [weakref.ref(one.slopes) for one in now.planes]
     checked, after = blocks.around(now, 1e-5)
     assert now.planes is after.planes
     assert checked.by_planes
@@ -305,26 +308,21 @@ def test_where_planes_have_no_room_what_is_left_open_is_told(monkeypatch):
 def test_planes_that_are_no_mixture_are_refused():
     blocks = made("nDCG@3", tastes(users=12, items=10, each=6))
     (planes,) = blocks.with_items(blocks.begun(drawn(blocks)), 1e-3).planes
-    bounds, scale, wrong = blocks.problem.rated.bounds, blocks.weights, planes.weights.copy()
+    bounds, wrong = blocks.problem.rated.bounds, planes.weights.copy()
     assert blocks.planes_of([vars(planes)])[0].weights is planes.weights
     wrong[0] += 0.5
     for name, array, told in (
         ("counts", planes.counts[1:], "users"),
-        ("codes", planes.codes[1:], "shape"),
-        ("codes", planes.codes.astype(np.int64), "shape"),
-        ("reference", planes.reference[1:], "shape"),
-        ("book", planes.book[:1], "book"),
-        ("plain", np.zeros(3), "shape"),
+        ("slopes", planes.slopes[1:], "shape"),
+        ("slopes", planes.slopes.astype(np.float32), "shape"),
         ("gram", np.zeros(3), "shape"),
         ("heights", np.full_like(planes.heights, np.nan), "finite"),
         ("weights", wrong, "weights"),
         ("counts", -planes.counts, "users"),
-        ("book", planes.book[:, None], "book"),
-        ("scale", 2.0 * planes.scale, "other ratings"),
         ("bounds", planes.bounds[:-1], "other ratings"),
     ):
         with pytest.raises(ValueError, match=told):
-            replace(planes, **{name: array}).check(bounds, scale)
+            replace(planes, **{name: array}).check(bounds)
     with pytest.raises(ValueError, match="other ratings"):
         blocks.planes_of([vars(planes)] * 2)
 
@@ -366,7 +364,7 @@ def test_bounds_of_blocks_are_rounded_down(size):
         factors = drawn(blocks, seed=seed)
         factors = replace(factors, offsets=factors.offsets + size)
         now, rated = blocks.at(factors), blocks.problem.rated
-        terms = float(np.abs(now.slopes) @ np.abs(rated.values[:])) + size
+        terms = float(np.abs(now.slopes) @ np.abs(rated.values)) + size
         for found, bound in zip(
             (now.users, now.items), exact_bounds(blocks.problem, factors, now.slopes, now.heights), strict=True
         ):
@@ -374,7 +372,7 @@ def test_bounds_of_blocks_are_rounded_down(size):
             assert 0.0 <= below[-1] <= 1e-12 * terms
         for u in range(rated.n_users):
             own = slice(*rated.bounds[u : u + 2])
-            psi, y = ([Fraction(one) for one in part[own].tolist()] for part in (now.slopes, rated.values[:]))
+            psi, y = ([Fraction(one) for one in part[own].tolist()] for part in (now.slopes, rated.values))
             exact = -sum(p * p / 2 + p * v for p, v in zip(psi, y, strict=True))
             below.append(float(exact - Fraction(now.heights[u])))
             assert 0.0 <= below[-1] <= 1e-12 * terms
@@ -391,3 +389,119 @@ def test_bounds_without_factors_are_rounded_down_too():
     factors = Factors(np.zeros((n, 0)), np.zeros((1, 0)), problem.prior, own)
     found = ModelState.at(problem, factors, 0.0, np.zeros(n), np.zeros(n)).items
     assert Fraction(found) <= sum(Fraction(one) ** 2 for one in own.tolist()) / 2
+
+
+def unusual(loss):
+    """Ratings that no other number equals by chance: each its own, or for a loss of pairs five grades."""
+    ratings, draws = tastes(users=12, items=10, each=6), np.random.default_rng(0)
+    values = ratings.values + 0.1 * draws.random(len(ratings))
+    if loss == "ordinal":
+        values = np.sqrt([2.0, 3.0, 5.0, 7.0, 11.0])[ratings.values.astype(int) - 1]
+    return Ratings.of(ratings.users[ratings.user_of()], ratings.items[ratings.columns], values)
+
+
+class Recorded(Serial):
+    """Sends questions and answers as pickled bytes, as an engine of other machines does."""
+
+    def __init__(self):
+        object.__setattr__(self, "sent", [])
+        object.__setattr__(self, "came", [])
+
+    def map(self, question, shards):
+        self.sent.append(pickle.dumps(question))
+        answers = super().map(pickle.loads(self.sent[-1]), shards)
+        self.came += [pickle.dumps(answer) for answer in answers]
+        return answers
+
+
+@pytest.mark.parametrize("loss", ["ordinal", "nDCG@3", "regression"])
+def test_messages_of_the_items_block_hold_no_rating(loss, monkeypatch):
+    monkeypatch.setattr(plane_blocks, "CHUNK", 20)  # several shards
+    monkeypatch.setattr(least_squares, "SHARD_ROWS", 20)
+    known, draws = UserLoss.named(loss, "convex", "shifted(0.25)"), np.random.default_rng(1)
+    rated, engine = known.seen(EncodedRatings.of(unusual(loss))), Recorded()
+    problem = Penalties(0.1, 3.0, 2.0 if known.sees_levels else None).problem(rated).at_strength(0.7, 0.4)
+    blocks = known.blocks(problem, engine)
+    n, m = rated.n_users, rated.n_items
+    at = blocks.at(Factors(draws.normal(size=(n, 2)), draws.normal(size=(m, 2)), draws.normal(size=m), np.zeros(n)))
+    blocks.with_users(at, 1e-3)
+    engine.sent.clear()
+    engine.came.clear()
+    blocks.with_items(at, 1e-3)
+    grades = [one.tobytes() for one in np.unique(rated.values)]
+    lists = [rated.stored[low:high].tobytes() for low, high in itertools.pairwise(rated.bounds)]
+    lists = [one for one in lists if len(one) >= 4 and len(set(one)) > 1]
+    for secret, where in ((grades, rated.values), (lists, rated.stored)):
+        assert any(one in pickle.dumps(where) for one in secret)  # so they would be found
+    assert engine.sent
+    assert len(engine.came) >= 3
+    for message in (*engine.sent, *engine.came):
+        assert not any(secret in message for secret in (*grades, *lists))
+    assert {type(pickle.loads(message)) for message in engine.sent} == {RidgesFor if loss == "regression" else PlanesAt}
+    shapes = {
+        # of items their factors and offsets; of users v l_u, δ_u and ψ, of which Σ ψ_uj U_u is made
+        ((s.last - s.first, 2), (s.last - s.first,))
+        if loss == "regression"
+        else ((s.last - s.first,), (s.last - s.first,), s.columns.shape)
+        for s in blocks._shards
+        if loss != "regression" or s.side == "items"
+    }
+    answers = [pickle.loads(message) for message in engine.came]
+    assert {tuple(one.shape for one in answer) for answer in answers if answer is not None} <= shapes
+
+
+@pytest.mark.parametrize(("value", "kind"), [(0.5, np.float32), (0.1, np.float64), (1e300, np.float64)])
+def test_values_are_stored_in_single_precision_where_that_loses_nothing(value, kind):
+    given = np.array([1.0, -0.0, 3.5, value])
+    assert compact(given).dtype == kind
+    assert compact(given).astype(np.float64).tobytes() == given.tobytes()
+
+
+@pytest.mark.parametrize("loss", ["regression", "nDCG@5"])
+def test_pairs_are_those_of_the_dual_state_at_the_best_offsets(loss):
+    known = UserLoss.named(loss, "convex", "shifted(0.25)")
+    penalties = Penalties(0.1, 10.0, 10.0 if known.sees_levels else None)
+    blocks = penalties.blocks(known, known.seen(EncodedRatings.of(tastes())), Serial())[0]
+    start = start_of(blocks, 3)
+    dense = blocks.problem.rated.table(blocks.offsets_only().slopes).toarray()
+    left, size, right = np.linalg.svd(dense)
+    assert start.lam_max == pytest.approx(size[0])
+    best = -(left[:, :3] * size[:3]) @ right[:3]
+    np.testing.assert_allclose(start.factors.users @ start.factors.items.T, best, atol=1e-9)
+
+
+@pytest.mark.parametrize("d", [0, 1, 3, 4, 9, 17])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("offset", [False, True])
+def test_every_row_is_the_solution_of_its_system(d, weighted, offset):
+    draws = np.random.default_rng(d)
+    sizes = np.array([0, 1, 2, 5, 8, 17, 18, 19, 70, 131, 0])
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    columns = draws.integers(0, 40, bounds[-1]).astype(np.int32)
+    target, other = draws.normal(size=bounds[-1]), draws.normal(size=(40, d))
+    weights = draws.uniform(0.1, 3.0, bounds[-1]) if weighted else np.zeros(0)
+    penalty, own = draws.uniform(0.1, 5.0, sizes.size), draws.uniform(0.1, 5.0, sizes.size if offset else 0)
+    found, offsets = solve_ridges(bounds, columns, target, weights, other, penalty, own)
+    for i in range(sizes.size):
+        rows = slice(bounds[i], bounds[i + 1])
+        A = np.column_stack([other[columns[rows]], np.ones((sizes[i], int(offset)))])
+        W = np.diag(weights[rows] if weighted else np.ones(sizes[i]))
+        wanted = np.linalg.solve(
+            A.T @ W @ A + np.diag([penalty[i]] * d + [own[i]] * offset if offset else [penalty[i]] * d),
+            A.T @ W @ target[rows],
+        )
+        np.testing.assert_allclose(found[i], wanted[:d], atol=1e-12)
+        assert offsets[i] == pytest.approx(wanted[d] if offset else 0.0, abs=1e-12)
+
+
+def test_threads_change_no_bit():
+    draws = np.random.default_rng(0)
+    bounds = np.arange(0, 20001, 20)
+    columns = draws.integers(0, 50, bounds[-1]).astype(np.int32)
+    given = bounds, columns, draws.normal(size=bounds[-1]), np.zeros(0), draws.normal(size=(50, 6))
+    penalty = np.ones(bounds.size - 1)
+    with at_most(1):
+        one = solve_ridges(*given, penalty, penalty)
+    with at_most(4):
+        four = solve_ridges(*given, penalty, penalty)
+    assert [part.tobytes() for part in one] == [part.tobytes() for part in four]

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
-from rankopt.collaborative.bound_verification import verify_global_bound
 from rankopt.collaborative.global_bound import global_bound, of_squares
+from rankopt.collaborative.verification import verify_global_bound
 from rankopt.errors import OptionError
 
 USERS, ITEMS, LAM_U, LAM_M, LAM_B = 5, 8, 0.12, 0.08, 0.5

@@ -47,16 +47,6 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     assert told["users"] == same.train.n_users
 
 
-def test_users_may_have_a_strength_of_their_own(tmp_path):
-    train = written(tmp_path, load_ratings_sample(), "train.tsv")
-    for words, expected in (([], 0.7), (["--user-strength", "none"], 0.7), (["--user-strength", "0.4"], 0.4)):
-        told = json.loads(run(train, *words, "--json", "--model", tmp_path / "m").output)
-        assert told["strength"] == pytest.approx(0.7)
-        assert told["user_strength"] == load_model(tmp_path / "m").user_strength_ == pytest.approx(expected)
-    assert "λ_U / λ_max" in run(train).output
-    assert run(train, "--user-strength", "weak").exit_code != 0
-
-
 def test_how_training_ended_is_said_and_what_it_warns_of():
     done = run("--max-iter", 1)
     assert "training ended: max_iter steps were taken\n" in done.stdout
@@ -159,26 +149,3 @@ def test_attributes_of_items_that_are_in_the_test_alone_are_kept():
         assert one.attributes["genre"].tolist() == [("War",), ("Drama",), ("Crime",)]
         assert one.attributes["year"].tolist() == [None, None, 1999]
     assert split.protocol == "given files, 2 users with test ratings, 1 of them not known"
-
-
-@pytest.mark.study
-def test_masters_of_ratings_are_replayed_by_several_solvers():
-    words = [
-        "swap",
-        "--ratings",
-        "--problems",
-        "3",
-        "--repeats",
-        "1",
-        "--master",
-        "active_set,qpsolvers:piqp",
-        "--json",
-    ]
-    done = CliRunner().invoke(rankopt, words)
-    assert done.exit_code == 0, done.output
-    told = json.loads(done.output)
-    assert {(line["solver"], line["problems"], line["solved"]) for line in told["summary"]} == {
-        ("active_set", 4, 4),
-        ("qpsolvers:piqp", 4, 4),
-    }
-    assert CliRunner().invoke(rankopt, ["swap", "--ratings", "--argmax", "exact"]).exit_code == 2

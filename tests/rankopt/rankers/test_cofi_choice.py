@@ -15,6 +15,7 @@ from rankopt.collaborative.user_loss import UserLoss
 from rankopt.errors import DataError, OptimumAtStart, OptionError
 from rankopt.persistence.checkpoint import Checkpoint
 from rankopt.rankers import CofiRanker
+from rankopt.rankers.cofi_training import SHORT
 from rankopt.ratings.table import Ratings
 
 
@@ -51,13 +52,6 @@ def test_items_may_be_pulled_to_their_own_means():
     assert any("pulled to other offsets" in one for one in ranker.verify(ratings).wrong)
 
 
-def test_of_priors_the_better_one_is_taken():
-    assert choice.better_prior({"mean": 0.71, "means": 0.72}) == "means"
-    assert choice.better_prior({"mean": 0.72, "means": 0.72}) == "mean"
-    assert choice.better_prior({"mean": np.nan, "means": 0.5}) == "means"
-    assert choice.better_prior({"mean": np.nan, "means": np.nan}) is None
-
-
 def test_of_strengths_that_are_as_good_the_usual_one_is_taken_and_else_the_best():
     rng = np.random.default_rng(0)
     noise = rng.normal(size=(4, 100))
@@ -75,23 +69,39 @@ def test_of_strengths_that_are_as_good_the_usual_one_is_taken_and_else_the_best(
     ):
         values = own + noise + np.array(means)[:, None]
         assert choice._settled(values, tried, 0.65).strength == expected
-        assert choice._lower(list(values)) == (max(means) - means[-1] > 0.03)
+        assert choice._is_lower(list(values)) == (max(means) - means[-1] > 0.03)
     assert choice._settled(np.full((4, 3), np.nan), tried, 0.7).strength == 0.65
     assert choice._settled(own[None, :], tried, 0.65).strength == 1.0
 
 
-@pytest.mark.study
-def test_the_prior_is_chosen_for_convex_losses_of_orders():
-    ratings = tastes(users=60, each=16)
-    ranker = CofiRanker("ordinal", factors=2, tol=1e-2).fit(ratings)
-    reached = dict(ranker.chosen_.priors)
-    assert set(reached) == {"mean", "means"}
-    assert ranker.chosen_.prior in reached
-    assert CofiRanker(factors=2).fit(ratings).chosen_.priors == ()
-    bound = CofiRanker("nDCG@5", bound="nonconvex", factors=2, strength=0.6, tol=1e-2).fit(ratings)
-    assert bound.item_prior_.std() > CofiRanker(factors=2, strength=0.6).fit(ratings).item_prior_.std()
+def test_the_prior_follows_from_the_loss_and_the_length_of_lists():
+    short, long = tastes(), tastes(users=15, items=40, each=SHORT)
+    for loss, bound, given, means in (
+        ("nDCG@5", "convex", short, True), ("ordinal", "convex", short, True), ("ordinal", "convex", long, False),
+        ("nDCG@5", "nonconvex", long, True), ("regression", "convex", short, False),
+    ):  # fmt: skip
+        options = {"bound": bound, "factors": 1, "strength": 0.6, "tol": 1e-2, "certify": False}
+        found, named = (
+            CofiRanker(loss, **options, prior=prior).fit(given).item_prior_
+            for prior in ("auto", "means" if means else "mean")
+        )
+        np.testing.assert_array_equal(found, named)
     with pytest.raises(OptionError, match="prior = 'medians' is unknown; it is one of 'auto', 'mean', 'means'"):
-        CofiRanker(prior="medians").fit(ratings)
+        CofiRanker(prior="medians").fit(short)
+
+
+def test_a_strength_is_judged_by_ratings_that_its_models_have_not_seen():
+    """At ρ = 1 the scores of a fold are the offsets of the others' model, which a fit without factors has."""
+    ratings = tastes(users=60, each=16)
+    found = CofiRanker(factors=2, tol=1e-2).fit(ratings).chosen_
+    rated = EncodedRatings.of(ratings)
+    fold, scores = choice.folds_of(rated, choice.FOLDS), np.empty(rated.n_ratings)
+    known = UserLoss.named("regression", "convex", "shifted(0.25)")
+    for one in range(choice.FOLDS):
+        blocks, _ = Penalties(0.1, 10.0, 10.0).blocks(known, rated.keep(fold != one), None)
+        scores[fold == one] = blocks.offsets_only().factors.offsets[rated.columns[fold == one]]
+    told = choice.rated_only(rated.bounds, rated.values, scores, "nDCG@10")
+    assert found.reached[0] == pytest.approx(np.nanmean(told))
 
 
 @pytest.mark.study
@@ -123,7 +133,8 @@ def test_few_ratings_that_a_strength_fits_are_fitted_by_auto_too(loss):
         ranker = CofiRanker(loss, factors=1).fit(ratings)
         CofiRanker(loss, factors=1, strength=0.5).fit(ratings)
     assert ranker.strength_ > 0
-    assert np.isnan(ranker.chosen_.reached).all()
+    told = loss == "regression"  # its folds have a model, others no order to learn
+    assert np.isnan(ranker.chosen_.reached).all() != told
 
 
 def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
@@ -137,7 +148,7 @@ def test_a_run_that_goes_on_does_not_choose_again(tmp_path, monkeypatch):
     run = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0), callbacks=[cut])
     with pytest.raises(MemoryError):
         run.fit(ratings)
-    monkeypatch.setattr("rankopt.rankers.cofi_training.chosen_strength", None)
+    monkeypatch.setattr("rankopt.rankers.cofi_training.choose_strength", None)
     again = CofiRanker(**options, checkpoint=Checkpoint(tmp_path, every=0.0)).fit(ratings)
     assert again.chosen_ == whole.chosen_
     np.testing.assert_array_equal(again.user_factors_, whole.user_factors_)

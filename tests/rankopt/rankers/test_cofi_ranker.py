@@ -1,6 +1,7 @@
 """`CofiRanker`: the same model for any names, conventions, files, checkpoints, and certificates that hold."""
 
 import re
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -11,15 +12,14 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import KFold, cross_val_score
 
-from rankopt.collaborative import plane_blocks
-from rankopt.collaborative.bound_verification import verify_global_bound
+from rankopt.collaborative import alternation, encoded_ratings, plane_blocks
 from rankopt.collaborative.global_bound import global_bound
+from rankopt.collaborative.verification import verify_global_bound
 from rankopt.errors import DataError, Interrupted, MeasureError, ModelError, OptimumAtStart, OptionError
 from rankopt.losses import OrdinalHinge
 from rankopt.measures import nDCG
 from rankopt.optimize.certificate import Stop
 from rankopt.rankers import CofiRanker, cofi_training, load_model
-from rankopt.rankers import cofi_training as cofi_choice
 from rankopt.ratings.table import Ratings
 
 FITTED = ("user_factors_", "item_factors_", "item_offsets_", "user_offsets_", "dual_slopes_", "dual_heights_")
@@ -100,7 +100,7 @@ def test_above_lam_max_no_factors_are_left():
 
 
 def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monkeypatch):
-    monkeypatch.setattr(cofi_choice, "USUAL", {"levels": 1.0, "orders": 1.0})
+    monkeypatch.setattr(cofi_training, "USUAL", {"levels": 1.0, "orders": 1.0})
     rng = np.random.default_rng(0)
     user, item = (one.ravel() for one in np.meshgrid(np.arange(40), np.arange(12), indexing="ij"))
     noise = Ratings.of(user, item, rng.integers(1, 6, user.size))
@@ -115,15 +115,12 @@ def test_a_strength_at_which_nothing_is_learned_is_told_when_it_was_chosen(monke
         {"strength": 1.0},
         {"strength": 0.3, "max_iter": 1},
         {"time_limit": 1e-9},
-        {"strength": 0.3, "user_strength": 1e-9},
     ],
     ids=str,
 )
-def test_warnings_point_at_the_line_that_fits(options, monkeypatch):
-    monkeypatch.setattr(cofi_training, "LOOSE", -1.0)  # any gap of users is told
-    loss = "ordinal" if "user_strength" in options else "regression"
+def test_warnings_point_at_the_line_that_fits(options):
     with pytest.warns((OptimumAtStart, ConvergenceWarning)) as told:
-        CofiRanker(loss, factors=2, tol=1e-300 if loss == "ordinal" else None, **options).fit(few())
+        CofiRanker(factors=2, **options).fit(few())
     assert {one.filename for one in told} == {__file__}
 
 
@@ -491,7 +488,6 @@ def test_a_run_with_free_factors_goes_on_to_the_same_bits(loss, tmp_path):
 
 
 def test_an_interruption_after_a_widening_keeps_the_fit(monkeypatch):
-    from rankopt.collaborative import widening
     from rankopt.collaborative.least_squares import Regression
 
     ratings, real = tastes(), Regression.around
@@ -505,7 +501,7 @@ def test_an_interruption_after_a_widening_keeps_the_fit(monkeypatch):
     def between(*given):
         raise KeyboardInterrupt
 
-    for place, name, at in ((Regression, "around", in_its_first_round), (widening, "_with_pairs", between)):
+    for place, name, at in ((Regression, "around", in_its_first_round), (alternation, "_with_pairs", between)):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, at)
             ranker = CofiRanker(**FREE)
@@ -628,7 +624,7 @@ def test_all_engines_agree_bit_for_bit(loss, workers, monkeypatch):
     ratings = tastes()
     found = {}
     for engine, n_jobs in (("serial", None), ("threads", 3), (workers, None)):
-        options = {**QUICK, "user_strength": 0.2, "max_iter": 3, "tol": 1e-2}
+        options = {**QUICK, "max_iter": 3, "tol": 1e-2}
         ranker = CofiRanker(loss, **options, engine=engine, n_jobs=n_jobs).fit(ratings)
         found[str(engine)] = [getattr(ranker, name).tobytes() for name in FITTED]
     assert found["serial"] == found["threads"] == found[str(workers)]
@@ -723,3 +719,38 @@ def test_an_eval_set_may_stand_in_a_list_as_lightgbm_has_it():
     held = (np.column_stack([user, item]), value)
     one, two = (CofiRanker(**QUICK).fit(ratings, eval_set=given) for given in (held, [held]))
     assert one.eval_score_ == two.eval_score_
+
+
+def generated(users, each=100, items=1100):
+    """Ratings 1 to 5, `each` of every user, on items that lie in a row."""
+    draws = np.random.default_rng(0)
+    item = (draws.integers(items, size=users)[:, None] + 11 * np.arange(each)) % items
+    rating = draws.integers(1, 6, size=item.size)
+    return Ratings.of(np.repeat(np.arange(users), each), item.ravel(), rating)
+
+
+@pytest.mark.filterwarnings("ignore:training stopped")
+def test_a_regression_takes_at_most_48_bytes_a_rating():
+    """Beyond what it keeps, 8 of dual slopes: 24 of ratings in both orders, 8 of slopes, and some of the factors."""
+    ratings = generated(1000)
+    ranker = CofiRanker(strength=0.6, certify=False, max_iter=2, n_jobs=1).fit(ratings)  # kernels are loaded
+    tracemalloc.start()
+    try:
+        ranker.fit(ratings)
+        kept, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most - kept <= 42 * ratings.n_ratings
+    assert kept <= 12 * ratings.n_ratings
+
+
+@pytest.mark.filterwarnings("ignore:training stopped")
+def test_losses_of_many_ratings_are_made_anew_for_each_question_and_nothing_changes(monkeypatch):
+    monkeypatch.setattr(plane_blocks, "CHUNK", 300)
+    ratings, found = generated(12, each=20, items=60), []
+    ranker = CofiRanker("nDCG@5", strength=0.6, max_iter=2, prior="mean", n_jobs=1)
+    for lasting in (ratings.n_ratings, ratings.n_ratings - 1):
+        monkeypatch.setattr(encoded_ratings, "LASTING", lasting)
+        ranker.fit(ratings)
+        found.append((ranker.user_factors_.tobytes(), ranker.item_offsets_.tobytes(), ranker.certificate_.bound))
+    assert found[0] == found[1]

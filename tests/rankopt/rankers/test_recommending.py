@@ -2,12 +2,18 @@
 
 from itertools import permutations
 
+import cvxpy
 import numpy as np
 import pytest
+from problems.rated import few, tastes
 from sklearn.exceptions import ConvergenceWarning
 
 from rankopt import Admissible
+from rankopt.collaborative.encoded_ratings import EncodedRatings
+from rankopt.collaborative.fold_in import best_users
 from rankopt.collaborative.quotas import ConstrainedRecommender
+from rankopt.collaborative.regularization import Penalties
+from rankopt.collaborative.user_loss import UserLoss
 from rankopt.errors import DataError, ModelError, OptionError
 from rankopt.rankers import CofiRanker, load_model
 from rankopt.ratings import Ratings, load_ratings_sample
@@ -218,7 +224,7 @@ def test_folded_users_are_the_best_for_the_items(films, loss):
         mu, lam = ranker.offset_strength_, ranker.lam_
 
         def cost(users, offsets):
-            places = ranker._all_known().seen.item_index(new.items)[new.columns]
+            places = ranker._known().seen.item_index(new.items)[new.columns]
             left = new.values - ranker.item_offsets_[places] - offsets[new.user_of()]
             left -= np.einsum("ij,ij->i", users[new.user_of()], ranker.item_factors_[places])
             return 0.5 * left @ left + 0.5 * lam * (users**2).sum() + 0.5 * mu * offsets @ offsets
@@ -401,7 +407,7 @@ def test_folded_users_are_weighed_as_in_training(films, loss):
         setattr(half, name, getattr(ranker, name))
     for name in ("item_counts_", "seen_bounds_", "seen_items_", "item_attributes_"):
         setattr(half, name, getattr(ranker, name))
-    half.lam_, half.strength_, half.user_strength_ = 1.0, ranker.strength_, ranker.strength_
+    half.lam_, half.strength_ = 1.0, ranker.strength_
     light = half.fold_in(rows, values)
     np.testing.assert_allclose(heavy.factors.users, light.factors.users, atol=1e-4)
     assert heavy.proved.value == pytest.approx(2 * light.proved.value, rel=1e-4)
@@ -461,3 +467,62 @@ def test_columns_that_lack_an_id_are_refused(ranker):
         ranker.predict(np.array([(1, 2), (np.nan, 2)]))
     with pytest.raises(DataError, match="user of row 1 is masked"):
         ranker.recommend(np.ma.array([1, 2], mask=[False, True]))
+
+
+def test_folded_users_are_the_best_for_the_items_that_were_found():
+    """Five users and eight films, a hinge for each pair of different stars, against cvxpy."""
+    ratings = few()
+    ranker = CofiRanker("ordinal", factors=2, strength=0.3, tol=1e-8, max_iter=500).fit(ratings)
+    folded = ranker.fold_in(ratings, strength=0.1)
+    lam, costs = 0.1 * ranker.lam_max_, {"ours": 0.0, "trained": 0.0, "best": 0.0}
+    for u in range(ratings.n_users):
+        rows = slice(*ratings.bounds[u : u + 2].tolist())
+        y, items = ratings.values[rows], ratings.columns[rows]
+        x, b = ranker.item_factors_[items], ranker.item_offsets_[items]
+        worse, better = np.nonzero(y[:, None] < y[None, :])
+        cost = (y[better] - y[worse]) / worse.size
+        own = cvxpy.Variable(2)
+        f = b + x @ own
+        program = cost @ cvxpy.pos(1 + f[worse] - f[better]) + lam / 2 * cvxpy.sum_squares(own)
+        costs["best"] += cvxpy.Problem(cvxpy.Minimize(program)).solve("CLARABEL")
+        for name, factors in (("ours", folded.factors.users), ("trained", ranker.user_factors_)):
+            own.value = factors[u]
+            costs[name] += program.value
+    assert costs["ours"] == pytest.approx(costs["best"], rel=1e-6)
+    assert 0.0 <= folded.proved.relative_gap <= 1e-6
+    assert folded.proved.bound <= costs["best"] * (1.0 + 1e-7)
+    assert costs["trained"] > 1.001 * costs["best"]
+
+
+@pytest.mark.parametrize("loss", ["regression", "ordinal", "nDCG@5", "preferences"])
+def test_the_ratings_of_the_fit_folded_in_give_its_users(loss):
+    """What is within g of the least of a sum that bends as (λ/2)‖U‖² does lies within √(2g/λ) of it."""
+    ratings = tastes()
+    ranker = CofiRanker(loss, factors=3, strength=0.5, tol=1e-6, max_iter=500).fit(ratings)
+    folded, weaker = ranker.fold_in(ratings), ranker.fold_in(ratings, strength=0.2)
+    open_ = ranker.certificate_.users_gap * ranker.certificate_.primal + 1e-6 * folded.proved.value
+    away = np.linalg.norm(folded.factors.users - ranker.user_factors_)
+    assert away <= 2 * np.sqrt(2 * open_ / ranker.lam_)
+    offsets = np.linalg.norm(folded.factors.user_offsets - ranker.user_offsets_)
+    assert offsets <= 2 * np.sqrt(2 * open_ / 10.0)  # μ is 10
+    assert np.linalg.norm(weaker.factors.users - ranker.user_factors_) > 10 * away
+    assert np.linalg.norm(weaker.factors.users) > np.linalg.norm(ranker.user_factors_)
+
+
+@pytest.mark.parametrize("bound", ["tie-aware", "nonconvex"])
+def test_of_a_bound_that_is_not_convex_majorants_follow_each_other(bound):
+    """J never rises from one to the next, and one alone ends above where they end."""
+    ratings = tastes()
+    kind = UserLoss.named("nDCG@5", bound, "shifted(0.25)")
+    rated = kind.seen(EncodedRatings.of(ratings))
+    blocks = kind.blocks(Penalties(0.1, 10.0, None).problem(rated).at_strength(0.02, 0.3), None)
+    draws = np.random.default_rng(0)
+    start = blocks.problem.without_factors()
+    start = type(start)(np.zeros((40, 2)), draws.normal(size=(30, 2)), start.offsets, start.user_offsets)
+    now = blocks.at(start)
+    found = best_users(blocks, now, 1e-5)
+    once = blocks.with_users(now, 1e-5)
+    assert found.value < once.value < now.value
+    again = best_users(blocks, found, 1e-5)
+    assert again.value <= found.value
+    assert found.value - again.value <= 1e-3 * found.value
