@@ -242,8 +242,10 @@ class RescaledBatch(CompactReprMixin):
         """The batch of these queries alone."""
         ranking, rows = self.ranking, np.flatnonzero(np.isin(self.query, queries))
         offsets = np.concatenate([[0], np.cumsum(np.diff(ranking.offsets)[queries])])
-        parts = (part[rows] for part in (ranking.scores, ranking.gain, ranking.discount, ranking.decay))
-        return RescaledBatch(RankTwoBatch(*parts, offsets), self.reference[rows])
+        scores, gain, discount, decay = (
+            part[rows] for part in (ranking.scores, ranking.gain, ranking.discount, ranking.decay)
+        )
+        return RescaledBatch(RankTwoBatch(scores, gain, discount, decay, offsets), self.reference[rows])
 
 
 @overload

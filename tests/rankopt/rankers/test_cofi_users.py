@@ -410,7 +410,7 @@ def test_the_page_says_of_which_users_it_tells():
     ratings = tastes()
     told = "For the items that were found users were solved once more, at 0.2 λ_max"
     for options, said in ((QUICK, False), (WEAK, True)):
-        page = page_of_cofi(CofiRanker(**options).fit(ratings), [], [], "genre", "sample")
+        page = page_of_cofi(CofiRanker(**options).fit(ratings), [], None, "genre", "sample")
         assert (told in page) == said
 
 
