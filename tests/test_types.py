@@ -108,7 +108,6 @@ of_frame: RankingSet = rules.on(frame, 3)
 WRONG = """
 import formulations
 from formulations import RankingSet, price_of, ranking_set, solve
-from formulations.solving.sensitivity import PriceCurve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
 from rankopt.measures import MRR  # wrong
