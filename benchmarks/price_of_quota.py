@@ -16,7 +16,7 @@ import numpy as np
 from diversity import experts, movielens
 
 from formulations import Infeasible, price_of, ranking_set
-from formulations.constraints.parametric import limit_of
+from formulations.solving.sensitivity import limit_of
 from rankopt.constraints import Admissible
 from rankopt.rankers import RegressionRanker
 

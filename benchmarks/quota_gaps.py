@@ -24,7 +24,7 @@ import numpy as np
 from diversity import experts, movielens
 
 from formulations import RankingSet, ranking, ranking_set, solve
-from formulations.constraints.parametric import QuotaCurve
+from formulations.experimental import QuotaCurve
 from formulations.problems.ranking import RankTwoAssignment
 from rankopt.measures import parse
 from rankopt.rankers import RegressionRanker

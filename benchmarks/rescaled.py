@@ -19,14 +19,15 @@ import numpy as np
 
 from rankopt.data import load_sample, read_svmlight
 from rankopt.data.normalisation import normalise
+from rankopt.experimental import RescaledSlack
 from rankopt.measures import evaluate
 from rankopt.rankers import LargeMarginRanker, LossRanker
 
 LAMS = (1.0, 0.1, 0.01)
 
 RANKERS = {
-    "rescaled slack": LossRanker("rescaled", time_limit=60),
-    "rescaled slack, start and centre least squares": LossRanker("rescaled", w0="regression", time_limit=60),
+    "rescaled slack": LossRanker(RescaledSlack, time_limit=60),
+    "rescaled slack, start and centre least squares": LossRanker(RescaledSlack, w0="regression", time_limit=60),
     "margin, convex": LargeMarginRanker(bound="convex", decay="power(0.5)", w0="zeros", time_limit=60),
     "margin, convex, start and centre least squares": LargeMarginRanker(
         bound="convex", decay="power(0.5)", w0="regression", time_limit=60

@@ -5,7 +5,7 @@ python examples/price_of_a_quota.py
 
 import numpy as np
 
-from formulations import RankingSet, advice, nearest_whole, pareto, price_of, ranking_set, solve
+from formulations import RankingSet, advice, price_of, ranking_set, solve
 
 n, k = 9, 5
 profit = np.outer(1 / np.log2(np.arange(2, k + 2)), np.sort(np.random.default_rng(1).normal(size=n))[::-1])
@@ -16,8 +16,6 @@ problem = ranking_set(profit, quotas)
 print("The best value against each limit; the price proves what the next unit gains at most:")
 print(price_of(problem, "site", range(1, 5)))
 print(price_of(problem, "women", range(5)))
-print("\nBoth at once, the pairs that none beats:")
-print(pareto(problem, ("site", range(2, 5)), ("women", range(4))))
 
 print("\nThe quota on sites at a price, in place of a limit:")
 for price in (0.05, 0.2, 1.0):
@@ -32,8 +30,3 @@ top = quotas.at_least(1, documents=women, positions=range(2), name="women on top
 print("\nWith a quota on the first two the matrix is not totally unimodular. What would make it so:")
 for one in advice(top):
     print(f"  {one}")
-triangle = RankingSet(6, 3)
-for name, pair in zip("abc", ([0, 1], [1, 2], [0, 2]), strict=True):
-    triangle = triangle.at_most(1, documents=pair, name=name)
-fractional = ranking_set(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
-print(f"\nAn optimum that is fractional is whole with\n{nearest_whole(fractional)}")

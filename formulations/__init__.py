@@ -6,7 +6,6 @@
     diverse_retrieval  ConstrainedRanking  bipartite incidence matrix       all that solve a matching, by collapse
     ranking_set        ConstrainedRanking  its statement says: verify       by its structure: matching, flow, highs, ...
     marginal_ranking   LinearProgram       (a lottery, by `decompose`)      highs, cvxpy:...
-    rescaled_ranking   RescaledRanking     (NP-hard; a vertex and a bound)  all that solve a ranking
     pattern_ranking    PatternRanking      a path of a lattice is a flow    exact, and all that solve a flow
     pairwise_ranking   PatternRanking      the same, the map of pairs       as pattern_ranking
     first_relevant_ranking  PatternRanking  the same, the map of the first  as pattern_ranking
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from formulations.certificates.certify import certify as certify
     from formulations.constraints.constrained_ranking import ConstrainedRanking as ConstrainedRanking
     from formulations.constraints.constrained_ranking import SoftRanking as SoftRanking
-    from formulations.constraints.parametric import QuotaCurve as QuotaCurve
     from formulations.constraints.ranking_set import RankingSet as RankingSet
     from formulations.constraints.soft import soft as soft
     from formulations.errors import FormulationError as FormulationError
@@ -62,7 +60,6 @@ if TYPE_CHECKING:
     from formulations.gallery.rankings import pairwise_ranking as pairwise_ranking
     from formulations.gallery.rankings import pattern_ranking as pattern_ranking
     from formulations.gallery.rankings import ranking as ranking
-    from formulations.gallery.rankings import rescaled_ranking as rescaled_ranking
     from formulations.integrality.checker import confirm as confirm
     from formulations.integrality.evidence import Proof as Proof
     from formulations.integrality.evidence import Undecided as Undecided
@@ -92,7 +89,6 @@ if TYPE_CHECKING:
     from formulations.problems.relevance_losses import TableLoss as TableLoss
     from formulations.problems.relevance_ranking import PatternRanking as PatternRanking
     from formulations.problems.relevance_values import GainTable as GainTable
-    from formulations.problems.rescaled_ranking import RescaledRanking as RescaledRanking
     from formulations.problems.simplex_qp import GroupedSimplexQP as GroupedSimplexQP
     from formulations.solvers import accepting as accepting
     from formulations.solvers import named as named
@@ -109,16 +105,14 @@ if TYPE_CHECKING:
     from formulations.solvers.sweep import swept as swept
     from formulations.solving.batch import solve_batch as solve_batch
     from formulations.solving.integrality_gap import integrality_gap as integrality_gap
-    from formulations.solving.parametric import pareto as pareto
-    from formulations.solving.parametric import price_of as price_of
+    from formulations.solving.sensitivity import price_of as price_of
     from formulations.solving.solve import solve as solve
     from formulations.solving.suggested_changes import Advice as Advice
     from formulations.solving.suggested_changes import advice as advice
-    from formulations.solving.suggested_changes import nearest_whole as nearest_whole
 
 ROOMS = (
     "problems", "integrality", "argmax", "active_set", "constraints", "marginals", "bridges", "gallery",
-    "certificates", "solvers", "solving", "io", "testing",
+    "certificates", "solvers", "solving", "io", "testing", "experimental",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand the files of this folder."""
 
@@ -133,7 +127,6 @@ GALLERY = {
     "pattern_ranking": "formulations.gallery.rankings:pattern_ranking",
     "ranking": "formulations.gallery.rankings:ranking",
     "ranking_set": "formulations.gallery.assignments:ranking_set",
-    "rescaled_ranking": "formulations.gallery.rankings:rescaled_ranking",
     "sparse_margin_dual": "formulations.gallery.masters:sparse_margin_dual",
     "user_factors": "formulations.gallery.masters:user_factors",
 }
@@ -174,11 +167,9 @@ WORDS = {
     "Proof": "formulations.integrality.evidence:Proof",
     "QpSolvers": "formulations.solvers.qpsolvers:QpSolvers",
     "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",
-    "QuotaCurve": "formulations.constraints.parametric:QuotaCurve",
     "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
     "RankingSet": "formulations.constraints.ranking_set:RankingSet",
     "Refuted": "formulations.errors:Refuted",
-    "RescaledRanking": "formulations.problems.rescaled_ranking:RescaledRanking",
     "Scipy": "formulations.solvers.scipy:Scipy",
     "SoftRanking": "formulations.constraints.constrained_ranking:SoftRanking",
     "Solution": "formulations.problems.problem:Solution",
@@ -196,10 +187,8 @@ WORDS = {
     "decompose": "formulations.marginals.birkhoff:decompose",
     "integrality_gap": "formulations.solving.integrality_gap:integrality_gap",
     "named": "formulations.solvers:named",
-    "nearest_whole": "formulations.solving.suggested_changes:nearest_whole",
     "own": "formulations.solvers.function_solver:own",
-    "pareto": "formulations.solving.parametric:pareto",
-    "price_of": "formulations.solving.parametric:price_of",
+    "price_of": "formulations.solving.sensitivity:price_of",
     "read_program": "formulations.io.toml_file:read_program",
     "read_solver": "formulations.io.toml_file:read_solver",
     "read_statement": "formulations.io.toml_file:read_statement",

@@ -11,6 +11,7 @@ import pytest
 import formulations
 from formulations import RankingSet, certify, integrality_gap, matching, solve, verify_integrality
 from formulations.display import LINES, WIDE, CompactReprMixin, curves, first_lines, table
+from formulations.experimental import pareto, rescaled_ranking, solve_slack_rescaled
 from formulations.problems.problem import Form
 from rankopt.data import Queries, load_sample
 from rankopt.evaluation.judgements import JudgedQueries
@@ -52,19 +53,17 @@ def large_problems():
     yield formulations.marginal_ranking(square[:20])
     for made in (formulations.margin_dual, formulations.sparse_margin_dual):
         yield made(planes, scores[:60], lam=0.1)
-    yield from (made(scores, grades, **ten) for made in (formulations.ranking, formulations.rescaled_ranking))
-    for made in (formulations.ranking, formulations.rescaled_ranking):
-        batch = made(scores, grades, offsets=ends, **ten)
-        yield from (batch, formulations.solve_batch(batch))
+    batch = formulations.ranking(scores, grades, offsets=ends, **ten)
+    yield from (formulations.ranking(scores, grades, **ten), batch, formulations.solve_batch(batch))
+    batch = rescaled_ranking(scores, grades, offsets=ends, **ten)
+    yield from (rescaled_ranking(scores, grades, **ten), batch, solve_slack_rescaled(batch))
     pairs = formulations.pairwise_ranking(scores, grades > 0, offsets=ends)
     yield from (pairs, formulations.solve_batch(pairs))
     yield from (formulations.pairwise_ranking(scores, grades > 0), RankingSet(900, 2).at_most(1, by=range(900)))
     witness = verify_integrality(np.kron(np.eye(6, dtype=int), np.ones((2, 2), dtype=int)) + circulant(12))
     yield from (witness, verify_integrality(np.eye(40, dtype=int)))
-    yield from (
-        formulations.decompose(np.full((12, 12), 1 / 12)),
-        formulations.pareto(assigned, ("few", range(1, 4)), ("at_most", range(1, 3))),
-    )
+    yield formulations.decompose(np.full((12, 12), 1 / 12))
+    yield pareto(assigned, ("few", range(1, 4)), ("at_most", range(1, 3)))
     yield formulations.price_of(assigned, "few", range(1, 20))
 
 

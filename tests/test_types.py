@@ -36,7 +36,7 @@ import scipy.sparse as sp  # type: ignore
 from numpy.typing import NDArray
 from formulations import Proof, RankingSet, Solution, Undecided, Witness
 from formulations import price_of, ranking_set, solve, verify_integrality
-from formulations.solving.parametric import PriceCurve, PriceCurves
+from formulations.solving.sensitivity import PriceCurve
 from formulations.solvers.highs import Highs
 from rankopt.data import Ratings, load_sample
 from rankopt.constraints import Admissible
@@ -66,7 +66,7 @@ order: Admissible = rules.before("new", {"site": "a"}).chain([{"stage": 1}, {"st
 waits: RankingSet = RankingSet(4, 3).before([0, 1], 2).chain([[0, 1], {2}, range(3, 4)])
 site = ranking_set([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
 curve: PriceCurve = price_of(site, "site", range(2), side="at most")
-curves: PriceCurves = price_of([site, site], "site", range(2))
+curves: PriceCurve = price_of([site, site], "site", range(2))
 judged, scores = judge(read_qrels("test.qrels", negative="unjudged"), read_run("a.run"), missing="skip")
 wanted = ["ndcg_cut_10", "RBP(p=0.8)"]
 found = {"a": evaluate(judged, scores, [*wanted, parse("Bpref")], convention="trec")}
@@ -108,7 +108,6 @@ of_frame: RankingSet = rules.on(frame, 3)
 WRONG = """
 import formulations
 from formulations import RankingSet, price_of, ranking_set, solve
-from formulations.solving.parametric import PriceCurve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries, load_sample, read_table, red_table  # wrong
 from rankopt.measures import MRR  # wrong
@@ -149,7 +148,6 @@ Admissible(3).atmost(1, by="site")  # wrong
 Admissible(3).before(0, 1)  # wrong
 site = ranking_set([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
 price_of(site, "site", range(2), side="atmost")  # wrong
-several: PriceCurve = price_of([site, site], "site", range(2))  # wrong
 evaluate([1, 0], [0.5, 0.1], 10)  # wrong
 read_qrels("test.qrels", negative="unjuged")  # wrong
 judge(read_qrels("test.qrels"), read_run("a.run"), missing="drop")  # wrong

@@ -12,8 +12,6 @@ bound, whoever found the order that is judged. It is worked out from the problem
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numba as nb
 import numpy as np
 
@@ -25,7 +23,6 @@ from formulations.compiled import BYTES, FLOATS, INTS, READ_FLOATS, READ_INTS, c
 from formulations.errors import Unsupported
 from formulations.parallel import share_ranges
 from formulations.problems.lattice_path import MOST_STATES
-from formulations.problems.problem import Form, Solution, status_of
 from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
 from formulations.problems.relevance_values import FIRST, PAIRWISE, POSITIONAL, RANK, TABLE, OrderValues
 
@@ -248,8 +245,6 @@ def searched_bound(problem: PatternRanking) -> float:
     argmax has too many states itself."""
     if problem.chains.states <= MOST_STATES:
         return float("inf")
-    pass  # MERGED
-
     batch = problem.alone()
     layout = layout_of(batch)
     try:
@@ -258,12 +253,3 @@ def searched_bound(problem: PatternRanking) -> float:
         return float("inf")
     left = np.maximum(layout.hidden(batch, layout.way), 2.0 * batch.left)
     return float(np.nextafter(told.value[0] + left[0], np.inf))
-
-
-def with_searched_bound(problem: Form, solution: Solution) -> Solution:
-    """The solution with this bound, where that is better."""
-    if not isinstance(problem, PatternRanking) or solution.bound - solution.value <= problem.rounding:
-        return solution
-    bound = min(solution.bound, max(searched_bound(problem), solution.value))
-    status = status_of(bound - solution.value, solution.violation, problem.rounding, problem.tolerance)
-    return replace(solution, bound=bound, status=status)

@@ -8,7 +8,6 @@
     PrefixGroupRanking → MinCostFlow
     SoftRanking → ConstrainedRanking (bans and pins alone), LinearProgram (widened, relaxed, then in whole numbers)
     GroupedSimplexQP → QuadraticProgram
-    RescaledRanking → RankTwoAssignment (a vertex of its hull)
     PatternRanking → LatticePath → MinCostFlow
 
 Each bridge returns the other problem and a function that carries its primal and dual back. The value and bound of what
@@ -36,7 +35,6 @@ from formulations.problems.problem import Form
 from formulations.problems.quadratic_program import QuadraticProgram
 from formulations.problems.ranking import RankTwoAssignment
 from formulations.problems.relevance_ranking import PatternRanking
-from formulations.problems.rescaled_ranking import RescaledRanking
 from formulations.problems.simplex_qp import GroupedSimplexQP
 
 __all__ = ["BRIDGES", "Chain", "chains", "crossings", "restated"]
@@ -54,7 +52,6 @@ BRIDGES: tuple[Bridge, ...] = (
     Bridge(GroupedSimplexQP, QuadraticProgram, widening.margin_dual_to_quadratic_program),
     Bridge(PatternRanking, LatticePath, paths.by_chains),
     Bridge(LatticePath, MinCostFlow, paths.as_flow),
-    Bridge(RescaledRanking, RankTwoAssignment, narrowing.in_one_direction, "a vertex of the hull"),
     Bridge(ConstrainedRanking, RankTwoAssignment, narrowing.unconstrained, "no constraints"),
     Bridge(ConstrainedRanking, Assignment, narrowing.collapsed, "collapsed assignment", narrowing.why_collapsed),
     Bridge(ConstrainedRanking, MinCostFlow, narrowing.routed, "laminar flow", narrowing.why_routed),

@@ -24,7 +24,6 @@ from formulations.problems.group_sequence import PrefixGroupRanking
 from formulations.problems.linear_program import LinearProgram
 from formulations.problems.min_cost_flow import MinCostFlow
 from formulations.problems.ranking import RankTwoAssignment
-from formulations.problems.rescaled_ranking import RescaledRanking
 
 
 def by_groups(problem: ConstrainedRanking) -> tuple[PrefixGroupRanking, Back]:
@@ -102,15 +101,6 @@ ASKED = 500
 def quick_proof(stated: SetRows) -> Proof | None:
     """A proof that the rows are totally unimodular and their limits whole, where one is quick to find; kept."""
     return stated.kept("proof", lambda: proof_of(stated.matrix) if stated.whole_limits.all() else None)
-
-
-def in_one_direction(problem: RescaledRanking) -> tuple[RankTwoAssignment, Back]:
-    """The ranking of greatest D + M: one vertex of the hull, with the bound that it proves. `solve` asks for more."""
-
-    def back(x: NDArray[Any], y: Floats | None) -> Point:
-        return x, None if y is None else np.concatenate([[1.0], y])
-
-    return problem.toward(1.0), back
 
 
 def unconstrained(problem: ConstrainedRanking) -> tuple[RankTwoAssignment, Back]:

@@ -121,6 +121,10 @@ class Form(CompactReprMixin, ABC):
         """A feasible point near x, for forms that have a cheap one; x itself for others."""
         return x
 
+    def improve_bound(self, solution: Solution) -> Solution:
+        """The same solution with a better bound, for problems that have a costly way to one; default: unchanged."""
+        return solution
+
     def broken(self, x: NDArray[Any]) -> dict[str, float]:
         """What a point breaks of the constraints that may be broken at a price: name → by how much."""
         return {}

@@ -10,7 +10,7 @@ O(n₊ n₋) in time, O(n) in room.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -23,7 +23,7 @@ from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblem, Unsupported
 from formulations.problems.assignment import is_order
 from formulations.problems.lattice_path import MOST_STATES, Chains, LatticePath, edges_of
-from formulations.problems.problem import EPSILON, Form
+from formulations.problems.problem import EPSILON, Form, Solution, status_of
 from formulations.problems.program import Program
 from formulations.problems.relevance_values import (
     FIRST,
@@ -38,6 +38,7 @@ from formulations.problems.relevance_values import (
     levels_of,
     reach_of,
 )
+from formulations.registry import load
 
 
 def every_bad_for_itself(good: Floats, bad: Floats, share: Floats, discount: Floats, kappa: float) -> float:
@@ -177,6 +178,15 @@ class PatternRanking(Form):
         bad, good = chains.heights
         known = every_bad_for_itself(good, bad, earnings.share, earnings.discount, float(self.map.weight[0]))
         return float(np.nextafter(known + float(earnings.constant[0]), np.inf))
+
+    def improve_bound(self, solution: Solution) -> Solution:
+        """The bound by searching for the best order, where that is less than the dual bound."""
+        if solution.bound - solution.value <= self.rounding:
+            return solution
+        searched = load("formulations.argmax.relevance_batch:searched_bound")(self)
+        bound = min(solution.bound, max(searched, solution.value))
+        status = status_of(bound - solution.value, solution.violation, self.rounding, self.tolerance)
+        return replace(solution, bound=bound, status=status)
 
     def recovered_dual(self, x: NDArray[Any]) -> Floats | None:
         if self.chains.states <= MOST_STATES:

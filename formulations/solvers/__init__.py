@@ -36,7 +36,6 @@ SOLVERS = {
 
 AUTOMATIC = {
     "RankTwoAssignment": ("exact", "scipy"),
-    "RescaledRanking": ("exact", "scipy"),
     "PatternRanking": ("exact", "ortools", "highs"),
     "LatticePath": ("exact", "ortools", "highs"),
     "PrefixGroupRanking": ("exact", "ortools", "highs"),

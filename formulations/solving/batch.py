@@ -8,30 +8,25 @@ from typing import Any, overload
 
 import numpy as np
 
-from formulations.arrays import Floats, Ints
+from formulations.arrays import Ints
 from formulations.errors import Crashed, FormulationError, NoAnswer
 from formulations.problems.ranking import RankTwoBatch
 from formulations.problems.relevance_ranking import PatternBatch, PatternRanking
-from formulations.problems.rescaled_ranking import RescaledBatch
 from formulations.solvers import named
 from formulations.solvers.batch_solution import BatchSolution, PatternSolution
 from formulations.solvers.exact import Exact
 from formulations.solvers.solver import BatchSolver, Solver
-from formulations.solving.hull import RescaledSolution, search
 from formulations.solving.solve import solve
 
 
 @overload
 def solve_batch(batch: RankTwoBatch, solver: Solver | str = "exact", *, outward: bool = True) -> BatchSolution: ...
 @overload
-def solve_batch(batch: RescaledBatch, solver: Solver | str = "exact", *, outward: bool = True) -> RescaledSolution: ...
-@overload
 def solve_batch(batch: PatternBatch, solver: Solver | str = "exact", *, outward: bool = True) -> PatternSolution: ...
 def solve_batch(
-    batch: RankTwoBatch | RescaledBatch | PatternBatch, solver: Solver | str = "exact", *, outward: bool = True
-) -> BatchSolution | RescaledSolution | PatternSolution:
-    """Solve every query of a batch: at once where the solver can, else one by one. Of rescaled rankings the solver
-    makes the calls of the search.
+    batch: RankTwoBatch | PatternBatch, solver: Solver | str = "exact", *, outward: bool = True
+) -> BatchSolution | PatternSolution:
+    """Solve every query of a batch: at once where the solver can, else one by one.
 
     outward: whether value and bound are rounded outward, so that value <= optimum <= bound. If not, they are as double
     precision leaves them, a rounding error to either side: what training's loop takes.
@@ -41,9 +36,6 @@ def solve_batch(
     """
     chosen = named("exact" if solver == "auto" else solver) if isinstance(solver, str) else solver
     began = perf_counter()
-    if isinstance(batch, RescaledBatch):
-        found = search(batch, lambda rankings: _told(solve_batch(rankings, chosen, outward=outward)))
-        return replace(found, solver=chosen.spec, seconds=perf_counter() - began)
     if isinstance(batch, PatternBatch):
         return replace(_patterns(batch, chosen, outward), seconds=perf_counter() - began)
     if isinstance(chosen, Exact):
@@ -73,10 +65,6 @@ def _patterns(batch: PatternBatch, solver: Solver, outward: bool) -> PatternSolu
     found = batch.judged(order)
     value = found.least if outward else found.value
     return PatternSolution(batch, order, value, bound, ways, (solver.spec,), solver.spec, told=found)
-
-
-def _told(answer: BatchSolution) -> tuple[Ints, Floats]:
-    return answer.order, answer.bound
 
 
 def _checked(batch: RankTwoBatch, solver: Any) -> BatchSolution:

@@ -6,15 +6,13 @@ What a caller asks of a solver beside the problem: precision, time, threads, a l
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from time import perf_counter
 from typing import Any, cast
 
 import numpy as np
 
-from formulations.argmax.relevance_batch import with_searched_bound
-from formulations.arrays import Floats, Ints
 from formulations.bridges import Chain, crossings
 from formulations.bridges.bridge import Back
 from formulations.errors import (
@@ -30,11 +28,8 @@ from formulations.errors import (
 )
 from formulations.problems.cvxpy_problem import AnyProblem, as_form
 from formulations.problems.problem import Form, Solution, Status
-from formulations.problems.ranking import RankTwoBatch
-from formulations.problems.rescaled_ranking import RescaledRanking
 from formulations.solvers import automatic, installed_version, named
 from formulations.solvers.solver import Answer, Solver, check_limits
-from formulations.solving.hull import search
 
 WORDS = {"time_limit": "limit of time", "threads": "choice of threads", "log": "log", "options": "further options"}
 
@@ -141,29 +136,9 @@ def solve(
     if isinstance(solver, str) and solver == "auto":
         if options:
             raise UnknownSolver(f"options {dict(options)} are of one solver, but 'auto' tries several; name the solver")
-        if isinstance(problem, RescaledRanking):
-            return _vertices(problem, lambda one: _cheapest(one, None, asked, outward))
         return _cheapest(problem, start, asked, outward)
     chosen = asked.of(named(solver) if isinstance(solver, str) else solver, strict=True)
-    if isinstance(problem, RescaledRanking):
-        return _vertices(problem, lambda one: _solve(one, chosen, None, outward))
     return _solve(problem, chosen, start, outward)
-
-
-def _vertices(problem: RescaledRanking, solved: Callable[[Form], Solution]) -> Solution:
-    """The best vertex of the hull of loss and margin: the solver finds each (see `hull`)."""
-    began, asked = perf_counter(), list[Solution]()
-
-    def ask(rankings: RankTwoBatch) -> tuple[Ints, Floats]:
-        asked.append(solved(rankings[0]))
-        order = asked[-1].order
-        left = np.setdiff1d(np.arange(problem.documents), order, assume_unique=True)
-        return np.concatenate([order, left]), np.array([asked[-1].bound])
-
-    found = search(problem.alone(), ask).solution(0, problem)
-    spec, _, rest = asked[-1].solver.partition(" via ")
-    via = "vertices of the hull" + (f", {rest}" if rest else "")
-    return found.told_by(solver=f"{spec} via {via}", version=asked[-1].version, seconds=perf_counter() - began)
 
 
 def _cheapest(problem: Form, start: Solution | None, asked: SolveOptions, outward: bool) -> Solution:
@@ -273,7 +248,7 @@ def _answered(
         x, y = back(x, y)
     via = "" if not chain else " via " + ", ".join(bridge.words for bridge in chain)
     why = [bridge.because(problem) for bridge in chain[:1] if bridge.because is not None]
-    solution = with_searched_bound(problem, problem.solution(problem.repaired(x), y, outward=outward))
+    solution = problem.improve_bound(problem.solution(problem.repaired(x), y, outward=outward))
     return solution.told_by(
         solver=solver.spec + via,
         version=installed_version(solver.package),

@@ -1,7 +1,6 @@
 """The best k items of many users: by score, or under rules the admissible list of the largest Σ c_i s_π(i).
 
-Candidates are the items of the model or those named, but for what a user has seen. What quotas cost: how much lower the
-scores of the lists are, and how much more varied the lists.
+What a quota costs: how much lower the scores of the lists are.
 """
 
 from __future__ import annotations
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from formulations.display import MOST as MOST_SHOWN
 from formulations.display import table, view
+from formulations.solving.sensitivity import PriceCurve
 from rankopt.collaborative.factors import Factors, scores_of_pairs
 from rankopt.collaborative.fold_in import FoldInResult
 from rankopt.collaborative.quotas import ConstrainedRecommender
@@ -367,40 +367,21 @@ class SupportsRecommend(Protocol):
     def recommend(self, users: Any = None, k: int = 10, *, admissible: Admissible | None = None) -> Recommendations: ...
 
 
-@dataclass(frozen=True)
-class QuotaPrice:
-    """limit: at most so many of each label, None for no quota. score: Σ_i c_i s_π(i) / Σ_i c_i, c_i = 1/log2(i + 1),
-    the mean over users; labels: how many different ones a list has; seconds: the median of a list, slowest: that of
-    the user who took longest, named."""
-
-    limit: int | None
-    score: float
-    labels: float
-    seconds: float
-    slowest: tuple[Any, float]
-
-
-def quota_prices(
-    ranker: SupportsRecommend, labels: dict[Any, tuple[Any, ...]], by: str, users: Sequence[Any], k: int = 10,
-    limits: Sequence[int] = (5, 3, 2, 1),
-) -> list[QuotaPrice]:  # fmt: skip
-    """The lists of these users freely and with at most so many items of each label. labels: those of each item. A limit
-    that leaves a list short cuts it, and then its weighted mean is over the items that are left."""
+def price_of_quota(
+    ranker: SupportsRecommend, by: str, users: Sequence[Any], k: int = 10, limits: Sequence[int] = (1, 2, 3, 5, 10)
+) -> PriceCurve:
+    """The weighted mean score Σ_i c_i s_π(i) / Σ_i c_i, c_i = 1/log2(i + 1), of each user's best list with at most so
+    many items of each label. A limit of k is no quota. A list that a limit cuts short has the mean of its items. The
+    curve has no prices."""
     if not len(users):
-        raise DataError("a quota has no price because there are no users; give some")
-    found = []
-    for limit in (None, *limits):
-        rules = None if limit is None else Admissible(k, short="cut").at_most(limit, by=by)
-        lists = ranker.recommend(users, k, admissible=rules)
-        weights = 1.0 / np.log2(np.arange(2.0, k + 2.0))
-        scores, varied = [], []
-        for u, (_, items) in enumerate(lists):
+        raise DataError("price_of_quota needs at least one user; got none. Pass ids of users.")
+    weights, values = 1.0 / np.log2(np.arange(2.0, k + 2.0)), np.full((len(users), len(limits)), np.nan)
+    for column, limit in enumerate(limits):
+        lists = ranker.recommend(users, k, admissible=Admissible(k, short="cut").at_most(limit, by=by))
+        for u in range(len(users)):
             own = lists.scores[lists.bounds[u] : lists.bounds[u + 1]]
-            scores.append(float(np.average(own, weights=weights[: own.size])) if own.size else np.nan)
-            varied.append(len({label for item in items for label in labels.get(item) or ()}))
-        found.append(
-            QuotaPrice(
-                limit, float(np.nanmean(scores)), float(np.mean(varied)), float(np.median(lists.seconds)), lists.slowest
-            )
-        )
-    return found
+            if own.size:
+                values[u, column] = np.average(own, weights=weights[: own.size])
+    none = np.full(values.shape, np.nan)
+    limits_ = np.array(limits, dtype=np.float64)
+    return PriceCurve(f"{by} at most", limits_, values, none, none, none, np.zeros(values.shape, dtype=bool))

@@ -14,7 +14,7 @@ from rankopt.errors import OptionError
 from rankopt.losses import BOUNDS
 
 if TYPE_CHECKING:
-    from rankopt.collaborative.recommendation import QuotaPrice
+    from formulations.solving.sensitivity import PriceCurve
     from rankopt.rankers import CofiRanker
     from rankopt.ratings import Ratings
     from rankopt.ratings.evaluation import RatingsEvaluation
@@ -102,7 +102,7 @@ def cofi(
     if model is not None:
         ranker.save(model)
     accuracy = [] if split is None else _accuracy(ranker, split, measure)
-    prices = _priced(ranker, by) if report is not None else []
+    prices = _price_of_quota(ranker, by) if report is not None else None
     parted = "" if split is None or hold_out is None else _parted(ratings, split)
     _say(ranker, accuracy, seconds, model, parted, json_)
     if report is not None:
@@ -164,19 +164,12 @@ def _accuracy(ranker: CofiRanker, split: Split, measure: str) -> list[tuple[str,
     ]
 
 
-def _priced(ranker: CofiRanker, by: str) -> list[QuotaPrice]:
-    """The price of a quota, where items have labels of that name."""
-    from rankopt.collaborative.recommendation import quota_prices
+def _price_of_quota(ranker: CofiRanker, by: str) -> PriceCurve | None:
+    """The curve of a quota on this attribute; None where items do not have it."""
+    from rankopt.collaborative.recommendation import price_of_quota
 
-    column = ranker.item_attributes_.get(by)
-    if column is None:
-        return []
-    labels = {
-        item: of if isinstance(of, tuple) else () if of is None else (of,)
-        for item, of in zip(ranker.items_.tolist(), list(column), strict=True)
-    }
     users = ranker.users_.tolist()
-    return quota_prices(ranker, labels, by, users[:: max(1, len(users) // USERS)])
+    return price_of_quota(ranker, by, users[:: max(1, len(users) // USERS)]) if by in ranker.item_attributes_ else None
 
 
 def _say(

@@ -17,8 +17,8 @@ import click
 from rankopt.commands.input_output import as_given, as_json, json_option, report_option, write_report
 
 if TYPE_CHECKING:
-    from formulations.constraints.parametric import Side
     from formulations.integrality import Proof, Undecided, Witness
+    from formulations.solving.sensitivity import PriceCurve, Side
 
 FORM = "NAME=LOW:HIGH[:STEP][:SIDE]"
 
@@ -49,28 +49,22 @@ class SweepOption:
         return cls(text, found["name"], limits, side)
 
 
-def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[Any]:
-    """The curve of each constraint, and of two the front of both, unless the problem is an empty set with its profit.
-    Raises a usage error for what cannot be swept, `Infeasible` for an empty set that is so at all limits."""
+def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[PriceCurve]:
+    """The curve of each constraint. Raises a usage error for what cannot be swept,
+    `Infeasible` for a set that is empty at all limits."""
     from formulations.constraints.constrained_ranking import ConstrainedRanking
     from formulations.errors import InvalidProblem
-    from formulations.solving.parametric import pareto, price_of
+    from formulations.solving.sensitivity import price_of
 
     read = [SweepOption.read(text) for text in sweeps]
     if read and profit is None and not isinstance(problem, ConstrainedRanking):
         raise click.UsageError("--sweep asks what limits cost: FILE needs a profit, or weights and scores")
-    swept: list[Any] = []
+    swept = []
     for one in read:
         try:
             swept.append(price_of(problem, one.name, one.limits, profit=profit, side=one.side))
         except InvalidProblem as error:
             raise click.UsageError(f"--sweep {one.text!r}: {_as_written(error)}") from None
-    if len(read) == 2 and profit is None:
-        first, second = ((one.name, one.limits) for one in read)
-        try:
-            swept.append(pareto(problem, first, second, sides=(read[0].side, read[1].side)))
-        except InvalidProblem as error:
-            raise click.UsageError(f"--sweep of two constraints: {_as_written(error)}") from None
     return swept
 
 
@@ -80,7 +74,6 @@ def _as_written(error: Exception) -> str:
     for python, written in (
         ("say side='at most' or side='at least'", "end with :at_most or :at_least"),
         ("range(0, 1000, 10)", "NAME=0:1000:10"),
-        ("sweep one constraint by price_of", "give one --sweep of it"),
     ):
         told = told.replace(python, written)
     return told
@@ -99,8 +92,7 @@ ADVISED, LOOKED = 4, 10.0
     "sweeps",
     multiple=True,
     metavar=FORM,
-    help="What each limit of a constraint costs; of two constraints, the pairs of limits that none beats. SIDE: "
-    "at_most, at_least or exactly, where a constraint has limits on both.",
+    help="What each limit of a constraint costs. SIDE: at_most, at_least or exactly, where it has limits on both.",
 )
 @report_option
 @json_option
@@ -152,7 +144,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     gap = integrality_gap(problem, solver or "highs") if isinstance(problem, ConstrainedRanking) else None
     if not json_:
         _say(stated, found, gap)
-    told = _advised(problem, admissible, found, gap)
+    told = _advised(admissible, found)
     broken = solve(problem, solver or "auto").broken if isinstance(problem, SoftRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
@@ -220,19 +212,17 @@ def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
         click.echo(str(line))
 
 
-def _columns(swept: Any) -> dict[str, Any]:
-    """What the JSON says of a curve, or of a front."""
-    if hasattr(swept, "front"):
-        return {"names": list(swept.names), "front": [list(map(float, point)) for point in swept.front]}
+def _columns(swept: PriceCurve) -> dict[str, Any]:
+    """A curve as JSON."""
     fields = {name: getattr(swept, name).tolist() for name in ("limits", "value", "bound", "relaxed", "price", "whole")}
     return {"name": swept.name, **fields}
 
 
-def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
-    """What would make a refuted set whole, and a fractional optimum: each tried and proved."""
+def _advised(admissible: Any, found: Any) -> list[str]:
+    """Changes that make a refuted set integral, each tried and proved."""
     from formulations.constraints.ranking_set import RankingSet
     from formulations.integrality import Witness
-    from formulations.solving.suggested_changes import advice, nearest_whole
+    from formulations.solving.suggested_changes import advice
 
     if not isinstance(found, Witness) or not isinstance(admissible, RankingSet):
         return []
@@ -242,8 +232,6 @@ def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
         told.append(f"Advice was looked for during {LOOKED:g} s; formulations.advice looks to the end")
     if admissible.softened and not told:
         told = ["Advice speaks of hard constraints only, and finds nothing to change in them"]
-    if gap is not None and gap.integral is False:
-        told += [f"This optimum is whole with: {line}" for line in str(nearest_whole(problem)).splitlines()]
     return told
 
 

@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from formulations.constraints.constraint import Rounding, whole_number
 from formulations.constraints.kinds import COUNTING, rounded_share
-from formulations.constraints.parametric import Side
 from formulations.constraints.ranking_set import RankingSet
 from formulations.constraints.repair import Repair
 from formulations.errors import Infeasible, InvalidProblem
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from formulations.solvers.solver import Solver
-    from formulations.solving.parametric import PriceCurves
+    from formulations.solving.sensitivity import PriceCurve, Side
     from rankopt.data.canonical_order import Arrangement
     from rankopt.data.queries import Queries
 
@@ -388,7 +387,7 @@ class Admissible(AttributeConstraintsMixin):
         weights: Callable[[int, int], NDArray[np.float64]] | None = None,
         side: Side | None = None,
         solver: Solver | str = "auto",
-    ) -> PriceCurves:
+    ) -> PriceCurve:
         """What the limit of a rule costs: the best Σ_i c_i s_π(i) of each query at each limit, with proven prices, and
         its mean and spread over the queries.
 
@@ -403,13 +402,13 @@ class Admissible(AttributeConstraintsMixin):
         Raises OptionError for a name that no rule has, or several of one side (shares and distances without name, say),
         DataError for scores that are not one a document.
         """
-        from rankopt.constraints.parametric import swept
+        from rankopt.constraints.sensitivity import price_of_rule
 
         own = np.asarray(scores, dtype=np.float64)
         if own.shape == (queries.offsets[-1],):
             own = own[queries.row_order]
         made = weights or (lambda k, n: 1.0 / np.log2(np.arange(2.0, k + 2.0)))
-        return swept(self, constraint, limits, queries, own, made, side, solver)
+        return price_of_rule(self, constraint, limits, queries, own, made, side, solver)
 
     def of_queries(self, queries: Queries | Arrangement) -> tuple[RankingSet, ...]:
         """The set of every query. Raises DataError naming a query for which it is empty, and the conflict."""

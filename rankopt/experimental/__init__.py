@@ -10,10 +10,12 @@ from formulations.registry import member
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.experimental.direct_trees import DirectBoostedRanker as DirectBoostedRanker
     from rankopt.experimental.mcrank import McRanker as McRanker
+    from rankopt.experimental.slack_rescaling import RescaledSlack as RescaledSlack
 
 PARTS = {
     "DirectBoostedRanker": "rankopt.experimental.direct_trees:DirectBoostedRanker",
     "McRanker": "rankopt.experimental.mcrank:McRanker",
+    "RescaledSlack": "rankopt.experimental.slack_rescaling:RescaledSlack",
 }
 """Everything here, `name: "module:object"`, loaded on first use."""
 

@@ -229,7 +229,6 @@ FORMS = {
     "PrefixGroupRanking": "formulations.problems.group_sequence:PrefixGroupRanking",
     "QuadraticProgram": "formulations.problems.quadratic_program:QuadraticProgram",
     "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
-    "RescaledRanking": "formulations.problems.rescaled_ranking:RescaledRanking",
     "RankingSet": "formulations.constraints.ranking_set:RankingSet",
     "Soft": "formulations.constraints.soft:Soft",
     "SoftRanking": "formulations.constraints.constrained_ranking:SoftRanking",

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from rankopt.losses.position_weights import parse_decay as parse_decay
     from rankopt.losses.preferences import PreferenceHinge as PreferenceHinge
     from rankopt.losses.preferences import Preferences as Preferences
-    from rankopt.losses.rescaled import RescaledSlack as RescaledSlack
     from rankopt.losses.score_loss import ScoreLoss as ScoreLoss
     from rankopt.losses.squared import SquaredError as SquaredError
     from rankopt.measures.measure import Measure
@@ -48,7 +47,6 @@ LOSSES = {
     "pairwise": "rankopt.losses.pairwise:PairwiseHinge",
     "ordinal": "rankopt.losses.ordinal:OrdinalHinge",
     "preferences": "rankopt.losses.preferences:PreferenceHinge",
-    "rescaled": "rankopt.losses.rescaled:RescaledSlack",
     "smooth": "rankopt.losses.smooth:SmoothedRegret",
     "squared": "rankopt.losses.squared:SquaredError",
 }
@@ -63,7 +61,6 @@ PARTS = {
     "PreferenceHinge": "rankopt.losses.preferences:PreferenceHinge",
     "Preferences": "rankopt.losses.preferences:Preferences",
     "SquaredError": "rankopt.losses.squared:SquaredError",
-    "RescaledSlack": "rankopt.losses.rescaled:RescaledSlack",
     "PositionalArgmax": "rankopt.losses.oracle_positional:PositionalArgmax",
     "ScoreLoss": "rankopt.losses.score_loss:ScoreLoss",
     "parse_decay": "rankopt.losses.position_weights:parse_decay",

@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from formulations.constraints.parametric import Side
-from formulations.solving.parametric import PriceCurves
+from formulations.solving.sensitivity import PriceCurve, Side
 from rankopt.constraints.admissible import Admissible
-from rankopt.constraints.parametric import swept
+from rankopt.constraints.sensitivity import price_of_rule
 from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
@@ -245,7 +244,7 @@ class ExplanationMixin(RankMixin):
         attributes: Attributes | None = None,
         constraints: Admissible | None = None,
         side: Side | None = None,
-    ) -> PriceCurves:
+    ) -> PriceCurve:
         """What the limit of one rule of the constraints (the ranker's own, if none are given) costs over these queries,
         at each of `limits`: `Admissible.price_of` with the scores of the ranker and the weights that `rank` takes."""
         check_is_fitted(self)
@@ -255,7 +254,7 @@ class ExplanationMixin(RankMixin):
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
         kept = self._deployment(queries, Admissible(admissible.k))  # of which no query has too few
         scores = np.asarray(self._scores(queries.features), dtype=np.float64)
-        return swept(admissible, constraint, limits, queries, scores, kept.weights, side, kept.solver)
+        return price_of_rule(admissible, constraint, limits, queries, scores, kept.weights, side, kept.solver)
 
     def _judged(self, queries: Queries, constraints: Any, measure: Any, decay: Any, map: Any) -> RegretReport:
         """The queries with something to order, their argmax, and the regret of what is shown."""

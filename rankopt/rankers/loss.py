@@ -48,7 +48,7 @@ class LossRanker(OptimizedRanker):
         loss: a name of `rankopt.losses.LOSSES`, or a function (relevance, offsets) to a `rankopt.losses.loss.Loss` of
             your own; `rankopt.testing.check_loss` checks it.
         measure: what `score` means and an eval_set is judged by. Training uses it where the loss is of a measure, and
-            has `of_measure` therefore: "rescaled" bounds its regret.
+            has `of_measure` therefore.
         w0: "zeros" (default), "ridge", "ranksvm", "regression" (see `LargeMarginRanker`), or an array (d,).
         constraints: an `Admissible` that `rank` and `score` obey; training does not use it.
         method, master, lam, C, tol, max_iter, time_limit, engine, n_jobs, random_state, warm_start, callbacks,

@@ -110,7 +110,7 @@ SlotStartName = Literal["zeros", "regression"]
 DirectStartName = Literal["smooth", "ridge", "zeros"]
 SmoothStartName = Literal["ridge", "ranksvm", "regression"]
 ReferenceName = Literal["average", "first", "ideal", "hardest"]
-LossName = Literal["pairwise", "ordinal", "preferences", "rescaled", "smooth", "squared"]
+LossName = Literal["pairwise", "ordinal", "preferences", "smooth", "squared"]
 StrengthName = Literal["scale", "auto"]
 
 AnyMeasure: TypeAlias = "str | Measure"

@@ -20,19 +20,17 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from formulations.display import tick_each
-from formulations.solving.parametric import PriceCurve
 from rankopt.experiments.regression import Changed, Kind
 from rankopt.report.html import LIGHT, SHADES, Drawing, Html, by_tens, figures, line_style, shortened, table
 
 if TYPE_CHECKING:
-    from formulations.solving.parametric import Pareto
+    from formulations.solving.sensitivity import PriceCurve
     from rankopt.explanations.contributions import Weights
     from rankopt.explanations.tightness import Tightness
 
@@ -176,41 +174,24 @@ def measure_curves(reached: Mapping[str, Mapping[str, float | None]], about: str
     return drawings
 
 
-def price_curves(swept: Sequence[Any]) -> list[Html]:
-    """A drawing and a table for each curve of `price_of`; a table for a front of `pareto`."""
+def price_curves(swept: Sequence[PriceCurve]) -> list[Html]:
+    """A drawing and a table for each curve of `price_of`."""
     parts: list[Html] = []
-    for one in swept:
-        parts += [_drawn(one), _told(one)] if isinstance(one, PriceCurve) else [_front(one)]
+    for curve in swept:
+        rows: list[list[object]] = []
+        numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])
+        for (limit, *held), empty, whole in zip(numbers.tolist(), curve.empty, curve.whole, strict=True):
+            rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *held, "yes" if whole else "no"])
+        head = ["limit", "value", "proven bound", "linear program", "price of a unit", "whole"]
+        parts += [price_drawing(curve), table(head, rows, f"What each limit costs: {curve.name}")]
     return parts
 
 
-def _drawn(curve: PriceCurve) -> Html:
-    drawing = Drawing(curve.name, f"The value of the best ranking against the limit: {curve.name}.")
-    there = ~curve.empty
+def price_drawing(curve: PriceCurve) -> Html:
+    drawing = Drawing(curve.name, f"What a limit costs, against the limit: {curve.name}.")
     with drawing as axes:
-        axes.plot(curve.limits[there], curve.relaxed[there], marker="s", markersize=4, label="linear program",
-                  **line_style(1))  # fmt: skip
-        axes.plot(curve.limits[there], curve.value[there], marker="o", markersize=4, label="best ranking",
-                  **line_style(0))  # fmt: skip
-        axes.set_xlabel(curve.name)
-        axes.set_ylabel("value")
-        tick_each(axes, curve.limits)
+        curve.plot(axes).legend_ = None  # lines are named below the axes
     return figures([drawing])
-
-
-def _told(curve: PriceCurve) -> Html:
-    rows: list[list[object]] = []
-    numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])
-    for (limit, *held), empty, whole in zip(numbers.tolist(), curve.empty, curve.whole, strict=True):
-        rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *held, "yes" if whole else "no"])
-    head = ["limit", "value", "proven bound", "linear program", "price of a unit", "whole"]
-    return table(head, rows, f"What each limit costs: {curve.name}")
-
-
-def _front(front: Pareto) -> Html:
-    rows = [[float(part) for part in point] for point in front.front]
-    left = int(np.isnan(front.value).sum())
-    return table([*front.names, "value"], rows, f"Pairs of limits that none beats ({left} pairs leave no ranking)")
 
 
 def profile_drawing(curves: Mapping[str, tuple[Floats, Floats]], about: str) -> Drawing:

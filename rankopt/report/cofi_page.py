@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rankopt.report.charts import price_drawing
 from rankopt.report.html import Drawing, FormattedCell, Html, by_tens, element, figures, line_style, table
 from rankopt.report.page import page, section
 
 if TYPE_CHECKING:
-    from rankopt.collaborative.recommendation import QuotaPrice
+    from formulations.solving.sensitivity import PriceCurve
     from rankopt.ratings.evaluation import RatingsEvaluation
 
 LEAD = (
@@ -23,20 +24,17 @@ LEAD = (
 ROUNDING = 1e-10
 """Gaps and differences of J that are a smaller part of it are next to nothing but rounding, and not drawn."""
 
-LABEL = (0.2, 0.1)
-"""Width and height of a label, as parts of the axes: what lies nearer to a labelled point shares its label."""
-
 
 def page_of_cofi(
     ranker: Any,
     accuracy: Sequence[tuple[str, Sequence[RatingsEvaluation]]],
-    prices: Sequence[QuotaPrice],
+    prices: PriceCurve | None,
     by: str,
     name: str,
     made_by: str = "",
 ) -> str:
     """The page of a fitted ranker. accuracy: name and evaluations, ranker and baselines, of which each list is of the
-    same protocols; none without a test. prices: none where items have no labels."""
+    same protocols; none without a test. prices: None where items have no labels."""
     told = [element("pre", str(ranker.certificate_))]
     if not ranker.model_.used:
         told.append(element("p", no_factors(ranker.model_.dimensions)))
@@ -47,8 +45,8 @@ def page_of_cofi(
         rows = [[who, *(FormattedCell(one.mean, one.estimate) for one in found)] for who, found in accuracy]
         notes = [element("p", f"{_short(one)}: {one}.") for one in protocols]
         parts.append(section("Accuracy", table(head, rows, "Mean over users, and its standard error"), *notes))
-    if prices:
-        parts.append(section("What a quota costs", _prices(prices, by), figures([_price(prices, by)])))
+    if prices is not None:
+        parts.append(section("What a quota costs", _prices(prices, by), price_drawing(prices)))
     lead = f"{name}. {_scores(ranker)} {LEAD}"
     return page("Collaborative ranking", lead, *parts, finding=_finding(ranker, accuracy), made_by=made_by)
 
@@ -163,54 +161,13 @@ def _gaps(ranker: Any, gaps: dict[str, Any], closed: Sequence[str]) -> Drawing:
     return drawing
 
 
-def _prices(prices: Sequence[QuotaPrice], by: str) -> Any:
-    head = [
-        f"at most of each {by}", "weighted score", "price", f"different {by}s in a list", "median time a user",
-        "slowest user",
-    ]  # fmt: skip
-    free = prices[0].score
+def _prices(prices: PriceCurve, by: str) -> Html:
+    """What the lists lose at each limit against the loosest one."""
+    lost, spread = prices.lost
     rows = [
-        [
-            "no quota" if one.limit is None else one.limit, FormattedCell(one.score, f"{one.score:.4f}"),
-            FormattedCell(free - one.score, f"{free - one.score:.4f}"), FormattedCell(one.labels, f"{one.labels:.2f}"),
-            FormattedCell(one.seconds, _lasting(one.seconds)),
-            FormattedCell(one.slowest[1], f"{one.slowest[0]}: {_lasting(one.slowest[1])}"),
-        ]
-        for one in prices
-    ]  # fmt: skip
-    return table(head, rows, "Σ c_i s_i / Σ c_i of the lists, the mean over users; each list is its quota's best")
-
-
-def _lasting(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 0.9995 else f"{1e3 * seconds:.3g} ms"
-
-
-def _price(prices: Sequence[QuotaPrice], by: str) -> Drawing:
-    says = (
-        f"Score of the lists against how many different {by}s they have; a number is the most of each {by}, free is no "
-        "quota."
-    )
-    drawing = Drawing(f"the price of {by}s", says)
-    with drawing as axes:
-        axes.plot([one.labels for one in prices], [one.score for one in prices], "o", color=line_style(0)["color"])
-        for label, one in _labels(prices):
-            axes.annotate(label, (one.labels, one.score), (5, 5), textcoords="offset points")
-        axes.set_xlabel(f"different {by}s in a list")
-        axes.set_ylabel("weighted score")
-    return drawing
-
-
-def _labels(prices: Sequence[QuotaPrice]) -> list[tuple[str, QuotaPrice]]:
-    """Labels and the points where they stand; one label names all points that it would cover the labels of."""
-    wide, high = (np.ptp([getattr(one, name) for one in prices]) for name in ("labels", "score"))
-    found: list[tuple[str, QuotaPrice]] = []
-    for one in prices:
-        label = "free" if one.limit is None else str(one.limit)
-        for place, (named, other) in enumerate(found):
-            apart = abs(one.labels - other.labels), abs(one.score - other.score)
-            if apart[0] <= LABEL[0] * wide and apart[1] <= LABEL[1] * high:
-                found[place] = (f"{named}, {label}", other)
-                break
-        else:
-            found.append((label, one))
-    return found
+        [f"{limit:g}", *(FormattedCell(cell, f"{cell:.4f}") for cell in cells)]
+        for limit, *cells in zip(prices.limits, prices.mean, lost, spread, strict=True)
+    ]
+    head = [f"at most of each {by}", "weighted score", "lost", "standard deviation"]
+    says = f"Σ c_i s_i / Σ c_i of the lists, c_i = 1/log2(i + 1), the mean over {prices.shared} users"
+    return table(head, rows, says)

@@ -45,7 +45,7 @@ def page_of_set(
         found: the answer of `verify_integrality`, confirmed by `confirm`.
         gap: the answer of `integrality_gap` where the problem has an objective.
         made_by: the command.
-        swept: curves of `price_of`, and a front of `pareto`.
+        swept: curves of `price_of`.
         told: what would make the set or its optimum whole, a line each, as the command prints it.
     """
     alone = "set and objective" if isinstance(found, Proof) and found.kind == "prefix groups" else "the matrix"

@@ -1,13 +1,12 @@
-"""Sweeps of a limit are each point solved anew, their prices lines above the curve, their fronts what none beats."""
+"""Sweeps of a limit: each point is solved anew, and each price is a line above the curve."""
 
 from itertools import permutations
 
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, pareto, price_of, ranking_set, solve
-from formulations.constraints.parametric import limit_of
-from formulations.solving.parametric import PriceCurve, PriceCurves
+from formulations import Infeasible, InvalidProblem, RankingSet, integrality_gap, price_of, ranking_set, solve
+from formulations.solving.sensitivity import PriceCurve, limit_of
 
 N, K = 6, 3
 EVERY = [np.array(order) for order in permutations(range(N), K)]
@@ -89,11 +88,12 @@ def test_several_problems_have_mean_and_spread_and_one_row_is_swept_by_its_name(
     start = RankingSet(N, K).at_most(3, by=SITE, name="site")
     problems = [ranking_set(np.outer([3.0, 2.0, 1.0], rng.normal(size=N)), start) for _ in range(5)]
     curves = price_of(problems, "site", range(4))
-    assert isinstance(curves, PriceCurves)
-    assert curves.empty.tolist() == [5, 0, 0, 0]
+    assert curves.empty.sum(axis=0).tolist() == [5, 0, 0, 0]
     assert curves.shared == 0
     curves = price_of(problems, "site", [1, 2, 3])
-    values = np.array([one.value for one in curves.curves])
+    values = curves.value
+    assert values.shape == (5, 3)
+    np.testing.assert_array_equal(price_of(problems[1], "site", [1, 2, 3]).value, values[1])
     np.testing.assert_allclose(curves.mean, values.mean(axis=0))
     np.testing.assert_allclose(curves.spread, values.std(axis=0, ddof=1))
     np.testing.assert_allclose(curves.lost[0], (values.max(axis=1)[:, None] - values).mean(axis=0))
@@ -119,16 +119,16 @@ def test_points_without_a_ranking_prove_nothing():
 
 def test_curves_that_share_no_problem_say_which_limits_to_drop():
     nan = np.nan
-    every = PriceCurves((curve_of(nan, 1.0, 2.0, nan), curve_of(nan, 1.0, nan, nan), curve_of(nan, nan, 2.0, 3.0)))
-    assert "Drop limits 0, 3: then 1 of 3 has one at every limit." in str(every)
-    assert every.unshared in every._repr_html_()
-    assert PriceCurves(every.curves[:2]).unshared.endswith(
-        "Drop limits 0, 3, at which none has one: then 1 of 2 has one at every limit."
-    )
-    assert "at any limit" in PriceCurves((curve_of(nan, nan),)).unshared
-    assert PriceCurves((*every.curves, curve_of(1.0, 1.0, 1.0, 1.0))).unshared == ""
-    long = PriceCurves((curve_of(*[nan] * 30, 1.0),))
-    assert "7, 8, 9 and 20 more, at which none has one" in long.unshared
+
+    def several(*curves):
+        return PriceCurve.from_curves("q at most", curves[0].limits, curves)
+
+    every = curve_of(nan, 1.0, 2.0, nan), curve_of(nan, 1.0, nan, nan), curve_of(nan, nan, 2.0, 3.0)
+    assert "Drop limits 0, 3: then 1 of 3 has one at every limit." in str(several(*every))
+    assert several(*every).unshared in several(*every)._repr_html_()
+    assert "at any limit" in several(curve_of(nan, nan)).unshared
+    assert several(*every, curve_of(1.0, 1.0, 1.0, 1.0)).unshared == ""
+    assert "7, 8, 9 and 20 more: then" in several(curve_of(*[nan] * 30, 1.0)).unshared
 
 
 def test_soft_constraints_are_swept_too():
@@ -161,39 +161,11 @@ def test_prices_beside_a_dear_constraint_are_lines_above_all_rankings(dear):
         assert curve.above(limit) >= truth(limit) - 1e-9
 
 
-@pytest.mark.every(3)
-@pytest.mark.parametrize("seed", range(4))
-def test_pareto_fronts_against_enumeration(seed):
-    rng = np.random.default_rng(seed)
-    profit = rng.normal(size=(K, N)) if seed % 2 else np.outer([3.0, 2.0, 1.0], rng.normal(size=N))
-    both = RankingSet(N, K).at_most(3, documents=[0, 1, 2], name="old").at_least(0, documents=[2, 5], name="new")
-    found = pareto(ranking_set(profit, both), ("old", range(4)), ("new", range(3)))
-    truth = np.array([
-        [best(profit, lambda o, x=x, y=y: held(o, [0, 1, 2]) <= x and held(o, [2, 5]) >= y) for y in range(3)]
-        for x in range(4)
-    ])  # fmt: skip
-    np.testing.assert_allclose(found.value, truth, atol=1e-9)
-    points = [(x, y, truth[x, y]) for x in range(4) for y in range(3) if not np.isnan(truth[x, y])]
-
-    def beaten(point):
-        x, y, value = point
-        return any(
-            a <= x and b >= y and c >= value - 1e-9 and (a < x or b > y or c > value + 1e-9) for a, b, c in points
-        )
-
-    assert {(x, y) for x, y, _ in found.front} == {point[:2] for point in points if not beaten(point)}
-    assert str(found).splitlines()[0].split() == ["old", "at", "most", "new", "at", "least", "value"]
-
-
-SOLVED = "formulations.solving.parametric.solve", "formulations.solving.parametric.solve"
-
-
 @pytest.fixture
 def solved(monkeypatch):
     """How many problems are solved."""
     count = []
-    for place in SOLVED:
-        monkeypatch.setattr(place, lambda *given: count.append(1) or solve(*given))
+    monkeypatch.setattr("formulations.solving.sensitivity.solve", lambda *given: count.append(1) or solve(*given))
     return count
 
 
@@ -234,32 +206,11 @@ def test_a_soft_limit_costs_more_with_every_unit_beyond_what_there_is():
     np.testing.assert_allclose(curve.value, truth, atol=1e-9)
 
 
-def test_pairs_of_limits_that_admit_the_same_rankings_are_one_problem(solved):
-    both = RankingSet(N, K).at_most(3, documents=[0, 1, 2], name="old").between(0, 2, documents=[2, 5], name="new")
-    profit = np.outer([3.0, 2.0, 1.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
-    problem = ranking_set(profit, both)
-    found = pareto(problem, ("old", range(50)), ("new", range(3)), sides=(None, "at least"))
-    assert len(solved) <= 12
-    assert found.names == ("old at most", "new at least")
-    for x in (0, 2, 3, 49):
-        truth = [best(profit, lambda o, x=x, y=y: held(o, [0, 1, 2]) <= x and y <= held(o, [2, 5])) for y in range(3)]
-        np.testing.assert_allclose(found.value[x], truth)
-    assert max(x for x, _, _ in found.front) <= 3
-    with pytest.raises(InvalidProblem, match="new' cannot be at least 40: its other limit is 2"):
-        pareto(problem, ("old", [1]), ("new", [40]), sides=(None, "at least"))
-    with pytest.raises(InvalidProblem, match="limits on both sides"):
-        pareto(problem, ("old", [1]), ("new", [1]))
-    with pytest.raises(InvalidProblem, match="are not two"):
-        pareto(problem, ("old", [1]), ("new", [1]), sides="at most")
-
-
 def test_more_limits_than_are_solved_are_refused():
     problem = ranking_set(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=SITE, name="site"))
     for limits in (range(1, 10**8), iter(range(10**8))):
         with pytest.raises(InvalidProblem, match=r"more than 10000, .*a shorter range, or one with a step"):
             price_of(problem, "site", limits)
-    with pytest.raises(InvalidProblem, match="1000 × 100 pairs of limits are more than 10000"):
-        pareto(problem, ("site['a']", range(1000)), ("site['b']", range(100)))
     with pytest.raises(InvalidProblem, match="no numbers to sweep over"):
         price_of(problem, "site", [10**400])
     axes = price_of(problem, "site", range(200)).plot()
@@ -286,18 +237,6 @@ def test_what_cannot_be_swept_is_said():
             price_of(problem, "some", limits, side="at most")
     with pytest.raises(InvalidProblem, match="problems of ranking_set"):
         price_of([stated, stated], "some", [2])
-    site = ranking_set(np.zeros((K, N)), RankingSet(N, K).at_most(2, by=list("aabbcc"), name="site"))
-    for second in ("site", "site['a']"):
-        with pytest.raises(InvalidProblem, match="are the same limit"):
-            pareto(site, ("site", [1]), (second, [2]))
-    for quota in ("site", ("site", [1], "at most"), None):
-        with pytest.raises(InvalidProblem, match="is no quota; give name and limits"):
-            pareto(site, ("site['a']", [1]), quota)
-    assert pareto(site, ("site['a']", [1]), ("site['b']", [2])).value.shape == (1, 1)
-    with pytest.raises(InvalidProblem, match="pareto takes a problem"):
-        pareto(stated, ("some", [1]), ("never", [2]))
-    with pytest.raises(InvalidProblem, match="no numbers"):
-        pareto(site, ("site['a']", [np.nan]), ("site['b']", [2]))
 
 
 def test_a_set_that_is_empty_as_it_stands_is_swept_to_where_it_holds_a_ranking():

@@ -102,7 +102,7 @@ def test_other_ratings_and_losses_without_a_slow_way_are_refused():
     ranker = CofiRanker("ordinal", factors=2, strength=0.4).fit(ratings)
     with pytest.raises(DataError, match="not the ratings of the fit"):
         ranker.verify(drawn(6))
-    for spec, options in (("AP", {}), ("rescaled", {}), ("nDCG@3", {"bound": object()}), (3.5, {})):
+    for spec, options in (("AP", {}), ("nDCG@3", {"bound": object()}), (3.5, {})):
         with pytest.raises(OptionError, match="cannot be verified"):
             slow_loss(spec, **options)
 

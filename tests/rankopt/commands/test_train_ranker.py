@@ -111,7 +111,7 @@ def test_a_smooth_training_is_taken_up_again(files, tmp_path):
     [
         (("smooth", "--bound", "convex"), "--bound is an option of --ranker margin and boosted, not of smooth"),
         (("pairwise", "--sigma", 1), "--sigma is an option of --ranker smooth, not of pairwise"),
-        (("pairwise", "--loss", "rescaled"), "--loss is an option of --ranker margin, not of pairwise"),
+        (("pairwise", "--loss", "squared"), "--loss is an option of --ranker margin, not of pairwise"),
         (("regression", "--checkpoint", "kept"), "--checkpoint is an option of --ranker margin"),
         (("smooth", "--lam", 1, "--lam", 2), "several --lam need --validate"),
         (("direct-trees", "--tol", 1), "--tol is an option of --ranker margin"),

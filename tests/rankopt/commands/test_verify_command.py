@@ -226,13 +226,13 @@ name = "new"
 
 
 @pytest.mark.study
-def test_sweep_prints_curves_and_fronts_and_draws_them(tmp_path):
+def test_sweep_prints_curves_and_draws_them(tmp_path):
     file, page = tmp_path / "set.toml", tmp_path / "page.html"
     file.write_text(SWEPT, encoding="utf-8")
     arguments = ["verify", str(file), "--sweep", "old=1:3", "--sweep", "new=0:2"]
     text = CliRunner().invoke(rankopt, [*arguments, "--report", str(page)]).stdout
     assert "old at most  value  price  whole" in text
-    assert "old at most  new at least  value" in text
+    assert "new at least  value  price  whole" in text
     assert "What the limits cost" in page.read_text(encoding="utf-8")
     told = json.loads(CliRunner().invoke(rankopt, [*arguments, "--json"]).stdout)["sweep"]
     orders = [np.array(order) for order in permutations(range(5), 3)]
@@ -240,7 +240,6 @@ def test_sweep_prints_curves_and_fronts_and_draws_them(tmp_path):
     for limit, value in zip(told[0]["limits"], told[0]["value"], strict=True):
         kept = [o for o in orders if (o < 3).sum() <= limit]
         assert value == max(profit[np.arange(3), o].sum() for o in kept)
-    assert told[2]["names"] == ["old at most", "new at least"]
     file.write_text(SITES, encoding="utf-8")
     assert "FILE needs a profit" in CliRunner().invoke(rankopt, ["verify", str(file), "--sweep", "site=1:2"]).stderr
 
@@ -271,7 +270,7 @@ def test_a_sweep_says_its_step_and_which_side_of_a_constraint_is_meant(tmp_path)
         for limit, best in zip(curve["limits"], curve["value"], strict=True):
             admitted = [o for o in orders if np.isin(o, [1, 3]).sum() <= 2 and kept(np.isin(o, [1, 3]).sum(), limit)]
             assert best == max(value[np.arange(3), o].sum() for o in admitted)
-    assert told("old=1:3", "mid=0:2:at_least")[2]["names"] == ["old at most", "mid at least"]
+    assert [one["name"] for one in told("old=1:3", "mid=0:2:at_least")] == ["old at most", "mid at least"]
     assert len(told("old=0:9000")[0]["value"]) == 9001
 
 
@@ -287,8 +286,6 @@ def test_a_sweep_says_its_step_and_which_side_of_a_constraint_is_meant(tmp_path)
         (["mid=0:2"], "limits on both sides; end with :at_most or :at_least"),
         (["mid=0:9:at_least"], "cannot be at least 3: its other limit is 2"),
         (["old=1:100000000"], "more than 10000, the most that a sweep tries; give a shorter range, or one with a step"),
-        (["old=0:999", "new=0:99"], "1000 × 100 pairs of limits are more than 10000"),
-        (["old=0:1", "old=0:1"], "are the same limit; give one --sweep of it"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_swept_is_wrong_usage(tmp_path, sweeps, said):
@@ -310,13 +307,12 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     file.write_text(head + pairs, encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Advice: " in text
-    assert "This optimum is whole with: one limit moved: at most of a +1" in text
     page = tmp_path / "page.html"
     sweeps = ["--sweep", "a=0:2", "--sweep", "b=0:2"]
     text = CliRunner().invoke(rankopt, ["verify", str(file), *sweeps, "--report", str(page)]).stdout
     shown = unescape(page.read_text(encoding="utf-8"))
-    advice = [line for line in text.splitlines() if line.startswith(("Advice: ", "This optimum is whole with: "))]
-    assert len(advice) > 1
+    advice = [line for line in text.splitlines() if line.startswith("Advice: ")]
+    assert advice
     assert all(f"<li>{line}</li>" in shown for line in advice)
     assert f"Solve in whole numbers ('highs', 'cp_sat'). {advice[0]}." in shown
     assert f"rankopt verify {file} --sweep a=0:2 --sweep b=0:2 --report {page}" in shown

@@ -682,11 +682,6 @@ def test_items_without_ratings_change_nothing(loss):
     assert two.verify(more).holds
 
 
-def test_a_loss_that_is_known_within_bounds_only_is_refused():
-    with pytest.raises(OptionError, match="'rescaled' is known within bounds only"):
-        CofiRanker("rescaled").fit(tastes())
-
-
 def test_free_factors_make_room_where_a_table_has_no_more():
     open_, narrow = [], []
     for seed in range(6):

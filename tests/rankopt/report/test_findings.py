@@ -86,7 +86,7 @@ def test_verify_says_what_to_do(tmp_path, limit, told):
 
 def test_ratings_without_a_test_are_told_how_far_training_came_and_how_to_judge():
     ranker = CofiRanker(strength=0.7).fit(load_ratings_sample())
-    first = finding(page_of_cofi(ranker, [], [], "genre", "sample"))
+    first = finding(page_of_cofi(ranker, [], None, "genre", "sample"))
     gap = max(ranker.certificate_.users_gap, ranker.certificate_.items_gap)
     assert f"both blocks' proven gaps were {100 * gap:.2g}% or less" in first
     assert "give --hold-out 10, or --test FILE" in first
@@ -100,10 +100,10 @@ def test_who_leads_on_test_ratings_is_to_be_used_there():
         who: [evaluate_ratings(split, one, candidates=among) for among in ("rated", "all")] for who, one in made.items()
     }
     ahead = [max(judged, key=lambda who: judged[who][column].mean) for column in (0, 1)]
-    first = finding(page_of_cofi(ranker, list(judged.items()), [], "genre", "sample"))
+    first = finding(page_of_cofi(ranker, list(judged.items()), None, "genre", "sample"))
     told = f"To order items that a user has chosen use: {ahead[0]}. To recommend among all use: {ahead[1]}."
     assert first.endswith(f"Use {ahead[0]}." if ahead[0] == ahead[1] else told)
-    alone = finding(page_of_cofi(ranker, [("cofi", judged["cofi"])], [], "genre", "sample"))
+    alone = finding(page_of_cofi(ranker, [("cofi", judged["cofi"])], None, "genre", "sample"))
     assert alone.endswith("Use cofi.")
 
 

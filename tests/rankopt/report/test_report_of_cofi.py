@@ -4,10 +4,12 @@ import re
 from functools import cache
 from html import unescape
 
+import numpy as np
 import pytest
 
-from rankopt.collaborative.recommendation import QuotaPrice
-from rankopt.errors import OptimumAtStart
+from rankopt.collaborative.recommendation import price_of_quota
+from rankopt.constraints import Admissible
+from rankopt.errors import DataError, OptimumAtStart
 from rankopt.rankers import CofiRanker
 from rankopt.ratings import load_ratings_sample
 from rankopt.report.cofi_page import page_of_cofi
@@ -18,14 +20,14 @@ def fitted(**options):
     return CofiRanker(**{"factors": 3, "strength": 0.5} | options).fit(load_ratings_sample())
 
 
-def pages(ranker, prices=()):
+def pages(ranker, prices=None):
     """The page as text, and the words of each of its drawings by its title."""
     text = page_of_cofi(ranker, [], prices, "genre", "sample")
     drawn = [re.findall(r"<text[^>]*>([^<]*)</text>", one) for one in re.findall(r"<svg.*?</svg>", text, re.DOTALL)]
     return unescape(text), {title: words for words in drawn for title in words if title in TITLES}
 
 
-TITLES = ("objective and bounds of both blocks", "gaps of both blocks", "gap of the users", "the price of genres")
+TITLES = ("objective and bounds of both blocks", "gaps of both blocks", "gap of the users")
 
 
 def test_without_factors_nothing_is_drawn_and_why_is_said():
@@ -57,14 +59,20 @@ def test_the_lead_says_what_scores_are(loss, user):
     assert f"Scores are an offset of the item{user} plus a product of two short vectors." in text
 
 
-def test_prices_are_told_in_ms_or_s_and_no_label_lies_on_another():
-    prices = [
-        QuotaPrice(None, 4.0011, 6.96, 1.7e-5, (1, 7.4e-5)), QuotaPrice(5, 4.0, 6.96, 0.0128, (1, 0.0436)),
-        QuotaPrice(3, 3.9788, 6.93, 0.25, (145, 0.99951)), QuotaPrice(2, 3.8967, 7.0, 0.0281, (10, 3.36)),
-        QuotaPrice(1, 3.7903, 7.0, 0.233, ("ann", 0.366)),
-    ]  # fmt: skip
-    text, drawn = pages(fitted(), prices)
-    for told in ("median time a user", ">0.017 ms<", ">1: 43.6 ms<", ">145: 1.0 s<", ">10: 3.4 s<", ">ann: 366 ms<"):
-        assert told in text
-    assert {"free, 5", "3", "2", "1"} <= set(drawn["the price of genres"])
-    assert not {"free", "5"} & set(drawn["the price of genres"])
+def test_the_price_of_a_quota_is_the_score_that_its_lists_lose():
+    ranker = fitted()
+    users = ranker.users_.tolist()[:3]
+    curve = price_of_quota(ranker, "genre", users, k=4, limits=(1, 2, 4))
+    weights = 1.0 / np.log2(np.arange(2.0, 6.0))
+    for row, user in enumerate(users):
+        free = ranker.recommend([user], 4).scores
+        assert curve.value[row, -1] == pytest.approx(np.average(free, weights=weights))
+        two = ranker.recommend([user], 4, admissible=Admissible(4).at_most(2, by="genre")).scores
+        assert curve.value[row, 1] == pytest.approx(np.average(two, weights=weights[: two.size]))
+    assert (np.diff(curve.mean) >= 0.0).all()
+    text, _ = pages(ranker, curve)
+    assert "What a quota costs" in text
+    assert f"the mean over {curve.shared} users" in text
+    assert f">{curve.lost[0][0]:.4f}<" in text
+    with pytest.raises(DataError, match="at least one user"):
+        price_of_quota(ranker, "genre", [])

@@ -1,4 +1,8 @@
-"""The rescaled slack: the hardest ranking is that of the greatest product of regret and margin [paper 2, section 6]."""
+"""Slack rescaling: the largest product of regret and margin over all rankings [paper 2, section 6].
+
+>>> from rankopt.rankers import LossRanker
+>>> ranker = LossRanker(RescaledSlack, "nDCG@10")
+"""
 
 from __future__ import annotations
 
@@ -10,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations import named, rescaled_ranking, solve_batch
 from formulations.arrays import Shorts
-from formulations.problems.rescaled_ranking import RescaledBatch
+from formulations.experimental.slack_rescaling import RescaledBatch, rescaled_ranking, solve_slack_rescaled
 from formulations.solvers.solver import Solver
 from rankopt.errors import OptionError
 from rankopt.losses.loss import LossAt
@@ -25,7 +28,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 EXACTLY = 1
-"""Queries of a shard whose prices are also checked in rational numbers, where bounds are proved by prices."""
+"""Queries of a shard whose duals are also checked in rational numbers when bounds are proved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +36,12 @@ class RescaledSlack:
     """loss_q(s) = max_π D(π) (1 + (c[π] - c̄)ᵀs), D(π) = max a[π̄]ᵀb - a[π]ᵀb the regret of π, c̄ the mean c of the
     rankings without regret.
 
-    Convex, for each D >= 0; not below the regret of the order by score, whose margin is 1 or more. To find the maximum
-    is NP-hard: `value` is that of the best vertex of a hull, `bound` is proven (`formulations.rescaled_ranking`). The
-    plane of any ranking, height D and slope D (c[π] - c̄), lies below the loss, so training's lower bound holds; its
-    objective is reckoned with `bound`, so that the gap it claims is true, and stays open where the hull leaves one.
+    Convex, as each D >= 0, and at least the regret of the order by score, whose margin is 1 or more. The maximum is
+    NP-hard: `value` is that of the best vertex of a hull, `bound` is proven (`formulations.experimental`). The plane
+    of any ranking, height D and slope D (c[π] - c̄), lies below the loss, so the lower bound of training holds. The
+    objective uses `bound`, so the reported gap is true; it stays open where the hull leaves one.
 
-    measure: whose regret, positional; a `LossRanker` gives its own. decay: c. argmax: the solver of the rankings that
-    the hull asks for.
+    measure: positional; a `LossRanker` passes its own. decay: c. argmax: any solver of `ranking`.
     """
 
     relevance: Floats
@@ -72,8 +74,7 @@ class RescaledSlack:
 
     def at(self, scores: Floats, prove: bool = False) -> LossAt:
         """Values, proven bounds and planes at `scores`, (N,)."""
-        solver = named(self.argmax) if isinstance(self.argmax, str) else self.argmax
-        answer = solve_batch(self.problem.with_scores(scores), solver, outward=False)
+        answer = solve_slack_rescaled(self.problem.with_scores(scores), self.argmax, outward=False)
         answer = answer.proved(EXACTLY) if prove else answer
         rows = self.offsets[query_of_row(self.offsets)] + answer.order
         placed = np.empty(scores.size)

@@ -5,12 +5,13 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
+from problems.rated import tastes
 from problems.training import made
 
 from rankopt.data import Queries
 from rankopt.errors import OptionError
-from rankopt.losses import RescaledSlack
-from rankopt.rankers import LossRanker
+from rankopt.experimental import RescaledSlack
+from rankopt.rankers import CofiRanker, LossRanker
 from rankopt.testing import check_loss
 
 
@@ -51,7 +52,7 @@ def test_value_and_bound_enclose_the_maximum_and_the_maximum_bounds_the_regret()
 
 def test_training_closes_the_gap_and_its_bound_is_below_every_objective():
     X, y, qid = made(queries=20, documents=12)
-    ranker = LossRanker("rescaled", "nDCG@5", lam=0.05, tol=1e-2).fit(X, y, qid=qid)
+    ranker = LossRanker(RescaledSlack, "nDCG@5", lam=0.05, tol=1e-2).fit(X, y, qid=qid)
     proved = ranker.certificate_
     assert proved.kind == "global"
     assert proved.relative_gap <= 1e-2
@@ -66,8 +67,13 @@ def test_training_closes_the_gap_and_its_bound_is_below_every_objective():
 
 def test_it_is_of_the_measure_of_its_ranker():
     X, y, qid = made(queries=10)
-    named = LossRanker("rescaled", "P@2", lam=0.1, tol=0.1).fit(X, y > 0, qid=qid)
+    named = LossRanker(RescaledSlack, "P@2", lam=0.1, tol=0.1).fit(X, y > 0, qid=qid)
     given = LossRanker(partial(RescaledSlack, measure="P@2"), "nDCG@10", lam=0.1, tol=0.1).fit(X, y > 0, qid=qid)
     np.testing.assert_array_equal(named.coef_, given.coef_)
     with pytest.raises(OptionError, match="has no regret"):
-        LossRanker("rescaled", "AP").fit(X, y > 0, qid=qid)
+        LossRanker(RescaledSlack, "AP").fit(X, y > 0, qid=qid)
+
+
+def test_collaborative_ranking_refuses_a_loss_that_is_known_within_bounds_only():
+    with pytest.raises(OptionError, match="is known within bounds only"):
+        CofiRanker(RescaledSlack).fit(tastes())

@@ -1,0 +1,485 @@
+"""Sensitivity of the optimum to the limit of a constraint: the best value at each limit, with a proven price.
+
+At limit l let y be a dual solution of the linear program. By weak duality no ranking under limit l' is worth more than
+
+    relaxed(l) + price(l) · (l' - l)      relaxed: the bound of y at l; price: the sum of y over the constraint's rows
+
+so each point proves a line above the whole curve. Of several dual solutions with the same bound, the one towards looser
+limits is taken: its price is what the next unit gains at most. Where the program is not integral, `relaxed` is above
+the best value. Limits that admit the same rankings (`limit_range`) are solved once.
+
+>>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
+>>> problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
+>>> print(price_of(problem, "site", range(1, 4)))
+site at most  value  price  whole
+           1  empty
+           2     24      2    yes
+           3     26      0    yes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+
+from formulations.arrays import Bools, Floats, Ints, frozen
+from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.constraints.constraint import MOST as MAX_COUNT
+from formulations.constraints.constraint import Constraint, row_rounding
+from formulations.constraints.duals import relaxation_prices
+from formulations.constraints.ranking_set import RankingSet
+from formulations.display import CompactReprMixin, axes_for, curves, data_frame, paragraph, table, tick_each, view
+from formulations.errors import Infeasible, InvalidProblem
+from formulations.gallery.assignments import ranking_set
+from formulations.solvers.solver import Solver
+from formulations.solving.solve import solve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Side: TypeAlias = Literal["at most", "at least", "exactly"]
+
+SIDES = ("at most", "at least", "exactly")
+
+MAX_POINTS = 10_000
+"""Points of one sweep."""
+
+MAX_NAMED = 10
+"""Limits that a sentence names."""
+
+RELATIVE_GAP = 1e-7
+"""Distance of the relaxation and a ranking, relative to the largest profit, that counts as none: LP solvers stop
+there."""
+
+
+@dataclass(frozen=True, eq=False)
+class PriceCurve(CompactReprMixin):
+    """The optimum against the limit of a constraint, of one problem, or of several (queries).
+
+    name: of the constraint, with its side. limits (m,). The others are (m,), or (problems, m) of several: value, of the
+    best ranking, NaN where there is none; bound, proven for it; relaxed, the optimum of the linear program; price, the
+    sum of the constraint's duals, per unit of the limit; whole, whether the program's optimum is a ranking.
+    """
+
+    name: str
+    limits: Floats
+    value: Floats
+    bound: Floats
+    relaxed: Floats
+    price: Floats
+    whole: Bools
+
+    @classmethod
+    def from_curves(cls, name: str, limits: Floats, every: Sequence[PriceCurve | None]) -> PriceCurve:
+        """The curves of several problems at the same limits; None: a problem without a ranking at any limit."""
+        none = np.full(limits.size, np.nan)
+        empty = cls(name, limits, none, none, none, none, np.zeros(limits.size, dtype=bool))
+        filled = [empty if one is None else one for one in every]
+        fields = ("value", "bound", "relaxed", "price", "whole")
+        return cls(name, limits, *(frozen(np.array([getattr(one, field) for one in filled])) for field in fields))
+
+    @property
+    def empty(self) -> Bools:
+        """At which limits no ranking is left."""
+        return np.isnan(self.value)
+
+    def above(self, limit: ArrayLike) -> Floats:
+        """The least bound that the prices of all points prove for this limit; inf if no point has a ranking."""
+        at = np.asarray(limit, dtype=np.float64)[..., None]
+        lines = self.relaxed + self.price * (at - self.limits)
+        return np.asarray(np.where(self.empty, np.inf, lines).min(axis=-1))
+
+    @property
+    def _is_complete(self) -> Bools:
+        """(problems,) which problems have a ranking at every limit."""
+        return np.asarray(~np.atleast_2d(self.empty).any(axis=1))
+
+    @property
+    def shared(self) -> int:
+        """Number of problems that have a ranking at every limit; means and deviations are over these."""
+        return int(self._is_complete.sum())
+
+    @property
+    def unshared(self) -> str:
+        """Why there is no mean and which limits to drop, where no problem has a ranking at every limit; else ""."""
+        if self.shared:
+            return ""
+        empty = np.atleast_2d(self.empty)
+        if empty.all():
+            return "No problem has a ranking at any limit, so there is no mean: loosen the other constraints."
+        drop = empty[int(np.argmin(empty.sum(axis=1)))]  # the fewest that leave a problem
+        left = int((~empty[:, ~drop].any(axis=1)).sum())
+        limits = [f"{limit:g}" for limit in np.unique(self.limits[drop])]
+        more = f" and {len(limits) - MAX_NAMED} more" if len(limits) > MAX_NAMED else ""
+        return (
+            f"No problem has a ranking at every limit, so there is no mean. Drop limits {', '.join(limits[:MAX_NAMED])}"
+            f"{more}: then {left} of {len(empty)} {'has' if left == 1 else 'have'} one at every limit."
+        )
+
+    def _moments(self, values: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of values (problems, m); NaN of too few."""
+        none = np.full(self.limits.size, np.nan)
+        return (
+            values.mean(axis=0) if len(values) else none,
+            values.std(axis=0, ddof=1) if len(values) > 1 else none,
+        )
+
+    @property
+    def mean(self) -> Floats:
+        return self._moments(np.atleast_2d(self.value)[self._is_complete])[0]
+
+    @property
+    def spread(self) -> Floats:
+        """Standard deviation of the values over the problems."""
+        return self._moments(np.atleast_2d(self.value)[self._is_complete])[1]
+
+    @property
+    def lost(self) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of what each problem loses against the best of its own curve."""
+        values = np.atleast_2d(self.value)[self._is_complete]
+        return self._moments(values.max(axis=1, keepdims=True) - values)
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of the table by name: of one problem its points, of several mean, deviation and counts."""
+        if self.value.ndim == 1:
+            points = {name: getattr(self, name) for name in ("value", "bound", "relaxed", "price", "whole")}
+            return {"limit": self.limits, **points}
+        (mean, spread), (lost, lost_spread) = (self.mean, self.spread), self.lost
+        return {
+            "limit": self.limits, "mean": mean, "spread": spread, "lost": lost, "spread of it": lost_spread,
+            "price": self._moments(self.price[self._is_complete])[0], "whole": (self.whole & ~self.empty).sum(axis=0),
+            "empty": self.empty.sum(axis=0),
+        }  # fmt: skip
+
+    def to_frame(self) -> Any:
+        """A pandas data frame, one row per limit; FormulationError if pandas is not installed."""
+        return data_frame(self.columns())
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """The best value and the optimum of the linear program against the limit; of several problems the mean loss
+        against the loosest limit, with the standard deviation as a band."""
+        axes = axes_for(axes)
+        if self.value.ndim == 1:
+            relaxed = np.where(self.empty, np.nan, self.relaxed)
+            axes.plot(self.limits, relaxed, "--s", markersize=4, label="linear program")
+            axes.plot(self.limits, self.value, "-o", markersize=4, label="best ranking")
+        else:
+            lost, off = self.lost
+            (line,) = axes.plot(self.limits, lost, "-o", markersize=4, label=f"mean of {self.shared}")
+            axes.fill_between(self.limits, np.maximum(lost - off, 0.0), lost + off, color=line.get_color(), alpha=0.2,
+                              linewidth=0, label="spread")  # fmt: skip
+        axes.set(xlabel=self.name, ylabel="value" if self.value.ndim == 1 else "lost of the best value")
+        tick_each(axes, self.limits)
+        axes.legend(frameon=False)
+        return axes
+
+    def _table(self) -> tuple[list[str], list[list[str]]]:
+        """Head and rows as text."""
+        if self.value.ndim == 1:
+            points = zip(self.limits, self.empty, self.value, self.price + 0.0, self.whole, strict=True)
+            return [self.name, "value", "price", "whole"], [
+                [f"{limit:g}", "empty", "", ""] if empty
+                else [f"{limit:g}", f"{value:.6g}", f"{price:.4g}", "yes" if whole else "no"]
+                for limit, empty, value, price, whole in points
+            ]  # fmt: skip
+        columns = self.columns()
+        there = len(self.value) - columns["empty"]
+        forms = ("{:g}", "{:.5g}", "{:.3g}", "{:.4g}", "{:.3g}", "{:.4g}", "{:d}", "{:d}")
+        rows = [[form.format(cell) for form, cell in zip(forms, row, strict=True)]
+                for row in zip(*(column + 0 for column in columns.values()), strict=True)]  # fmt: skip
+        for row, count in zip(rows, there, strict=True):
+            row[-2] += f"/{count}"
+        return [self.name, *[*columns][1:]], rows
+
+    def _repr_html_(self) -> str:
+        head, rows = self._table()
+        several = self.value.ndim > 1
+        facts = {"problems": len(self.value), "with a ranking at every limit": self.shared} if several else {}
+        lines = {"lost": self.lost[0]} if several else {"best ranking": self.value, "linear program": self.relaxed}
+        below = [paragraph(self.unshared)] if several and self.unshared else []
+        return view(
+            "What a limit costs", facts, table(head, rows, most=len(rows)), *below, curves(lines, self.name)
+        )  # fmt: skip
+
+    def __str__(self) -> str:
+        head, rows = self._table()
+        widths = [max(map(len, column)) for column in zip(head, *rows, strict=True)]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in (head, *rows)
+        ]
+        return "\n".join([*lines, *([self.unshared] if self.value.ndim > 1 and self.unshared else [])])
+
+
+def price_of(
+    problem: ConstrainedRanking | RankingSet | Sequence[ConstrainedRanking],
+    constraint: str,
+    limits: Iterable[float],
+    *,
+    profit: ArrayLike | None = None,
+    side: Side | None = None,
+    solver: Solver | str = "auto",
+) -> PriceCurve:
+    """The curve of the best value against the limit of a constraint.
+
+    Args:
+        problem: a problem of `ranking_set`; a set, with its profit (it may be empty under its own limit); or a sequence
+            of problems (queries) whose sets have constraints of this name, for mean and deviation.
+        constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
+        limits: the limits to try, 10,000 at most.
+        side: "at most", "at least" or "exactly"; needed where the constraint has limits on both sides.
+        solver: of each point.
+
+    Raises:
+        InvalidProblem: no constraint has this name, or has no limits; a set without a profit; no limits, or too many.
+        Infeasible: a set that holds no ranking at any of the limits, nor under its own.
+        SolverFailed, Unsupported: as `solve` does. A limit that leaves no ranking is a point that says so.
+    """
+    asked = read_limits(limits)
+    if isinstance(problem, RankingSet):
+        if profit is None:
+            raise InvalidProblem("a set alone has no values; give profit=, (k, n), or a problem of ranking_set")
+        problem = _feasible_problem(profit, problem, constraint, asked, side)
+    if isinstance(problem, ConstrainedRanking):
+        return _curve(problem, constraint, asked, side, solver)
+    every = tuple(problem)
+    if not every or not all(isinstance(one, ConstrainedRanking) for one in every):
+        raise InvalidProblem("price_of takes problems of ranking_set, one at least; give each set its profit there")
+    found = [_curve(one, constraint, asked, side, solver) for one in every]
+    return PriceCurve.from_curves(found[0].name, asked, found)
+
+
+def _feasible_problem(
+    profit: ArrayLike, admissible: RankingSet, name: str, limits: Floats, side: str | None
+) -> ConstrainedRanking:
+    """The problem of a set; if it is empty, at the first of the limits that leaves a ranking."""
+    try:
+        return ranking_set(profit, admissible)
+    except Infeasible:
+        limit = _checked_limit(admissible, name, limits, side)
+        for one in dict.fromkeys(np.clip(limits, *limit_range(limit)).tolist()):
+            with suppress(Infeasible):
+                return ranking_set(profit, limit.at(one))
+        raise
+
+
+def _curve(
+    problem: ConstrainedRanking, name: str, limits: Floats, side: str | None, solver: Solver | str
+) -> PriceCurve:
+    limit = _checked_limit(problem.admissible, name, limits, side)
+    low, high = limit_range(limit)
+    differing = np.clip(limits, low, high)
+    points = {one: _point(problem, limit, one, solver) for one in dict.fromkeys(differing.tolist())}
+    value, bound, relaxed, price, whole = np.array([points[one] for one in differing.tolist()]).T.copy()
+    loose = limits >= high if limit.side == "at most" else (limits <= low) & (limit.side == "at least")
+    price[loose & ~np.isnan(value)] = 0.0  # `relaxed` bounds the rankings under any limit
+    arrays = map(frozen, (limits.copy(), value, bound, relaxed, price, whole == 1.0))
+    return PriceCurve(f"{name} {limit.side}", *arrays)
+
+
+def _checked_limit(admissible: RankingSet, name: str, limits: Floats, side: str | None) -> ConstraintLimit:
+    """The limit of this name; InvalidProblem if one of those asked for is beyond its limit on the other side."""
+    limit = limit_of(admissible, name, side)
+    for one in limits.tolist():
+        limit.check(one)
+    return limit
+
+
+def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solver: Solver | str) -> tuple[float, ...]:
+    """Value, bound, relaxed value, price and whether the program is integral at one limit."""
+    try:
+        moved = replace(problem, admissible=limit.at(at), ranked=None)
+    except Infeasible:
+        return (np.nan, np.nan, np.nan, np.nan, 0.0)
+    solution = solve(moved, solver)
+    known = [solution.y] if solution.y is not None and solution.y.ndim == 1 else []
+    found = relaxation_prices(moved.stated, moved.worth)
+    prices = [*known, *([] if found is None else [found])]
+    bounds = [moved.bound(y) for y in prices]
+    relaxed = min(bounds, default=np.inf)
+    slack = RELATIVE_GAP * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
+    towards = 0.0 if limit.side == "exactly" else 0.5 if limit.side == "at most" else -0.5
+    looser = replace(moved, admissible=limit.at(at + towards))
+    next_ = relaxation_prices(looser.stated, looser.worth) if towards else None
+    # The same duals bound the value at `at`: their bound is linear in the limit.
+    price = np.nan if next_ is None else _sum_of_duals(looser, limit, next_)
+    shown = np.inf if next_ is None else looser.bound(next_) - price * towards
+    if not shown <= relaxed + slack:
+        shown, price = relaxed, _sum_of_duals(moved, limit, prices[int(np.argmin(bounds))]) if prices else np.nan
+    return (solution.value, solution.bound, shown, price, float(relaxed - solution.value <= slack))
+
+
+def _sum_of_duals(problem: ConstrainedRanking, limit: ConstraintLimit, y: Floats) -> float:
+    """The sum of the duals of the rows that are moved."""
+    held = problem.named_dual(y)[limit.constraint.name].ravel()
+    return float(held[limit.rows].sum())
+
+
+@dataclass(frozen=True, eq=False)
+class ConstraintLimit:
+    """The limits of `rows` (a mask) of a constraint of the set, on one side, or on both where that is "exactly"."""
+
+    admissible: RankingSet
+    constraint: Constraint
+    rows: Bools
+    side: str
+
+    def at(self, limit: float) -> RankingSet:
+        """The set with this limit."""
+        self.check(limit)
+        held = self.constraint
+        upper, lower = held.upper.copy(), held.lower.copy()
+        if self.side != "at least":
+            upper[self.rows] = limit
+        if self.side != "at most":
+            lower[self.rows] = limit
+        says = tuple(
+            f"{self.side} {limit:g}, as swept" if moved else held.said(r) for r, moved in enumerate(self.rows.tolist())
+        )
+        fresh = replace(held, lower=lower, upper=upper, says=says)
+        admissible = self.admissible
+        return replace(
+            admissible,
+            constraints=tuple(fresh if one is held else one for one in admissible.constraints),
+            softened=tuple(
+                replace(one, constraint=fresh) if one.constraint is held else one for one in admissible.softened
+            ),
+        )
+
+    @property
+    def is_soft(self) -> bool:
+        return any(one.constraint is self.constraint for one in self.admissible.softened)
+
+    def check(self, limit: float) -> None:
+        """Raise InvalidProblem for a limit beyond the one on the other side, of a row that has one, and for one that
+        breaks a soft row by more than can be counted."""
+        loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
+        largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
+        if self.is_soft and not loose and abs(limit) > MAX_COUNT * largest:
+            raise InvalidProblem(
+                f"limit {limit:g} of {self.constraint.name!r} is beyond what doubles count, and as this is soft each "
+                "unit costs; give a limit that rankings come near to"
+            )
+        other = (self.constraint.lower if self.side == "at most" else self.constraint.upper)[self.rows]
+        crossed = other[other > limit if self.side == "at most" else other < limit]
+        if crossed.size and self.side != "exactly":
+            raise InvalidProblem(
+                f"{self.constraint.name!r} cannot be {self.side} {limit:g}: its other limit is {crossed[0]:g}; sweep "
+                "on that side only"
+            )
+
+
+def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -> ConstraintLimit:
+    """The limit of a constraint (of all its rows), or of a row by its own name: "site", "site['a.org']".
+
+    side: "at most", "at least" or "exactly"; needed where rows have two limits that differ.
+    Raises InvalidProblem for an unknown name, for a constraint without limits, and for a side it does not have.
+    """
+    every = [*admissible.constraints, *(one.constraint for one in admissible.softened)]
+    for held in every:
+        names = [held.block.name(row) for row in range(held.rows)]
+        if constraint == held.name or constraint in names:
+            rows = np.array([constraint in (held.name, name) for name in names], dtype=bool)
+            return ConstraintLimit(admissible, held, rows, _side(held, rows, constraint, side))
+    known = ", ".join(repr(held.name) for held in every if held.rows) or "none"
+    raise InvalidProblem(f"no constraint is named {constraint!r}; with limits there are {known}")
+
+
+def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> str:
+    if not rows.any():
+        raise InvalidProblem(f"{name!r} forbids cells and has no limit; sweep a constraint that counts")
+    if held.forbids is not None and name == held.name:
+        raise InvalidProblem(
+            f"{name!r} forbids cells beside its rows and has no limit; sweep one of its rows, {held.block.name(0)!r} "
+            f"say, or let it be broken: soft({name!r}, price=...)"
+        )
+    below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
+    if side is not None:
+        if side not in SIDES:
+            raise InvalidProblem(f"side must be one of {', '.join(map(repr, SIDES))}; got {side!r}")
+        return side
+    if (below & above).all() and (held.lower[rows] == held.upper[rows]).all():
+        return "exactly"
+    if not below.any():
+        return "at most"
+    if not above.any():
+        return "at least"
+    raise InvalidProblem(f"{name!r} has limits on both sides; say side='at most' or side='at least'")
+
+
+def read_limits(limits: Any) -> Floats:
+    """Limits to try, (m,) finite numbers in the order given; InvalidProblem for none, too many, or others."""
+    try:
+        given = [] if isinstance(limits, str) else list(islice(limits, MAX_POINTS + 1))
+        asked = np.array(given, dtype=np.float64)
+    except (OverflowError, TypeError, ValueError):
+        asked = np.empty(0)
+    if asked.ndim != 1 or not asked.size or not np.isfinite(asked).all():
+        raise InvalidProblem(f"limits = {limits!r} are no numbers to sweep over; give some, range(1, 5) say")
+    if asked.size > MAX_POINTS:
+        raise InvalidProblem(
+            f"limits from {asked[0]:g} on are more than {MAX_POINTS}, the most that a sweep tries; give a shorter "
+            "range, or one with a step: range(0, 1000, 10)"
+        )
+    return asked
+
+
+def limit_range(limit: ConstraintLimit) -> tuple[float, float]:
+    """The limits below the first admit the same rankings, and those above the second.
+
+    On its loose end the constraint cannot bind, on the other no ranking meets it; a soft constraint has no other end,
+    for each unit costs.
+
+    >>> site = RankingSet(6, 4).at_most(1, by=["a.org", "a.org", "a.org", "b.org", "b.org", None], name="site")
+    >>> limit_range(limit_of(site, "site"))
+    (-1.0, 3.0)
+    """
+    least, most = _activity(limit)
+    below, above = (-np.inf, np.inf)
+    if not limit.is_soft:
+        below, above = -_beyond(-float(least.max())), _beyond(float(most.min()))
+    if limit.side == "at most":
+        return below, float(most.max())
+    return (float(least.min()) if limit.side == "at least" else below), above
+
+
+def _beyond(reach: float) -> float:
+    """A limit that a row of this reach is clearly below."""
+    return reach + max(1.0, 1e-9 * reach)
+
+
+def _activity(limit: ConstraintLimit) -> tuple[Floats, Floats]:
+    """Lower and upper bounds on each moved row, of any ranking, and of any point of the linear program:
+
+    a π <= min( Σ_i max(0, max_j a[i, j]),  Σ_j max(0, max_i a[i, j]) ),    likewise from below.
+    """
+    held, n = limit.constraint, limit.admissible.documents
+    matrix = csr_array(held.matrix[np.flatnonzero(limit.rows)])
+    matrix.sum_duplicates()
+    found = []
+    for r in range(matrix.shape[0]):
+        part = slice(matrix.indptr[r], matrix.indptr[r + 1])
+        position, document = np.divmod(matrix.indices[part], n)
+        lines = (position, limit.admissible.positions), (document, n)
+        found.append([-min(_sum_of_largest(-matrix.data[part], *line) for line in lines),
+                      min(_sum_of_largest(matrix.data[part], *line) for line in lines)])  # fmt: skip
+    least, most = np.array(found).T
+    off = row_rounding(matrix, least, most, limit.admissible.positions)
+    fractional = matrix.copy()
+    fractional.data = np.abs(matrix.data - np.round(matrix.data))
+    off *= fractional.sum(axis=1) > 0.0  # sums of integers are exact
+    return least - off, most + off
+
+
+def _sum_of_largest(weights: Floats, line: Ints, lines: int) -> float:
+    """Σ over lines of the largest weight in each, at least 0."""
+    largest = np.zeros(lines)
+    np.maximum.at(largest, line, weights)
+    return float(largest.sum())
