@@ -51,7 +51,7 @@ from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.parametric import MOST as MOST_PARETO
 from formulations.constraints.parametric import ConstraintLimit, Side, limit_of, limit_range, swept
 from formulations.constraints.ranking_set import RankingSet
-from formulations.display import CompactReprMixin, axes_for, curves, data_frame, paragraph, table, tick_each, view
+from formulations.display import CompactReprMixin, axes_for, data_frame, tick_each
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.gallery.assignments import ranking_set
 from formulations.solvers.solver import Solver
@@ -107,13 +107,6 @@ class PriceCurve(CompactReprMixin):
         tick_each(axes, self.limits)
         axes.legend(frameon=False)
         return axes
-
-    def _repr_html_(self) -> str:
-        rows = [[f"{limit:g}", *row] for limit, row in zip(self.limits, self._cells, strict=True)]
-        drawn = curves({"best ranking": self.value, "linear program": self.relaxed}, self.name)
-        return view(
-            "What a limit costs", {}, table([self.name, "value", "price", "whole"], rows, most=len(rows)), drawn
-        )
 
     @property
     def _cells(self) -> list[list[str]]:
@@ -219,13 +212,6 @@ class PriceCurves(CompactReprMixin):
         tick_each(axes, self.limits)
         axes.legend(frameon=False)
         return axes
-
-    def _repr_html_(self) -> str:
-        facts = {"problems": len(self.curves), "with a ranking at every limit": self.shared}
-        rows = [[f"{limit:g}", *row] for limit, row in zip(self.limits, self._cells, strict=True)]
-        drawn = curves({"lost": self.lost[0]}, self.name)
-        below = [paragraph(self.unshared)] if self.unshared else []
-        return view("What a limit costs", facts, table([self.name, *HEAD], rows, most=len(rows)), *below, drawn)
 
     @property
     def _cells(self) -> list[list[str]]:
@@ -433,11 +419,6 @@ class Pareto(CompactReprMixin):
         if axes.get_legend_handles_labels()[1]:
             axes.legend(frameon=False, title=self.names[1])
         return axes
-
-    def _repr_html_(self) -> str:
-        rows = [[f"{x:g}", f"{y:g}", f"{value:.6g}"] for x, y, value in self.front]
-        facts = {"pairs": self.value.size, "without a ranking": int(np.isnan(self.value).sum())}
-        return view("Pairs of limits that none beats", facts, table([*self.names, "value"], rows, most=len(rows)))
 
     def __str__(self) -> str:
         cells = [[*self.names, "value"], *([f"{x:g}", f"{y:g}", f"{value:.6g}"] for x, y, value in self.front)]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, lines
+from formulations.display import CompactReprMixin
 from rankopt.collaborative.global_bound import GlobalBound, global_bound
 from rankopt.collaborative.problem import ModelState
 from rankopt.optimize.certificate import Stop
@@ -77,9 +77,6 @@ class FactorCertificate(CompactReprMixin):
     def _part(self, bound: float) -> float:
         below = max(self.primal - bound, 0.0)
         return below / abs(self.primal) if below else 0.0
-
-    def _repr_html_(self) -> str:
-        return lines(str(self))
 
     def __str__(self) -> str:
         told = f"{self.kind}: J = {self.primal:.8g}, gap of the users' block {100 * self.users_gap:.2g}%, of the "

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import view
+from formulations.display import CompactReprMixin
 from rankopt.collaborative.factors import Factors, scores_of_pairs
 from rankopt.collaborative.fold_in import FoldInResult
 from rankopt.collaborative.reading import places_of_pairs
@@ -50,7 +50,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KnownModel:
+class KnownModel(CompactReprMixin):
     """seen: the users, the items with their attributes, and which items each user has rated. counts (m,): how many
     ratings each item has, of all users. unknown: the offset of an item that is not among them. proved: of folded users,
     how near they are to the best; given: what they have rated, where some of it is of items that are not known."""
@@ -94,15 +94,3 @@ class KnownModel:
             f"{type(self).__name__}({self.seen.n_users} users, {self.seen.n_items} items, {self.factors.dimensions} "
             f"factors{gap})"
         )
-
-    def _repr_html_(self) -> str:
-        said = {
-            "users": f"{self.seen.n_users:,}",
-            "items": f"{self.seen.n_items:,}",
-            "seen": f"{self.told.n_ratings:,}",
-        }
-        said["factors"] = str(self.factors.dimensions)
-        if self.proved is not None:
-            said |= {"objective": f"{self.proved.value:.8g}", "proven bound": f"{self.proved.bound:.8g}"}
-            said["gap"] = f"{100 * self.proved.relative_gap:.2g}% ({self.proved.kind})"
-        return view("KnownModel", said)

@@ -17,8 +17,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import MOST as MOST_SHOWN
-from formulations.display import table, view
+from formulations.display import CompactReprMixin
 from rankopt.collaborative.factors import Factors
 from rankopt.collaborative.quotas import ConstrainedRecommender
 from rankopt.constraints.admissible import Admissible
@@ -29,6 +28,9 @@ from rankopt.ratings.table import Ratings
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+LISTED = 10
+"""Users whose lists `print` shows."""
 
 
 class KnownItems(Protocol):
@@ -141,7 +143,7 @@ MOST = 1e100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recommendations:
+class Recommendations(CompactReprMixin):
     """Lists of n users: that of user u is items[bounds[u]:bounds[u + 1]], best first, with the scores that order it.
 
     users (n,), bounds (n + 1,), items, scores (bounds[-1],). seconds (n,): how long each list took, where rules hold.
@@ -189,13 +191,11 @@ class Recommendations:
     def __repr__(self) -> str:
         return f"Recommendations({self.users.size} users, {self.items.size} items)"
 
-    def _repr_html_(self) -> str:
-        few = islice(self, MOST_SHOWN)
-        rows = [(user, "nothing is left" if not items else ", ".join(map(str, items))) for user, items in few]
-        rest = len(self) - len(rows)
-        said = {"users": f"{len(self):,}", "items in their lists": f"{self.items.size:,}"}
-        more = f"<p>and {rest:,} more</p>" if rest else ""
-        return view("Recommendations", said, table(["user", "items, the best first"], rows), more)
+    def __str__(self) -> str:
+        """The lists of the first users."""
+        few = [f"{user}: {', '.join(map(str, items)) or 'nothing is left'}" for user, items in islice(self, LISTED)]
+        more = [f"and {len(self) - len(few):,} more"] if len(self) > len(few) else []
+        return "\n".join([repr(self), *few, *more])
 
 
 def recommended(

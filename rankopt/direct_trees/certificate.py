@@ -12,7 +12,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, lines
+from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.direct_trees.tree import Tree
 from rankopt.measures.measure import Measure
@@ -110,9 +110,6 @@ class TreeCertificate(CompactReprMixin):
     def gap(self) -> float:
         """What the best change of one weight would gain."""
         return max(self.bound - self.value, 0.0)
-
-    def _repr_html_(self) -> str:
-        return lines(str(self))
 
     def __str__(self) -> str:
         return (

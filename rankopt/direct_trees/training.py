@@ -106,7 +106,6 @@ class TreeHistory(Columns[TreeStep]):
     """The steps of a run as columns: `history.measure[i]` is M after step i, and so for each field of `TreeStep`."""
 
     row: ClassVar[type[TreeStep]] = TreeStep
-    drawn: ClassVar[tuple[str, ...]] = ("measure", "judged")
 
     step: Ints
     sweep: Ints
