@@ -1,18 +1,12 @@
-"""What a prompt shows of a record of any size: at most `LINES` lines of at most `WIDE` columns.
+"""What a prompt and a notebook show of a record of any size, and results as a data frame and as a drawing.
 
-A record that tells itself in words or as a table (its own `__str__`) is shown by the first lines of that, and `print`
-shows all. Any other is shown by its fields: numbers and short texts as they are, arrays and long rows by their size.
-
-What a notebook shows of an object: a title, facts in two columns, a table, a small drawing; all text escaped.
-
-The colours are the notebook's own, so that light and dark both read.
-
-Results as a data frame and as a drawing; both packages are loaded when they are asked for.
+A record with a `__str__` of its own is shown by its first lines, and `print` shows everything. Any other record is
+shown by its fields: numbers and short texts as they are, arrays and long rows by their size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from fractions import Fraction
 from html import escape
@@ -30,6 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LINES, WIDE = 10, 120
+"""Lines and columns at a prompt."""
+
+NOTEBOOK_LINES, NOTEBOOK_WIDE = 40, 240
+"""Lines and columns of text in a notebook."""
 
 FEW = 6
 """Members of an array or a row that are shown one by one."""
@@ -43,9 +41,9 @@ BRACKETS = ((tuple, "(", ")"), (list, "[", "]"), (set, "{", "}"), (frozenset, "{
 
 
 class CompactReprMixin:
-    """A record whose `repr` is short however large it is.
+    """A record whose `repr` and view in a notebook are short however large the record is.
 
-    It stands in each class itself, where `dataclass` leaves it: a subclass cannot get the long one by forgetting.
+    Each subclass gets `__repr__` as an attribute of its own, so that `dataclass` does not replace it.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True, eq=False)
@@ -66,9 +64,20 @@ class CompactReprMixin:
 
     def __repr__(self) -> str:
         if type(self).__str__ is not object.__str__:
-            framed = hasattr(self, "to_frame")
-            return first_lines(str(self), "print() and to_frame() tell" if framed else "print() tells")
-        return _lines_of(type(self).__name__, [*_facts(self)])
+            return first_lines(str(self), _whole(self))
+        return _lines_of(type(self).__name__, [f"{name}={value}" for name, value in _facts(self)])
+
+    def _repr_html_(self) -> str:
+        kind = type(self)
+        if kind.__str__ is object.__str__ and kind.__repr__ is CompactReprMixin.__repr__:
+            return view(kind.__name__, dict(_facts(self)))
+        text = first_lines(str(self), _whole(self), NOTEBOOK_LINES, NOTEBOOK_WIDE)
+        return f'<div><pre style="margin:.3em 0">{escape(text)}</pre></div>'
+
+
+def _whole(record: object) -> str:
+    """What shows the whole record, and a verb."""
+    return "print() and to_frame() tell" if hasattr(record, "to_frame") else "print() tells"
 
 
 def wrapped(sentence: str) -> str:
@@ -76,13 +85,13 @@ def wrapped(sentence: str) -> str:
     return "\n".join(wrap(sentence, WIDE, subsequent_indent="    "))
 
 
-def first_lines(text: str, whole: str = "print() tells") -> str:
-    """The text, or its first lines and how many more there are; `whole`: who tells all, and a verb."""
+def first_lines(text: str, whole: str = "print() tells", most: int = LINES, wide: int = WIDE) -> str:
+    """The text, or its first lines and how many more there are. whole: what shows all of it, and a verb."""
     every = text.splitlines()
     every = wrapped(text).splitlines() if len(every) == 1 else every  # a sentence, or a row of names
-    shown = every if len(every) <= LINES else every[: LINES - 1]
-    more = [] if len(every) <= LINES else [f"... and {len(every) - len(shown)} more lines; {whole} all"]
-    return "\n".join([line if len(line) <= WIDE else line[: WIDE - len(CUT)] + CUT for line in shown] + more)
+    shown = every if len(every) <= most else every[: most - 1]
+    more = [] if len(every) <= most else [f"... and {len(every) - len(shown)} more lines; {whole} all"]
+    return "\n".join([line if len(line) <= wide else line[: wide - len(CUT)] + CUT for line in shown] + more)
 
 
 def _lines_of(name: str, facts: list[str]) -> str:
@@ -99,11 +108,11 @@ def _lines_of(name: str, facts: list[str]) -> str:
     return "\n".join([*every, f"{line})"])
 
 
-def _facts(record: Any) -> Iterator[str]:
-    """Its fields with what is in them; a field whose name begins with _ is nobody else's."""
+def _facts(record: Any) -> Iterator[tuple[str, str]]:
+    """The names of its public fields and what they hold, shortened."""
     for field in fields(record) if is_dataclass(record) else ():
         if field.repr and not field.name.startswith("_") and hasattr(record, field.name):
-            yield f"{field.name}={_shortly(getattr(record, field.name))}"
+            yield field.name, _shortly(getattr(record, field.name))
 
 
 def _shortly(value: Any) -> str:
@@ -123,7 +132,8 @@ def _shortly(value: Any) -> str:
             return _members(map(_shortly, value), len(value), opened, closed)
     if isinstance(value, CompactReprMixin) or not is_dataclass(value) or isinstance(value, type):
         return _named(repr(value), value)
-    return _named(f"{type(value).__name__}({', '.join(_facts(value))})", value)
+    facts = ", ".join(f"{name}={shown}" for name, shown in _facts(value))
+    return _named(f"{type(value).__name__}({facts})", value)
 
 
 def _numbers(array: NDArray[Any]) -> str:
@@ -151,83 +161,19 @@ def _named(text: str, value: Any) -> str:
     return text if len(text) <= SHORT and "\n" not in text else f"<{type(value).__name__}>"
 
 
-MOST = 10
-"""Rows of a table that are shown."""
-
-WIDE_NOTEBOOK_VIEW, HIGH = 320, 96
-"""The size of a drawing in pixels."""
-
-DASHES = ("", "5 3", "1 3", "8 3 1 3")
-"""What tells the lines of a drawing apart, in the notebook's own colour."""
-
-FAINT = "border:none;border-bottom:1px solid rgba(128,128,128,.4);padding:.15em .8em .15em 0;text-align:left"
-
-NAMING = f"{FAINT};font-weight:normal;opacity:.7"
+STYLE = "border:none;border-bottom:1px solid rgba(128,128,128,.4);padding:.15em .8em .15em 0;text-align:left"
+"""Of the cells of a notebook's table: no colour of its own, so that light and dark notebooks both are readable."""
 
 
-def view(title: str, facts: Mapping[str, object] | None = None, *parts: str) -> str:
-    """The view: a title, what each fact is, and parts that are markup already."""
+def view(title: str, facts: Mapping[str, object]) -> str:
+    """What a notebook shows: a title and a table of two columns, names and values; all text is escaped."""
     rows = "".join(
-        f'<tr><th scope="row" style="{NAMING}">{escape(str(name))}</th>'
-        f'<td style="{FAINT}">{escape(str(value))}</td></tr>'
-        for name, value in (facts or {}).items()
+        f'<tr><th scope="row" style="{STYLE};font-weight:normal;opacity:.7">{escape(name)}</th>'
+        f'<td style="{STYLE}">{escape(str(value))}</td></tr>'
+        for name, value in facts.items()
     )
     body = f'<table style="border-collapse:collapse;margin:.3em 0">{rows}</table>' if rows else ""
-    return f"<div><strong>{escape(title)}</strong>{body}{''.join(parts)}</div>"
-
-
-def lines(text: str) -> str:
-    """Text of several lines: the first is the title."""
-    first, _, rest = text.partition("\n")
-    return view(first, {}, f'<pre style="margin:.3em 0">{escape(rest)}</pre>' if rest else "")
-
-
-def paragraph(text: str) -> str:
-    """A sentence or some."""
-    return f"<p>{escape(text)}</p>"
-
-
-def table(header: Sequence[object], rows: Iterable[Sequence[object]], most: int = MOST) -> str:
-    """A table of at most so many rows; how many more there are is said below it."""
-    listed = list(rows)
-    head = "".join(f'<th scope="col" style="{NAMING}">{escape(str(name))}</th>' for name in header)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{FAINT}">{escape(str(cell))}</td>' for cell in row) + "</tr>"
-        for row in listed[:most]
-    )
-    more = f"<p>and {len(listed) - most} more</p>" if len(listed) > most else ""
-    return f'<table style="border-collapse:collapse;margin:.3em 0"><tr>{head}</tr>{body}</table>{more}'
-
-
-def curves(drawn: Mapping[str, NDArray[np.float64]], against: str) -> str:
-    """Lines over the same steps as one small drawing, their ends told in words; "" where there is nothing to draw."""
-    known = {name: np.asarray(values, dtype=np.float64) for name, values in drawn.items()}
-    finite = np.concatenate([values[np.isfinite(values)] for values in known.values()] or [np.empty(0)])
-    if finite.size < 2:
-        return ""
-    low, high = float(finite.min()), float(finite.max())
-    room = (high - low) or 1.0
-    marks = []
-    for dash, (name, values) in zip(DASHES * len(known), known.items(), strict=False):
-        kept = np.flatnonzero(np.isfinite(values))
-        kept = kept[np.unique(np.linspace(0, kept.size - 1, min(kept.size, WIDE_NOTEBOOK_VIEW)).astype(np.int64))]
-        x, y = (
-            2 + (WIDE_NOTEBOOK_VIEW - 4) * kept / max(values.size - 1, 1),
-            2 + (HIGH - 4) * (high - values[kept]) / room,
-        )
-        points = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
-        marks.append(
-            f'<polyline points="{points}" fill="none" stroke="currentColor" stroke-dasharray="{dash}">'
-            f"<title>{escape(name)}</title></polyline>"
-        )
-    last = {name: values[np.isfinite(values)][-1:] for name, values in known.items()}
-    ends = [f"{name} {value:.6g}" for name, values in last.items() for value in values]
-    said = f"against {against}, at the end: {', '.join(ends)}"
-    return (
-        f'<svg role="img" aria-label="{escape(said)}" width="{WIDE_NOTEBOOK_VIEW}" height="{HIGH}" '
-        f'viewBox="0 0 {WIDE_NOTEBOOK_VIEW} {HIGH}">'
-        f"{''.join(marks)}</svg><p>{escape(said)}</p>"
-    )
+    return f"<div><strong>{escape(title)}</strong>{body}</div>"
 
 
 MOST_TICKS = 30

@@ -34,7 +34,7 @@ HEAVY = {"sklearn", "cvxpy", "ortools", "highspy", "matplotlib", "pandas"}
 ABOVE = {"rankopt.__main__", "rankopt.cli", "rankopt.testing"}
 """Modules that may import every room, as the faces of the packages may."""
 
-DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.testing", "rankopt.experiments.report"}
+DOORS = {"rankopt.__main__", "rankopt.cli", "rankopt.testing", "formulations.testing"}
 """Modules for users that nothing here imports."""
 
 PLUGINS = {

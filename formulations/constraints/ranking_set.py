@@ -43,7 +43,7 @@ from formulations.constraints.kinds import WORDS
 from formulations.constraints.repair import Repair, repaired
 from formulations.constraints.rows import SetRows, widened
 from formulations.constraints.soft import Soft, cell_prices, charge_of, priced, valid_price
-from formulations.display import CompactReprMixin, table, view
+from formulations.display import CompactReprMixin
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.problems.assignment import is_order
 from formulations.problems.linear_program import LinearProgram
@@ -421,14 +421,6 @@ class RankingSet(OrderConstraintsMixin, SoftConstraintsMixin, CompactReprMixin):
         parts = [f"{c.name} ({c.rows} rows)" if c.labels is not None else c.name for c in self.constraints]
         parts += [f"{held.name} (soft, {held.price:g} a unit)" for held in self.softened]
         return f"RankingSet: {', '.join([f'{self.positions} of {self.documents} documents', *parts])}"
-
-    def _repr_html_(self) -> str:
-        title = f"RankingSet: {self.positions} of {self.documents} documents"
-        stated = [(held.name, held.rows, "") for held in self.constraints]
-        stated += [(one.name, one.constraint.rows, f"{one.price:g}") for one in self.softened]
-        shown = 3 if self.softened else 2  # a set of hard constraints has no prices
-        header = ["constraint", "rows", "price a unit"][:shown]
-        return view(title, {}, table(header, [row[:shown] for row in stated]))
 
     def _with(self, constraint: Constraint | Soft) -> Self:
         """The set with one more constraint; a name that is taken gets a number behind it."""

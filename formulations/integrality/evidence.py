@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.arrays import Floats, Ints
-from formulations.display import CompactReprMixin, lines, table, view
+from formulations.display import CompactReprMixin
 from formulations.integrality.determinant import entries_of, sparse_determinant
 from formulations.integrality.statement import Statement
 
@@ -148,9 +148,6 @@ class Proof(CompactReprMixin):
         text = f"Proof: {rows} × {columns} matrix is totally unimodular ({self._reason()})"
         return "\n".join([text, *self._steps("  ")])
 
-    def _repr_html_(self) -> str:
-        return lines(str(self))
-
     def _reason(self) -> str:
         return f"{self.kind}, transposed" if self.transposed else self.kind
 
@@ -232,16 +229,6 @@ class Witness(CompactReprMixin):
             lines.append(f"  the problem has a fractional vertex: {part.size} variables are not whole at it")
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        if len(self.rows) > WRITTEN_OUT:
-            return lines(str(self))
-        cells = [["·"] * len(self.columns) for _ in self.rows]
-        for i, j, value in self.entries:
-            cells[i][j] = shown(value)
-        rows = [(name, *row) for name, row in zip(self.row_names, cells, strict=True)]
-        said = str(self).splitlines()
-        return view(said[0], {}, table(["", *self.column_names], rows, most=WRITTEN_OUT), lines(said[-1].strip()))
-
     def _written_out(self) -> list[str]:
         """A line a row, and the names of the columns."""
         width = max(len(name) for name in self.row_names)
@@ -266,9 +253,6 @@ class Undecided(CompactReprMixin):
     """Neither proof nor witness was found. `tried` says by what."""
 
     tried: tuple[str, ...]
-
-    def _repr_html_(self) -> str:
-        return lines(str(self))
 
     def __str__(self) -> str:
         return "\n".join(

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from formulations.arrays import Floats, Ints
-from formulations.display import CompactReprMixin, view
+from formulations.display import CompactReprMixin
 from formulations.errors import NoAnswer, Unsupported
 from formulations.problems.program import Program, algebra, write
 
@@ -162,7 +162,7 @@ class Status(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(CompactReprMixin):
     """A point of `problem`, its value, and a bound that no feasible point can beat.
 
     `value`, `bound` and `violation` (of the worst constraint) are recomputed from the problem's data. For a maximum
@@ -222,12 +222,6 @@ class Solution:
             f"Solution({self.status.name}, value={self.value:.9g}, bound={self.bound:.9g}, "
             f"solver={self.solver!r}, {1e3 * self.seconds:.3g} ms)"
         )
-
-    def _repr_html_(self) -> str:
-        said = {"problem": type(self.problem).__name__, "value": f"{self.value:.9g}", "bound": f"{self.bound:.9g}"}
-        said |= {"gap": f"{self.gap:.3g}", "violation": f"{self.violation:.3g}"}
-        said |= {"solver": f"{self.solver} {self.version}".strip(), "time": f"{1e3 * self.seconds:.3g} ms"}
-        return view(f"Solution, {self.status.name}", said)
 
 
 def judged(problem: Form, x: NDArray[Any], y: Floats | None, outward: bool) -> Solution:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from formulations.constraints.constrained_ranking import SoftRanking
-from formulations.display import CompactReprMixin, lines
+from formulations.display import CompactReprMixin
 from formulations.errors import Unsupported
 from formulations.integrality.statement import stated
 from formulations.problems.cvxpy_problem import AnyProblem
@@ -39,9 +39,6 @@ class IntegralityGap(CompactReprMixin):
     integral: bool | None
     absolute: float
     relative: float
-
-    def _repr_html_(self) -> str:
-        return lines(str(self))
 
     def __str__(self) -> str:
         if self.integral:

@@ -35,7 +35,7 @@ from formulations.constraints.constraint import MOST as MAX_COUNT
 from formulations.constraints.constraint import Constraint, row_rounding
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
-from formulations.display import CompactReprMixin, axes_for, curves, data_frame, paragraph, table, tick_each, view
+from formulations.display import CompactReprMixin, axes_for, data_frame, tick_each
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.gallery.assignments import ranking_set
 from formulations.solvers.solver import Solver
@@ -197,16 +197,6 @@ class PriceCurve(CompactReprMixin):
         for row, count in zip(rows, there, strict=True):
             row[-2] += f"/{count}"
         return [self.name, *[*columns][1:]], rows
-
-    def _repr_html_(self) -> str:
-        head, rows = self._table()
-        several = self.value.ndim > 1
-        facts = {"problems": len(self.value), "with a ranking at every limit": self.shared} if several else {}
-        lines = {"lost": self.lost[0]} if several else {"best ranking": self.value, "linear program": self.relaxed}
-        below = [paragraph(self.unshared)] if several and self.unshared else []
-        return view(
-            "What a limit costs", facts, table(head, rows, most=len(rows)), *below, curves(lines, self.name)
-        )  # fmt: skip
 
     def __str__(self) -> str:
         head, rows = self._table()

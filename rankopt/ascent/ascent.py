@@ -71,7 +71,6 @@ class Moves(Columns[Move]):
     Steps of one path stand together, in their order."""
 
     row: ClassVar[type[Move]] = Move
-    drawn: ClassVar[tuple[str, ...]] = ("value",)
 
     path: Ints
     round: Ints

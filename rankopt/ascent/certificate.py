@@ -23,7 +23,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, lines
+from formulations.display import CompactReprMixin
 from rankopt.ascent.ascent import Moves, Path
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
@@ -82,9 +82,6 @@ class DirectionCertificate(CompactReprMixin):
     def __len__(self) -> int:
         """How many directions are in the list."""
         return int(self.features.size + len(self.vectors))
-
-    def _repr_html_(self) -> str:
-        return lines(str(self))
 
     def __str__(self) -> str:
         if not len(self):

@@ -55,7 +55,6 @@ class AlternationHistory(Columns[AlternationStep]):
     `AlternationStep`."""
 
     row: ClassVar[type[AlternationStep]] = AlternationStep
-    drawn: ClassVar[tuple[str, ...]] = ("primal", "users", "items")
 
     step: Ints
     primal: Floats

@@ -32,7 +32,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 
-from formulations.display import CompactReprMixin, lines
+from formulations.display import CompactReprMixin
 from rankopt.collaborative.linear_algebra import UNIT
 from rankopt.collaborative.problem import ModelState
 from rankopt.collaborative.singular_value import SingularValue, largest_singular_value
@@ -212,9 +212,6 @@ class FactorCertificate(CompactReprMixin):
     def _part(self, bound: float) -> float:
         below = max(self.primal - bound, 0.0)
         return below / abs(self.primal) if below else 0.0
-
-    def _repr_html_(self) -> str:
-        return lines(str(self))
 
     def __str__(self) -> str:
         told = f"{self.kind}: J = {self.primal:.8g}, gap of the users' block {100 * self.users_gap:.2g}%, of the "

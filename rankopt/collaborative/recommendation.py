@@ -15,8 +15,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import MOST as MOST_SHOWN
-from formulations.display import table, view
+from formulations.display import CompactReprMixin
 from formulations.solving.sensitivity import PriceCurve
 from rankopt.collaborative.factors import Factors, scores_of_pairs
 from rankopt.collaborative.fold_in import FoldInResult
@@ -32,9 +31,12 @@ from rankopt.ratings.table import Ratings
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+LISTED = 10
+"""Users whose lists `print` shows."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class KnownModel:
+class KnownModel(CompactReprMixin):
     """seen: the users, the items with their attributes, and which items each user has rated. counts (m,): how many
     ratings each item has, of all users. unknown: the offset of an item that is not among them. proved: of folded users,
     how near they are to the best; given: what they have rated, where some of it is of items that are not known."""
@@ -78,18 +80,6 @@ class KnownModel:
             f"{type(self).__name__}({self.seen.n_users} users, {self.seen.n_items} items, {self.factors.dimensions} "
             f"factors{gap})"
         )
-
-    def _repr_html_(self) -> str:
-        said = {
-            "users": f"{self.seen.n_users:,}",
-            "items": f"{self.seen.n_items:,}",
-            "seen": f"{self.told.n_ratings:,}",
-        }
-        said["factors"] = str(self.factors.dimensions)
-        if self.proved is not None:
-            said |= {"objective": f"{self.proved.value:.8g}", "proven bound": f"{self.proved.bound:.8g}"}
-            said["gap"] = f"{100 * self.proved.relative_gap:.2g}% ({self.proved.kind})"
-        return view("KnownModel", said)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,7 +177,7 @@ MOST = 1e100
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Recommendations:
+class Recommendations(CompactReprMixin):
     """Lists of n users: that of user u is items[bounds[u]:bounds[u + 1]], best first, with the scores that order it.
 
     users (n,), bounds (n + 1,), items, scores (bounds[-1],). seconds (n,): how long each list took, where rules hold.
@@ -235,13 +225,11 @@ class Recommendations:
     def __repr__(self) -> str:
         return f"Recommendations({self.users.size} users, {self.items.size} items)"
 
-    def _repr_html_(self) -> str:
-        few = islice(self, MOST_SHOWN)
-        rows = [(user, "nothing is left" if not items else ", ".join(map(str, items))) for user, items in few]
-        rest = len(self) - len(rows)
-        said = {"users": f"{len(self):,}", "items in their lists": f"{self.items.size:,}"}
-        more = f"<p>and {rest:,} more</p>" if rest else ""
-        return view("Recommendations", said, table(["user", "items, the best first"], rows), more)
+    def __str__(self) -> str:
+        """The lists of the first users."""
+        few = [f"{user}: {', '.join(map(str, items)) or 'nothing is left'}" for user, items in islice(self, LISTED)]
+        more = [f"and {len(self) - len(few):,} more"] if len(self) > len(few) else []
+        return "\n".join([repr(self), *few, *more])
 
 
 def recommended(

@@ -73,7 +73,7 @@ def explain(
         from rankopt.report.explain_page import page_of_explanations
 
         name = f"{type(ranker).__name__} from {Path(model).name} on {Path(data).name}"
-        write_report(report, page_of_explanations(name, found, weights, pairs, prices, count, as_given()))
+        write_report(report, page_of_explanations(name, found, weights, count, as_given()))
     if json_:
         as_json({"model": model, "data": data, **_record(found, weights, pairs, prices, count)})
     else:

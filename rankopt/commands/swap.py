@@ -13,7 +13,6 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -109,7 +108,7 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
         here = [row for row in rows if row.tape == tape and row.role == role]
         for solver, mean in shifted_geometric_means(here).items():
             own = [row for row in here if row.solver == solver]
-            time = None if isnan(mean) else mean
+            time = None if math.isnan(mean) else mean
             gaps = [row.gap for row in own if row.gap is not None]
             lines.append({
                 "tape": tape, "role": role, "solver": solver, "problems": len(own),

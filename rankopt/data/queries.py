@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, view
+from formulations.display import CompactReprMixin
 from rankopt.data.grouping import codes_of_ids, codes_of_sizes, grouped
 from rankopt.data.typing import Ids, Rows, Sizes, Unjudged, Values
 from rankopt.data.validation import (
@@ -89,25 +89,6 @@ def summary(
     if attributes:
         parts.append(f"attributes {_named(attributes)}")
     return f"Queries({', '.join(parts)})"
-
-
-def seen(
-    features: Features, offsets: NDArray[np.int64], relevance: NDArray[np.float64] | None, attributes: Sequence[str]
-) -> dict[str, str]:
-    """The same, fact by fact."""
-    judged = graded(offsets, relevance, attributes)
-    first = {name: judged.pop(name) for name in ("queries", "documents")}
-    return first | {"features": f"{features.shape[1]} {_kind(features)}"} | judged
-
-
-def graded(
-    offsets: NDArray[np.int64], relevance: NDArray[np.float64] | None, attributes: Sequence[str]
-) -> dict[str, str]:
-    """The same of documents without features."""
-    sizes = np.diff(offsets)
-    facts = {"queries": f"{sizes.size}", "documents": f"{sizes.sum()} ({_each(sizes)} a query)"}
-    facts["grades"] = _grades(relevance).removeprefix("grades ")
-    return facts | ({"attributes": _named(attributes)} if attributes else {})
 
 
 def _named(attributes: Sequence[str]) -> str:
@@ -334,9 +315,6 @@ class Queries(CompactReprMixin):
     def __str__(self) -> str:
         """Counts, the range of sizes, the grades, the names of attributes."""
         return summary(self.features, self.offsets, self.relevance, tuple(self.attributes))
-
-    def _repr_html_(self) -> str:
-        return view("Queries", seen(self.features, self.offsets, self.relevance, tuple(self.attributes)))
 
     def _check_values(self, features: Features | None) -> None:
         wrong = first_wrong_value(features, self.relevance, self.feature_names)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.display import CompactReprMixin, lines
+from formulations.display import CompactReprMixin
 from rankopt.errors import DataError, OptionError
 from rankopt.evaluation.evaluation import Evaluation, IntervalBy, check_interval, interval_of
 from rankopt.evaluation.export import Column, bars_of_differences, frame, latex_table
@@ -142,9 +142,6 @@ class Comparison(CompactReprMixin):
     @property
     def _by(self) -> str:
         return "the bootstrap" if self.interval_by == "bootstrap" else "t"
-
-    def _repr_html_(self) -> str:
-        return lines(str(self))
 
     def __str__(self) -> str:
         low, high = self.interval

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from formulations.display import CompactReprMixin, table, view
+from formulations.display import CompactReprMixin
 from rankopt.data.typing import Values
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.export import dots_of_means, frame, latex_table
@@ -185,14 +185,6 @@ class Evaluation(CompactReprMixin):
         for measure, name, tied in zip(self.measures, names, self.tied, strict=True):
             lines.append(f"{name:{max(width, 7)}}  {self.mean(measure):7.4f}  {self.counted(measure):7}  {tied:4}")
         return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (repr(measure), f"{self.mean(measure):.4f}", self.counted(measure), int(tied))
-            for measure, tied in zip(self.measures, self.tied, strict=True)
-        ]
-        header = ["measure", "mean", "queries", "tied"]
-        return view(f"Evaluation, convention {self.convention.name}", {}, table(header, rows))
 
     def _row(self, measure: str | Measure | None) -> int:
         names = ", ".join(map(repr, self.measures))

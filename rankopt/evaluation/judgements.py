@@ -12,8 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from formulations.display import CompactReprMixin, view
-from rankopt.data.queries import graded
+from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
 from rankopt.measures.segments import Floats, Ints
 from rankopt.measures.tied_ranking import Pool
@@ -31,10 +30,6 @@ class JudgedQueries(CompactReprMixin):
     query_ids: tuple[Hashable, ...]
     document_ids: tuple[Hashable, ...] | None = None
     pool: Pool | None = None
-
-    def _repr_html_(self) -> str:
-        pool = {} if self.pool is None else {"pool": "of a run held against qrels"}
-        return view("JudgedQueries", graded(self.offsets, self.relevance, ()) | pool)
 
     @classmethod
     def read(

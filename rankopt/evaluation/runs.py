@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from formulations.display import CompactReprMixin, paragraph, table, view
+from formulations.display import CompactReprMixin
 from rankopt.errors import DataError
 from rankopt.evaluation.comparison import TOLD, Comparison, Test, compare, holm
 from rankopt.evaluation.evaluation import Evaluation, IntervalBy
@@ -117,19 +117,6 @@ class RunComparison(CompactReprMixin):
             drawn[name] = (means, np.array([self.intervals[name, measure] for measure in self.measures]))
         by = "bootstrap" if self.interval_by == "bootstrap" else "t"
         return dots_of_means(self.measures, drawn, f"mean, {self.confidence:.0%} {by} interval", axes)
-
-    def _repr_html_(self) -> str:
-        header = ["measure", "run", "queries", "mean", f"{self.confidence:.0%} interval"]
-        header += ["difference", "its interval", "p", "Holm"] if self.comparisons else []
-        cells = []
-        for row in self.rows():
-            spread = "-" if np.isnan(row["low"]) else f"{row['low']:.4f} to {row['high']:.4f}"
-            cells.append([row["measure"], row["run"], row["queries"], f"{row['mean']:.4f}", spread])
-            if row["difference"] is not None:
-                between = f"{row['difference_low']:+.4f} to {row['difference_high']:+.4f}"
-                cells[-1] += [f"{row['difference']:+.4f}", between, f"{row['p']:.4f}", f"{row['p_holm']:.4f}"]
-            cells[-1] += [""] * (len(header) - len(cells[-1]))
-        return view(f"RunComparison, baseline {self.baseline}", {}, table(header, cells), paragraph(self.note))
 
     def __str__(self) -> str:
         width = max(len("measure"), *map(len, self.measures))

@@ -29,8 +29,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, view
-from rankopt.data.queries import graded
+from formulations.display import CompactReprMixin
 from rankopt.data.svmlight.parser import NUMBER
 from rankopt.data.text import clipped, text_lines
 from rankopt.data.typing import Values
@@ -57,10 +56,6 @@ class Run(CompactReprMixin):
     scores: Floats
     offsets: Ints
 
-    def _repr_html_(self) -> str:
-        facts = graded(self.offsets, None, ())
-        return view("Run", {name: facts[name] for name in ("queries", "documents")})
-
 
 @dataclass(frozen=True, eq=False)
 class Qrels(CompactReprMixin):
@@ -74,10 +69,6 @@ class Qrels(CompactReprMixin):
     relevance: Floats
     offsets: Ints
     judged: NDArray[np.bool_]
-
-    def _repr_html_(self) -> str:
-        facts = graded(self.offsets, self.relevance, ())
-        return view("Qrels", facts | {"judged": f"{np.count_nonzero(self.judged)} of {self.judged.size}"})
 
 
 def read_run(path: str | PathLike[str]) -> Run:

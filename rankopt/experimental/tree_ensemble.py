@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, lines
+from formulations.display import CompactReprMixin
 from rankopt.data.canonical_order import Arrangement
 from rankopt.errors import ModelError
 from rankopt.measures.measure import Measure
@@ -248,9 +248,6 @@ class TreeCertificate(CompactReprMixin):
     def gap(self) -> float:
         """What the best change of one weight would gain."""
         return max(self.bound - self.value, 0.0)
-
-    def _repr_html_(self) -> str:
-        return lines(str(self))
 
     def __str__(self) -> str:
         return (

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import first_lines, paragraph, table, view
+from formulations.display import CompactReprMixin, first_lines
 from rankopt.errors import RankoptError
-from rankopt.explanations.numeric_table import lines_of, text_of
+from rankopt.explanations.numeric_table import lines_of
 from rankopt.losses.margin import Bound, referred
 from rankopt.losses.oracle import Argmax
 
@@ -66,7 +66,7 @@ def most_lost(argmax: Argmax) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Tightness:
+class Tightness(CompactReprMixin):
     """A row a query that has something to order; `print` shows those of the largest regret, `to_frame()` all.
 
     Columns (m,): `query`, their ids in the order of the data; `documents`, how many; `regret` of the worst order that
@@ -191,12 +191,6 @@ class Tightness:
     def __repr__(self) -> str:
         more = "\nprint() tells of more, to_frame() of all" if len(self) > BRIEFLY else ""
         return first_lines(f"{self.shown(BRIEFLY)}{more}")
-
-    def _repr_html_(self) -> str:
-        columns = self.columns()
-        rows = [[text_of(column[row]) for column in columns.values()] for row in self.worst(len(self)).tolist()]
-        title = f"Tightness, in units of {self.measure}"
-        return view(title, {"bounds": self.slopes}, table([*columns], rows), paragraph(self.finding))
 
     def __str__(self) -> str:
         return self.shown()

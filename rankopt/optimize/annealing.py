@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, lines
+from formulations.display import CompactReprMixin
 from formulations.errors import InvalidProblem
 from rankopt.optimize.certificate import Columns, Stop
 from rankopt.optimize.objective import SmoothObjective
@@ -60,9 +60,6 @@ class AnnealingCertificate(CompactReprMixin):
         if any(isinstance(one, bool) or not np.isfinite(one) for one in numbers) or self.gradient < 0:
             raise ValueError(f"a certificate of the numbers {numbers!r}")
 
-    def _repr_html_(self) -> str:
-        return lines(str(self))
-
     def __str__(self) -> str:
         return (
             f"smoothed: J = {self.primal:.8g} and its gradient {self.gradient:.2g} at sigma = {self.sigma:g}; the "
@@ -92,7 +89,6 @@ class AnnealingHistory(Columns[AnnealingStep]):
     `AnnealingStep`."""
 
     row: ClassVar[type[AnnealingStep]] = AnnealingStep
-    drawn: ClassVar[tuple[str, ...]] = ("primal",)
 
     step: Ints
     sigma: Floats

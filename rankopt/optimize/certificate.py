@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, curves, view, wrapped
+from formulations.display import CompactReprMixin, view, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,11 +70,6 @@ class Certificate(CompactReprMixin):
         """gap / primal; 0 if both are 0."""
         return self.gap / abs(self.primal) if self.gap else 0.0
 
-    def _repr_html_(self) -> str:
-        said = {"J": f"{self.primal:.8g}", "proven bound": f"{self.bound:.8g}"}
-        said["gap"] = f"{self.gap:.2g} ({100 * self.relative_gap:.2g}%)"
-        return view(f"Certificate, {self.kind}", said | {"ended because": self.stop.value})
-
     def __str__(self) -> str:
         return (
             f"{self.kind}: J = {self.primal:.8g}, bound {self.bound:.8g}, gap {self.gap:.2g} "
@@ -86,7 +81,7 @@ Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, eq=False)
-class Columns(Generic[Row]):
+class Columns(CompactReprMixin, Generic[Row]):
     """Rows of one dataclass, its fields as arrays (N,) of the same names: whole numbers int64, others float64.
 
     A table names the dataclass of its rows, `row`, and its columns, which are the fields of that:
@@ -110,8 +105,6 @@ class Columns(Generic[Row]):
     """
 
     row: ClassVar[type[Any]]
-    drawn: ClassVar[tuple[str, ...]] = ()
-    """Columns that a notebook draws."""
 
     def __post_init__(self) -> None:
         length = np.shape(self._first)
@@ -144,10 +137,9 @@ class Columns(Generic[Row]):
         return wrapped(f"{type(self).__name__}({len(self)} rows{last})")
 
     def _repr_html_(self) -> str:
-        lines = {name: getattr(self, name) for name in self.drawn if np.size(self._first)}
         known = [name for name in self.kinds() if len(self) and not np.isnan(getattr(self, name)).all()]
         last = {name: f"{getattr(self, name)[-1]:.6g}" for name in known}
-        return view(f"{type(self).__name__}, {len(self)} rows; the last:", last, curves(lines, "rows"))
+        return view(f"{type(self).__name__}, {len(self)} rows; the last:", last)
 
     @property
     def _first(self) -> Any:
@@ -180,7 +172,6 @@ class History(Columns[Step]):
     """The steps of a run as columns: `history.primal[i]` is the primal of step i, and so for each field of `Step`."""
 
     row: ClassVar[type[Step]] = Step
-    drawn: ClassVar[tuple[str, ...]] = ("primal", "bound")
 
     step: Ints
     round: Ints

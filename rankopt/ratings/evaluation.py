@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, view
+from formulations.display import CompactReprMixin
 from rankopt.data.validation import sealed
 from rankopt.errors import DataError, MeasureError, OptionError
 from rankopt.evaluation.evaluation import evaluate
@@ -142,14 +142,6 @@ class RatingsEvaluation(CompactReprMixin):
         """The mean ± its standard error in four digits; the mean alone where that is not known."""
         error = self.standard_error
         return f"{self.mean:.4f}" if np.isnan(error) else f"{self.mean:.4f} ± {error:.4f}"
-
-    def _repr_html_(self) -> str:
-        said = {"mean": self.estimate, "protocol": self.protocol}
-        said |= {
-            "users": f"{np.count_nonzero(~np.isnan(self.values))} of {self.users.size} counted",
-            "tied": f"{self.tied}",
-        }
-        return view(f"RatingsEvaluation, {self.measure!r}", said)
 
     def __str__(self) -> str:
         tied = f"; {number_of_users(self.tied)} tied" if self.tied else ""

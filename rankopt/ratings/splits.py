@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, view
+from formulations.display import CompactReprMixin
 from rankopt.errors import DataError, OptionError
 from rankopt.ratings.ids import check_spelling
 from rankopt.ratings.table import Ratings
@@ -41,10 +41,6 @@ class Split(CompactReprMixin):
     def seen(self) -> Ratings:
         """What is known of the tested users: the ratings of weak generalisation's `train`, or `known`."""
         return self.train if self.known is None else self.known
-
-    def _repr_html_(self) -> str:
-        known = {} if self.known is None else {"known": self.known}
-        return view("Split", {"protocol": self.protocol, "train": self.train, **known, "test": self.test})
 
     def __str__(self) -> str:
         told = "" if self.known is None else f", {self.known.n_ratings} known"

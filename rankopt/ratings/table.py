@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from formulations.display import CompactReprMixin, view
+from formulations.display import CompactReprMixin
 from formulations.typing import Sparse
 from rankopt.data.typing import Frame, Ids, Values
 from rankopt.data.validation import as_array, column, frozen, sealed
@@ -47,27 +47,15 @@ def summary(
     bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
 ) -> str:
     """For example `Ratings(2 users (1 to 2 ratings each), 2 items (1 to 2), 3 ratings 2: 1, 4: 1, 5: 1)`."""
-    facts = seen(bounds, counts, values, attributes)
-    users, _, each = facts["users"].partition(" ")
-    items, _, rated = facts["items"].partition(" ")
-    number, _, ratings = facts["ratings"].partition(" ")
-    parts = [f"{users} users {each}", f"{items} items {rated}", f"{number} ratings {ratings}".rstrip()]
-    parts += [f"attributes {facts['attributes']}"] if attributes else []
+    parts = [
+        f"{bounds.size - 1} users ({_range(np.diff(bounds))} ratings each)",
+        f"{counts.size} items ({_range(counts)})",
+        f"{values.size} ratings {_values(values)}".rstrip(),
+    ]
+    if attributes:
+        more = f" and {len(attributes) - NAMED} more" if len(attributes) > NAMED else ""
+        parts.append(f"attributes {', '.join([*attributes][:NAMED])}{more}")
     return f"Ratings({', '.join(parts)})"
-
-
-def seen(
-    bounds: NDArray[np.int64], counts: NDArray[np.int64], values: NDArray[np.float64], attributes: Mapping[str, Any]
-) -> dict[str, str]:
-    """The same, fact by fact."""
-    facts = {
-        "users": f"{bounds.size - 1} ({_range(np.diff(bounds))} ratings each)",
-        "items": f"{counts.size} ({_range(counts)})",
-        "ratings": f"{values.size} {_values(values)}".rstrip(),
-    }
-    names = [*attributes]
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return facts | ({"attributes": f"{', '.join(names[:NAMED])}{more}"} if names else {})
 
 
 def _range(sizes: NDArray[np.int64]) -> str:
@@ -502,9 +490,6 @@ class Ratings(CompactReprMixin):
     def __str__(self) -> str:
         """Counts and ranges, in ten lines at the most."""
         return summary(self.bounds, self.counts, self.values, self.attributes)
-
-    def _repr_html_(self) -> str:
-        return view("Ratings", seen(self.bounds, self.counts, self.values, self.attributes))
 
 
 def _twice(user: Any, item: Any, first: int, second: int) -> DataError:

@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from rankopt.experiments.regression import Changed, Kind, by_solver, mean_factor
 from rankopt.experiments.rows import Row
-from rankopt.report.charts import changes_drawing
-from rankopt.report.html import FormattedCell, Html, brief, figures, table
-from rankopt.report.page import page, section
+from rankopt.report.legacy import Html, figures, page, section, table
+from rankopt.report.page import LIGHT, Drawing, FormattedCell, brief, line_style, log_scale
 
 MOST = 200
 """Problems of a table; what is left out is said."""
@@ -121,3 +122,41 @@ def _moved(found: Sequence[Changed]) -> list[Html]:
 
 def _of(count: int) -> str:
     return f"all {count}" if count <= MOST else f"the first {MOST} of {count}"
+
+
+MOST_DRAWN = 120
+"""Problems of the figure; of more, evenly by factor."""
+
+PLACES = {Kind.FASTER: 2, Kind.SLOWER: 1, Kind.SAME: 0, Kind.UNDECIDED: 3}
+
+
+def changes_drawing(solver: str, changed: Sequence[Changed], margin: float) -> Drawing:
+    """The figure of one solver; problems without a factor are left out."""
+    told = sorted((one for one in changed if one.factor), key=lambda one: one.factor or 0.0)
+    shown = told
+    if len(told) > MOST_DRAWN:
+        shown = [told[place] for place in np.linspace(0, len(told) - 1, MOST_DRAWN).round().astype(int)]
+    few = "" if shown is told else f" {MOST_DRAWN} of {len(told)} problems."
+    says = f"{solver}: seconds now / before of each problem, with its interval; grey: the margin, {margin:g}.{few}"
+    drawing = Drawing(f"{solver}: time, now / before", says)
+    with drawing as axes:
+        axes.axvspan(1.0 / margin, margin, color=LIGHT["rule"], linewidth=0)
+        axes.axvline(1.0, color=LIGHT["soft"], linewidth=1.0)
+        for kind, place in PLACES.items():
+            own = [(row, one) for row, one in enumerate(shown) if one.kind is kind]
+            if not own:
+                continue
+            rows = np.array([row for row, _ in own])
+            low, high = np.array([one.interval or (np.nan, np.nan) for _, one in own]).T
+            colour = line_style(place)["color"]
+            axes.hlines(rows, low, high, color=colour, linewidth=1.4)
+            axes.scatter(
+                [one.factor or np.nan for _, one in own], rows, s=14, color=colour, linewidths=0, label=kind.words
+            )
+        axes.set_yticks([])
+        axes.set_ylabel("problems")
+        axes.set_xlabel("factor")
+        ends = np.array([one.interval or (1.0, 1.0) for one in shown])
+        axes.set_xlim(min(0.7, 0.9 * float(ends.min())), max(1.4, 1.1 * float(ends.max())))
+        log_scale(axes, "x")
+    return drawing

@@ -1,19 +1,4 @@
-"""Factors of time problem by problem, each with its interval, from the fastest to the slowest.
-
-A matrix of shares between named things as squares, the darker the larger.
-
-The matrix of a set, entry by entry, and in it the square part that refutes total unimodularity.
-
-A measure at k of learnt rankers, for every k, as the papers draw it.
-
-What limits cost, drawn: the best value against the limit, the program's above it, and the pairs that none beats.
-
-Performance profiles: which share of the problems each solver had solved within t times the time of the fastest.
-
-Regret against its bounds, a point a query; and the share of queries that lie below each value.
-
-What the features move scores by, as bars from the largest down.
-"""
+"""Charts of several pages: convergence of training runs, measures at k, agreement of solvers, performance profiles."""
 
 from __future__ import annotations
 
@@ -24,82 +9,178 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
-from rankopt.experiments.regression import Changed, Kind
-from rankopt.report.html import LIGHT, SHADES, Drawing, Html, by_tens, figures, line_style, shortened, table
+from rankopt.experiments.summaries import relative_gaps
+from rankopt.report.page import LIGHT, SHADES, Drawing, line_style, log_scale, shortened
 
 if TYPE_CHECKING:
     from formulations.solving.sensitivity import PriceCurve
-    from rankopt.explanations.contributions import Weights
-    from rankopt.explanations.tightness import Tightness
 
-MOST = 120
-"""Problems of the figure; of more, evenly by factor."""
+Floats = NDArray[np.float64]
+Columns = Mapping[str, Sequence[float | None]]
+"""The columns step, round, seconds, primal and bound of a run, of one length."""
 
-PLACES = {Kind.FASTER: 2, Kind.SLOWER: 1, Kind.SAME: 0, Kind.UNDECIDED: 3}
+AXES = {"step": "steps", "seconds": "seconds"}
+
+INSTANT = 1e-6
+"""The shortest time that is drawn: a clock may report 0, which a logarithmic axis cannot show."""
+
+FILLED = 3
+"""Most runs whose gaps are filled; more overlap into one grey."""
+
+POINTS = 300
+"""Most points of a line, so that pages of long runs stay small."""
 
 
-def changes_drawing(solver: str, changed: Sequence[Changed], margin: float) -> Drawing:
-    """The figure of one solver; problems without a factor are left out."""
-    told = sorted((one for one in changed if one.factor), key=lambda one: one.factor or 0.0)
-    shown = told
-    if len(told) > MOST:
-        shown = [told[place] for place in np.linspace(0, len(told) - 1, MOST).round().astype(int)]
-    few = "" if shown is told else f" {MOST} of {len(told)} problems."
-    says = f"{solver}: seconds now / before of each problem, with its interval; grey: the margin, {margin:g}.{few}"
-    drawing = Drawing(f"{solver}: time, now / before", says)
-    with drawing as axes:
-        axes.axvspan(1.0 / margin, margin, color=LIGHT["rule"], linewidth=0)
-        axes.axvline(1.0, color=LIGHT["soft"], linewidth=1.0)
-        for kind, place in PLACES.items():
-            own = [(row, one) for row, one in enumerate(shown) if one.kind is kind]
-            if not own:
-                continue
-            rows = np.array([row for row, _ in own])
-            low, high = np.array([one.interval or (np.nan, np.nan) for _, one in own]).T
-            colour = line_style(place)["color"]
-            axes.hlines(rows, low, high, color=colour, linewidth=1.4)
-            axes.scatter(
-                [one.factor or np.nan for _, one in own], rows, s=14, color=colour, linewidths=0, label=kind.words
-            )
-        axes.set_yticks([])
-        axes.set_ylabel("problems")
-        axes.set_xlabel("factor")
-        ends = np.array([one.interval or (1.0, 1.0) for one in shown])
-        axes.set_xlim(min(0.7, 0.9 * float(ends.min())), max(1.4, 1.1 * float(ends.max())))
-        by_tens(axes, "x")
+def convergence(runs: Mapping[str, Columns], about: str) -> list[Drawing]:
+    """Three drawings of the runs: objective and bound against steps and against seconds, and the gap against seconds.
+
+    A gap is relative to the best objective of its run. Each round of the concave-convex procedure has a problem, a
+    bound and a gap of its own; several rounds are drawn as one line each, at the bound that was proven at their end.
+    """
+    table = {name: _numbers(run) for name, run in runs.items() if len(run.get("step", ()))}
+    if not table:
+        return []
+    if len(table) == 1:  # a single line has no legend
+        about = ", ".join(dict.fromkeys([about, *table]))
+    if any(np.unique(run["round"]).size > 1 for run in table.values()):
+        about += "; a line a round of the concave-convex procedure, at the bound that it ended with"
+    return [*(_objective_and_bound(table, against, about) for against in AXES), _gaps(table, about)]
+
+
+def _objective_and_bound(runs: Mapping[str, dict[str, Floats]], against: str, about: str) -> Drawing:
+    says = f"{about}: best objective (upper line) and proven lower bound (below it)."
+    title = f"objective and bound against {AXES[against]}"
+    with (drawing := Drawing(title, says, AXES[against], "objective")) as axes:
+        for place, (name, run) in enumerate(runs.items()):
+            style, x, ends = line_style(place), run[against], _round_ends(run)
+            rows = _thinned(np.arange(x.size))
+            axes.plot(x[rows], run["primal"][rows], label=name, marker=_marker(rows), **style)
+            if ends.size == 1:
+                shaded, proven = rows, run["bound"][rows]
+                axes.plot(x[rows], proven, marker=_marker(rows), **style)
+            else:
+                starts = np.append(0, ends[:-1])
+                shaded, proven = np.arange(starts[-1], ends[-1] + 1), run["bound"][ends[-1]]
+                lines = np.column_stack([x[starts], x[ends], np.full(ends.size, np.nan)]).ravel()
+                axes.plot(lines, np.repeat(run["bound"][ends], 3), **style | {"linewidth": 1.1})
+            if len(runs) <= FILLED:
+                axes.fill_between(
+                    x[shaded], proven, run["primal"][shaded], color=style["color"], alpha=0.15, linewidth=0
+                )
+        axes.set_ylim(*_visible_range(runs))
+        if against == "step":
+            axes.locator_params("x", integer=True)
+        else:  # one solver may take a thousand times as long as another
+            log_scale(axes, "x")
     return drawing
 
 
-Floats = NDArray[np.float64]
+def _gaps(runs: Mapping[str, dict[str, Floats]], about: str) -> Drawing:
+    says = f"{about}: (best objective - bound) / best objective."
+    with (drawing := Drawing("gap against seconds", says, "seconds", "relative gap")) as axes:
+        for place, (name, run) in enumerate(runs.items()):
+            ends = _round_ends(run)
+            rows = _thinned(np.arange(run["step"].size)) if ends.size == 1 else ends
+            gap = relative_gaps(run["primal"][rows], run["bound"][rows])
+            gap[~(gap > 0)] = np.nan  # a logarithmic axis cannot show 0
+            mark = _marker(rows) if ends.size == 1 else "."
+            axes.plot(run["seconds"][rows], gap, label=name, marker=mark, **line_style(place))
+        log_scale(axes, "x")
+        if any(np.isfinite(np.asarray(line.get_ydata())).any() for line in axes.get_lines()):
+            log_scale(axes, "y")
+    return drawing
+
+
+def _numbers(run: Columns) -> dict[str, Floats]:
+    """The columns as arrays; unknown and infinite values are NaN, a hole in the line."""
+    table = {
+        name: np.array([np.nan if value is None else value for value in column], dtype=np.float64)
+        for name, column in run.items()
+    }
+    table["seconds"] = np.maximum(table["seconds"], INSTANT)
+    table.setdefault("round", np.zeros(table["step"].size))
+    return {name: np.where(np.isfinite(column), column, np.nan) for name, column in table.items()}
+
+
+def _thinned(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """At most POINTS of the rows, the first and the last included, denser at the start of a run."""
+    if rows.size <= POINTS:
+        return rows
+    return rows[np.unique(np.round(np.geomspace(1, rows.size, POINTS)).astype(np.int64)) - 1]
+
+
+def _round_ends(run: dict[str, Floats]) -> NDArray[np.int64]:
+    """The last step of each round, at most POINTS of them."""
+    rounds = run["round"]
+    return _thinned(np.flatnonzero(np.append(rounds[1:] != rounds[:-1], True)))
+
+
+def _marker(rows: NDArray[np.int64]) -> str:
+    """The marker of a line; a line of one point is invisible without one."""
+    return "." if rows.size == 1 else ""
+
+
+def _visible_range(runs: Mapping[str, dict[str, Floats]]) -> tuple[float, float]:
+    """The range of objectives, without the first steps and the bounds of the first rounds, which may lie far away."""
+    low, high = np.inf, -np.inf
+    for run in runs.values():
+        ends = _round_ends(run)
+        late = run["step"] >= 0.1 * run["step"][-1]
+        proven = late if ends.size == 1 else ends[run["step"][ends] >= 0.25 * run["step"][-1]]
+        low = min(low, np.nanmin(run["bound"][proven], initial=np.inf))
+        high = max(high, np.nanmax(run["primal"][late], initial=-np.inf))
+    margin = 0.05 * (high - low) or 0.01
+    return low - margin, high + margin
+
+
+def measure_curves(means: Mapping[str, Mapping[str, float | None]], about: str) -> list[Drawing]:
+    """One drawing for each measure with several cutoffs; `means[ranker]["nDCG@10"]` is a mean over queries."""
+    curves: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    for ranker, measures in means.items():
+        for name, value in measures.items():
+            parts = re.fullmatch(r"(.*)@(\d+)", name)
+            if parts and value is not None:
+                curves[parts[1]][ranker][int(parts[2])] = value
+    drawings = []
+    for measure, rankers in curves.items():
+        if max(map(len, rankers.values())) < 2:
+            continue
+        drawing = Drawing(f"{measure}@k", f"{about}: mean {measure}@k against k.", "k", f"{measure}@k")
+        with drawing as axes:
+            for place, (ranker, at) in enumerate(rankers.items()):
+                cutoffs = sorted(at)
+                axes.plot(
+                    cutoffs, [at[k] for k in cutoffs], marker="o", markersize=4, label=ranker, **line_style(place)
+                )
+            axes.set_xticks(sorted({k for at in rankers.values() for k in at}))
+        drawings.append(drawing)
+    return drawings
+
 
 LIMITS = (0.25, 0.75, 1.0)
 """Shares below the first have the lightest shade, those from the last on the darkest."""
 
 WRITTEN = 9
-"""Most columns in which a square still has room for its number."""
+"""Most columns for which a square is large enough to show its number."""
 
 
 def heat_map(names: Sequence[str], shares: Floats, title: str, says: str) -> Drawing:
-    """shares (r, r) in [0, 1]; NaN where there is nothing to compare. A share below 1 is ringed in red."""
+    """Shares (r, r) in [0, 1] as squares; NaN where there is nothing to compare. A share below 1 has a red frame."""
     from matplotlib.patches import Rectangle
 
     r = len(names)
-    drawing = Drawing(title, says, height=1.2 + 3.2 * min(1.0, 0.3 + r / 12))
-    with drawing as axes:
-        for i in range(r):
-            for j in range(r):
-                share = shares[i, j]
-                known = bool(np.isfinite(share))
-                shade = SHADES[int(np.searchsorted(LIMITS, share, side="right"))] if known else LIGHT["none"]
-                differs = known and share < 1
-                square = Rectangle((j + 0.06, i + 0.06), 0.88, 0.88, facecolor=shade)
-                square.set_edgecolor(LIGHT["s8"] if differs else "none")
-                axes.add_patch(square)
-                if r <= WRITTEN:
-                    text = _percent(share) if known else "–"
-                    axes.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=9)
+    with (drawing := Drawing(title, says, height=1.2 + 3.2 * min(1.0, 0.3 + r / 12))) as axes:
+        for (i, j), share in np.ndenumerate(shares):
+            known = bool(np.isfinite(share))
+            shade = SHADES[int(np.searchsorted(LIMITS, share, side="right"))] if known else LIGHT["none"]
+            square = Rectangle((j + 0.06, i + 0.06), 0.88, 0.88, facecolor=shade)
+            square.set_edgecolor(LIGHT["s8"] if known and share < 1 else "none")
+            axes.add_patch(square)
+            if r <= WRITTEN:
+                # 100 means all; nearly all is 99
+                text = str(min(99, round(100 * share)) if share < 1 else 100) if known else "–"
+                axes.text(j + 0.5, i + 0.5, text, ha="center", va="center", fontsize=9)
         axes.set_xlim(0, r)
         axes.set_ylim(r, 0)
         short = [shortened(name, 18) for name in names]
@@ -107,181 +188,27 @@ def heat_map(names: Sequence[str], shares: Floats, title: str, says: str) -> Dra
         axes.set_yticks(np.arange(r) + 0.5, short)
         axes.tick_params(length=0)
         axes.grid(False)
-        for spine in axes.spines.values():
-            spine.set_visible(False)
+        axes.spines[:].set_visible(False)
     return drawing
-
-
-def _percent(share: float) -> str:
-    """A share in whole percent; 100 means all, so nearly all is 99."""
-    return str(min(99, round(100 * share)) if share < 1 else 100)
-
-
-MOST_ENTRIES = 4000
-"""Entries up to which a matrix is drawn: each is a shape on the page."""
-
-
-def matrix_picture(matrix: csr_array, rows: Sequence[int] = (), columns: Sequence[int] = ()) -> Drawing:
-    """rows, columns: of the part that is picked out."""
-    high, wide = matrix.shape
-    entries = matrix.tocoo()
-    i, j = entries.coords
-    inside = np.isin(i, rows) & np.isin(j, columns)
-    says = "A square is an entry that is not 0: rows are constraints, columns variables."
-    if len(rows):
-        says += " Red: the entries of the witness."
-    drawing = Drawing("the matrix", says, height=float(np.clip(5.2 * high / wide, 1.6, 4.0)))
-    side = 220.0 / max(wide, 2.0 * high)  # points; the axes are about 340 points wide
-    with drawing as axes:
-        for chosen, colour in ((~inside, LIGHT["s1"]), (inside, LIGHT["s8"])):
-            if chosen.any():
-                axes.scatter(j[chosen], i[chosen], s=side**2, marker="s", color=colour, linewidth=0)
-        axes.set_xlim(-1, wide)
-        axes.set_ylim(high, -1)
-        axes.set_xlabel(f"{wide} variables")
-        axes.set_ylabel(f"{high} rows")
-        axes.set_xticks([])
-        axes.set_yticks([])
-        axes.grid(False)
-    return drawing
-
-
-AT = re.compile(r"(.*)@(\d+)")
-
-
-def measure_curves(reached: Mapping[str, Mapping[str, float | None]], about: str) -> list[Drawing]:
-    """One drawing for each measure that was taken at several cutoffs; `reached[ranker]["nDCG@10"]` is a mean."""
-    curves: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
-    for ranker, measures in reached.items():
-        for name, value in measures.items():
-            parts = AT.fullmatch(name)
-            if parts and value is not None:
-                curves[parts[1]][ranker][int(parts[2])] = value
-    drawings = []
-    for measure, rankers in curves.items():
-        if max(map(len, rankers.values())) < 2:
-            continue
-        drawing = Drawing(f"{measure}@k", f"{about}: mean {measure}@k against k.")
-        with drawing as axes:
-            for place, (ranker, at) in enumerate(rankers.items()):
-                cutoffs = sorted(at)
-                means = [at[k] for k in cutoffs]
-                axes.plot(cutoffs, means, marker="o", markersize=4, label=ranker, **line_style(place))
-            axes.set_xlabel("k")
-            axes.set_ylabel(shortened(f"{measure}@k"))
-            axes.set_xticks(sorted({k for at in rankers.values() for k in at}))
-        drawings.append(drawing)
-    return drawings
-
-
-def price_curves(swept: Sequence[PriceCurve]) -> list[Html]:
-    """A drawing and a table for each curve of `price_of`."""
-    parts: list[Html] = []
-    for curve in swept:
-        rows: list[list[object]] = []
-        numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])
-        for (limit, *held), empty, whole in zip(numbers.tolist(), curve.empty, curve.whole, strict=True):
-            rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *held, "yes" if whole else "no"])
-        head = ["limit", "value", "proven bound", "linear program", "price of a unit", "whole"]
-        parts += [price_drawing(curve), table(head, rows, f"What each limit costs: {curve.name}")]
-    return parts
-
-
-def price_drawing(curve: PriceCurve) -> Html:
-    drawing = Drawing(curve.name, f"What a limit costs, against the limit: {curve.name}.")
-    with drawing as axes:
-        curve.plot(axes).legend_ = None  # lines are named below the axes
-    return figures([drawing])
 
 
 def profile_drawing(curves: Mapping[str, tuple[Floats, Floats]], about: str) -> Drawing:
     """curves[solver]: factors t >= 1 in rising order, and the share of problems solved within each."""
     says = f"{about}: share of the problems solved within t times the seconds of the fastest solver [Dolan and Moré]."
-    drawing = Drawing("performance profile", says)
-    with drawing as axes:
+    with (drawing := Drawing("performance profile", says, "t", "share solved")) as axes:
         most = max((factors[-1] for factors, _ in curves.values() if len(factors)), default=1.0)
         for place, (solver, (factors, shares)) in enumerate(curves.items()):
             t = np.concatenate([[1.0], factors, [1.3 * most]])
             share = np.concatenate([[0.0], shares, shares[-1:] if len(shares) else [0.0]])
             axes.step(t, share, where="post", label=solver, **line_style(place))
         axes.set_ylim(-0.02, 1.02)
-        by_tens(axes, "x")
-        axes.set_xlabel("t")
-        axes.set_ylabel("share solved")
+        log_scale(axes, "x")
     return drawing
 
 
-MOST_TIGHTNESS_DRAWING = 2000
-"""Points of the scatter; of more queries, evenly by looseness."""
-
-POINTS = 300
-"""Steps of a distribution."""
-
-
-def tightness_drawing(found: Tightness) -> list[Drawing]:
-    """The scatter of the trained bound, and the distributions of regret and of all bounds."""
-    return [_scatter(found), _distributions(found)]
-
-
-def _scatter(found: Tightness) -> Drawing:
-    rows = np.argsort(found.looseness, kind="stable")
-    few = rows.size > MOST_TIGHTNESS_DRAWING
-    if few:
-        rows = rows[np.linspace(0, rows.size - 1, MOST_TIGHTNESS_DRAWING).round().astype(np.int64)]
-    regret, bound, silent = found.regret[rows], found.bound[rows], found.silent[rows]
-    says = f"Each query's regret and {found.trained} bound; no point lies below the line, where they are equal."
-    drawing = Drawing(
-        "regret against bound", says + (f" {MOST_TIGHTNESS_DRAWING} of {len(found)} queries." if few else "")
-    )
-    with drawing as axes:
-        top = float(max(bound.max(initial=0.0), regret.max(initial=0.0))) or 1.0
-        far = float(max(regret.max(initial=0.0), found.most.max(initial=0.0))) or 1.0
-        axes.plot([0.0, min(far, top)], [0.0, min(far, top)], color=LIGHT["soft"], linewidth=1.0)
-        for place, (mask, label) in enumerate(((~silent, "says something"), (silent, "loose: says nothing"))):
-            if mask.any():
-                colour = line_style(place)["color"]
-                axes.scatter(regret[mask], bound[mask], s=16, color=colour, alpha=0.7, linewidths=0, label=label)
-        axes.set_xlim(-0.02 * far, 1.04 * far)
-        axes.set_ylim(-0.02 * top, 1.06 * top)
-        axes.set_xlabel(f"regret, {found.measure}")
-        axes.set_ylabel(f"{found.trained} bound")
-    return drawing
-
-
-def _distributions(found: Tightness) -> Drawing:
-    says = "The share of queries whose regret, or bound, is at most so much, up to what the worst ranking would lose."
-    drawing = Drawing("share of queries", says)
-    with drawing as axes:
-        far = float(found.most.max(initial=0.0)) or 1.0
-        kept = np.unique(np.linspace(0, len(found) - 1, POINTS).round().astype(np.int64))
-        share = (kept + 1) / len(found)
-        for place, (name, values) in enumerate({"regret": found.regret, **found.bounds}.items()):
-            ends = np.concatenate([[0.0], np.sort(values)[kept], [max(far, values.max())]])
-            axes.step(ends, np.concatenate([[0.0], share, [1.0]]), where="post", label=name, **line_style(place))
-        axes.set_xlim(0.0, 1.02 * far)
-        axes.set_ylim(-0.02, 1.02)
-        axes.set_xlabel(f"lost, {found.measure}")
-        axes.set_ylabel("share of queries")
-    return drawing
-
-
-MOST_WEIGHTS_DRAWING = 15
-"""Bars that are drawn."""
-
-
-def weights_drawing(weights: Weights, about: str) -> Drawing:
-    """The features of the largest effect: weight × deviation within queries, up or down."""
-    count = min(MOST_WEIGHTS_DRAWING, len(weights))
-    says = f"What one deviation of a feature moves the {about} by"
-    says += f", the largest {count} of {len(weights)} features." if count < len(weights) else "."
-    drawing = Drawing("weight × deviation", says, height=1.0 + 0.22 * count)
-    with drawing as axes:
-        effect = weights.effect[:count]
-        colours = [line_style(0 if value >= 0 else 1)["color"] for value in effect]
-        axes.barh(np.arange(count), effect, color=colours, height=0.7)
-        axes.axvline(0.0, color=LIGHT["soft"], linewidth=0.8)
-        axes.set_yticks(np.arange(count), [shortened(name) for name in weights.features[:count]])
-        axes.set_ylim(count - 0.4, -0.6)
-        axes.grid(False, axis="y")
-        axes.tick_params(axis="y", length=0)
+def limit_curve(curve: PriceCurve) -> Drawing:
+    """What a limit costs, against the limit."""
+    says = f"What a limit costs, against the limit: {curve.name}."
+    with (drawing := Drawing(curve.name, says)) as axes:
+        curve.plot(axes).legend_ = None  # lines are named below the axes
     return drawing

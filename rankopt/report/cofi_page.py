@@ -1,4 +1,4 @@
-"""The page of `rankopt cofi`: objective and bounds, accuracy beside the baselines, the price of a quota."""
+"""The page of `rankopt cofi`: objective and bounds, accuracy next to the baselines, what a quota costs."""
 
 from __future__ import annotations
 
@@ -7,22 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankopt.report.charts import price_drawing
-from rankopt.report.html import Drawing, FormattedCell, Html, by_tens, element, figures, line_style, table
-from rankopt.report.page import page, section
+from rankopt.report.charts import limit_curve
+from rankopt.report.page import Drawing, FormattedCell, line_style, log_scale, render
 
 if TYPE_CHECKING:
     from formulations.solving.sensitivity import PriceCurve
     from rankopt.ratings.evaluation import RatingsEvaluation
 
-LEAD = (
-    "For fixed items each user is a convex problem, for fixed users all items are one: both are solved in turn, and "
-    "the bounds below say how far each is from its own best. They are no bounds of the whole, which is not convex; "
-    "where that has one, the certificate says so."
-)
-
 ROUNDING = 1e-10
-"""Gaps and differences of J that are a smaller part of it are next to nothing but rounding, and not drawn."""
+"""Gaps and differences of the objective that are a smaller share of it are rounding, and are not drawn."""
 
 
 def page_of_cofi(
@@ -33,22 +26,31 @@ def page_of_cofi(
     name: str,
     made_by: str = "",
 ) -> str:
-    """The page of a fitted ranker. accuracy: name and evaluations, ranker and baselines, of which each list is of the
-    same protocols; none without a test. prices: None where items have no labels."""
-    told = [element("pre", str(ranker.certificate_))]
-    if not ranker.model_.used:
-        told.append(element("p", no_factors(ranker.model_.dimensions)))
-    parts = [section("Training", *told, *_drawn(ranker))]
-    if accuracy:
-        protocols = [one.protocol for one in accuracy[0][1]]
-        head = ["ranker", *(f"{one.measure!r}, {_short(one.protocol)}" for one in accuracy[0][1])]
-        rows = [[who, *(FormattedCell(one.mean, one.estimate) for one in found)] for who, found in accuracy]
-        notes = [element("p", f"{_short(one)}: {one}.") for one in protocols]
-        parts.append(section("Accuracy", table(head, rows, "Mean over users, and its standard error"), *notes))
-    if prices is not None:
-        parts.append(section("What a quota costs", _prices(prices, by), price_drawing(prices)))
-    lead = f"{name}. {_scores(ranker)} {LEAD}"
-    return page("Collaborative ranking", lead, *parts, finding=_finding(ranker, accuracy), made_by=made_by)
+    """The page of a fitted ranker.
+
+    accuracy: names and evaluations of the ranker and the baselines, each list by the same protocols; empty without a
+    test. prices: None where items have no labels `by`.
+    """
+    drawings, omitted = _training(ranker)
+    judged = accuracy[0][1] if accuracy else []
+    return render(
+        "cofi.html",
+        name=name,
+        user_offsets=bool(ranker.user_offsets_.any()),
+        certificate=str(ranker.certificate_),
+        no_factors="" if ranker.model_.used else no_factors(ranker.model_.dimensions),
+        omitted=omitted,
+        drawings=drawings,
+        measures=[f"{one.measure!r}, {_short(one.protocol)}" for one in judged],
+        protocols=[f"{_short(one.protocol)}: {one.protocol}." for one in judged],
+        accuracy=[[who, *(FormattedCell(one.mean, one.estimate) for one in found)] for who, found in accuracy],
+        by=by,
+        prices=[] if prices is None else _prices(prices),
+        users=0 if prices is None else prices.shared,
+        price_drawing=[] if prices is None else [limit_curve(prices)],
+        finding=_finding(ranker, accuracy),
+        made_by=made_by,
+    )
 
 
 def no_factors(dimensions: int) -> str:
@@ -59,17 +61,12 @@ def no_factors(dimensions: int) -> str:
     )
 
 
-def _scores(ranker: Any) -> str:
-    offsets = "an offset of the item and one of the user" if ranker.user_offsets_.any() else "an offset of the item"
-    return f"Scores are {offsets} plus a product of two short vectors."
-
-
 def _short(protocol: str) -> str:
     return "rated items" if "rated items only" in protocol else "all items"
 
 
 def _finding(ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluation]]]) -> str:
-    """Who is ahead where, and whom to use for what; without a test how far training came, and that one is needed."""
+    """Which ranker is best among which items; without a test the proven gap, and that a test is needed."""
     if not accuracy:
         proved = ranker.certificate_
         gap = max(proved.users_gap, proved.items_gap)
@@ -80,20 +77,20 @@ def _finding(ranker: Any, accuracy: Sequence[tuple[str, Sequence[RatingsEvaluati
             f"Trained {reached}; how well it ranks is not known, for no test ratings were given. Before you use it, "
             "judge it beside item means and popularity: give --hold-out 10, or --test FILE."
         )
-    told, ahead = [], {}
+    sentences, best = [], {}
     for column, one in enumerate(accuracy[0][1]):
-        best = max(accuracy, key=lambda row: row[1][column].mean)
-        told.append(f"Among {_short(one.protocol)}, {best[0]} is ahead with {best[1][column].mean:.4f}.")
-        ahead[_short(one.protocol)] = best[0]
-    if len(set(ahead.values())) == 1:
-        return " ".join([*told, f"Use {best[0]}."])
+        who, found = max(accuracy, key=lambda row: row[1][column].mean)
+        sentences.append(f"Among {_short(one.protocol)}, {who} is ahead with {found[column].mean:.4f}.")
+        best[_short(one.protocol)] = who
+    if len(set(best.values())) == 1:
+        return " ".join([*sentences, f"Use {who}."])
     aims = {"rated items": "To order items that a user has chosen", "all items": "To recommend among all"}
-    return " ".join([*told, *(f"{aims[where]} use: {who}." for where, who in ahead.items())])
+    return " ".join([*sentences, *(f"{aims[items]} use: {who}." for items, who in best.items())])
 
 
-def _drawn(ranker: Any) -> list[Html]:
-    """The figures of the training that show something, and in a sentence why others are left out."""
-    history, (low, high) = ranker.history_, _window(ranker)
+def _training(ranker: Any) -> tuple[list[Drawing], str]:
+    """The figures of the training that show something, and a sentence why others are omitted."""
+    history, (low, high) = ranker.history_, _visible_range(ranker)
     gaps = {
         name: (history.primal - bound) / np.maximum(np.abs(history.primal), 1e-300)
         for name, bound in (("users", history.users), ("items", history.items))
@@ -102,18 +99,17 @@ def _drawn(ranker: Any) -> list[Html]:
     moves = high - low > ROUNDING * abs(high)
     drawings = [_objective(ranker, low, high)] if moves else []
     drawings += [_gaps(ranker, open_, [name for name in gaps if name not in open_])] if open_ else []
-    told = []
-    if not moves or not open_:
-        left = "The gaps are" if moves else "The objective is" if open_ else "Objective and gaps are"
-        why = "it did not move" if open_ else "the gaps of both blocks were closed from the start"
-        told.append(element("p", f"{left} not drawn: {why}."))
-    return [*told, *([figures(drawings)] if drawings else [])]
+    if moves and open_:
+        return drawings, ""
+    what = "The gaps are" if moves else "The objective is" if open_ else "Objective and gaps are"
+    why = "it did not move" if open_ else "the gaps of both blocks were closed from the start"
+    return drawings, f"{what} not drawn: {why}."
 
 
-def _window(ranker: Any) -> tuple[float, float]:
-    """The range of J worth seeing, where it begins far above what follows, down to the last bounds."""
-    history, whole = ranker.history_, ranker.certificate_.bound
-    bounds = [history.users[-1], history.items[-1], *([whole] if np.isfinite(whole) else [])]
+def _visible_range(ranker: Any) -> tuple[float, float]:
+    """The range of the objective without its first quarter, which may lie far above, down to the last bounds."""
+    history, bound = ranker.history_, ranker.certificate_.bound
+    bounds = [history.users[-1], history.items[-1], *([bound] if np.isfinite(bound) else [])]
     late = history.primal[len(history) // 4 :]
     low, high = min(late.min(), *bounds), late.max()
     if high - low <= ROUNDING * abs(high):
@@ -122,19 +118,16 @@ def _window(ranker: Any) -> tuple[float, float]:
 
 
 def _objective(ranker: Any, low: float, high: float) -> Drawing:
-    history = ranker.history_
-    drawing = Drawing("objective and bounds of both blocks", "J after each round, and what it cannot fall below.")
-    with drawing as axes:
-        for place, (label, column) in enumerate(
-            (("objective", history.primal), ("users' bound", history.users), ("items' bound", history.items))
-        ):
+    history, bound = ranker.history_, ranker.certificate_.bound
+    lines = {"objective": history.primal, "users' bound": history.users, "items' bound": history.items}
+    says = "J after each round, and what it cannot fall below."
+    with (drawing := Drawing("objective and bounds of both blocks", says, "rounds", "objective")) as axes:
+        for place, (label, column) in enumerate(lines.items()):
             axes.plot(history.step, column, label=label, **line_style(place))
-        if np.isfinite(ranker.certificate_.bound):
-            axes.axhline(ranker.certificate_.bound, label="bound of the whole", **line_style(3))
+        if np.isfinite(bound):
+            axes.axhline(bound, label="bound of the whole", **line_style(3))
         margin = 0.1 * (high - low)
         axes.set_ylim(low - margin, high + margin)
-        axes.set_xlabel("rounds")
-        axes.set_ylabel("objective")
         axes.locator_params("x", integer=True)
         axes.ticklabel_format(axis="y", useOffset=False)
     return drawing
@@ -142,32 +135,27 @@ def _objective(ranker: Any, low: float, high: float) -> Drawing:
 
 def _gaps(ranker: Any, gaps: dict[str, Any], closed: Sequence[str]) -> Drawing:
     """gaps: of the blocks that are drawn; closed: the others."""
-    says = "How far J may lie above the best of each block, as a part of J."
+    title, says = "gaps of both blocks", "How far J may lie above the best of each block, as a part of J."
     if closed:
+        title = f"gap of the {next(iter(gaps))}"
         says += f" That of the {closed[0]} was closed from the start and is not drawn."
     elif any((gap <= ROUNDING).any() for gap in gaps.values()):
         says += " What is closed is not drawn."
-    drawing = Drawing("gaps of both blocks" if not closed else f"gap of the {next(iter(gaps))}", says)
-    with drawing as axes:
+    with (drawing := Drawing(title, says, "rounds", "relative gap")) as axes:
         for name, gap in gaps.items():
             seen = gap > ROUNDING
-            mark = "" if seen.all() else "."  # of one round, for a line needs two
+            mark = "" if seen.all() else "."  # a line of one point is invisible without one
             style = line_style(("users", "items").index(name))
             axes.plot(ranker.history_.step, np.where(seen, gap, np.nan), label=name, marker=mark, **style)
-        by_tens(axes, "y")
-        axes.set_xlabel("rounds")
-        axes.set_ylabel("relative gap")
+        log_scale(axes, "y")
         axes.locator_params("x", integer=True)
     return drawing
 
 
-def _prices(prices: PriceCurve, by: str) -> Html:
+def _prices(prices: PriceCurve) -> list[list[object]]:
     """What the lists lose at each limit against the loosest one."""
     lost, spread = prices.lost
-    rows = [
+    return [
         [f"{limit:g}", *(FormattedCell(cell, f"{cell:.4f}") for cell in cells)]
         for limit, *cells in zip(prices.limits, prices.mean, lost, spread, strict=True)
     ]
-    head = [f"at most of each {by}", "weighted score", "lost", "standard deviation"]
-    says = f"Σ c_i s_i / Σ c_i of the lists, c_i = 1/log2(i + 1), the mean over {prices.shared} users"
-    return table(head, rows, says)

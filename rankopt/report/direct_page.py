@@ -8,9 +8,9 @@ import numpy as np
 
 from rankopt.explanations.contributions import Weights
 from rankopt.optimize.line_search import LineSearch
-from rankopt.report.charts import weights_drawing
-from rankopt.report.html import SERIES, Drawing, FormattedCell, brief, element, figures, line_style, shortened, table
-from rankopt.report.page import page, section
+from rankopt.report.explain_page import weights_drawing
+from rankopt.report.legacy import element, figures, page, section, table
+from rankopt.report.page import SERIES, Drawing, FormattedCell, brief, line_style, shortened
 from rankopt.sweeps.drawing import draw_line
 
 if TYPE_CHECKING:

@@ -1,163 +1,135 @@
-"""The page of `rankopt explain`: how tight the bounds are, the worst queries, the weights, what would exchange the
-first two documents, and what limits cost.
-"""
+"""The page of `rankopt explain`: how tight the bounds are, the worst queries, and what moves the scores."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankopt.report.charts import tightness_drawing, weights_drawing
-from rankopt.report.html import FormattedCell, brief, figures, table
-from rankopt.report.page import page, section
+from rankopt.report.page import LIGHT, Drawing, FormattedCell, brief, line_style, render, shortened
 
 if TYPE_CHECKING:
     from rankopt.explanations.contributions import Weights
-    from rankopt.explanations.first_two import FirstTwo
-    from rankopt.explanations.prices import Prices
     from rankopt.explanations.tightness import Tightness
 
 LISTED = 30
-"""Features, and limits, that a table lists."""
+"""Features that a table lists."""
+
+MOST_POINTS = 2000
+"""Points of the scatter plot; of more queries, evenly by looseness."""
+
+STEPS = 300
+"""Steps of a distribution."""
+
+MOST_BARS = 15
+"""Features that are drawn."""
 
 
 def page_of_explanations(
-    name: str,
-    tightness: Tightness,
-    weights: Sequence[tuple[str, Weights]],
-    pairs: Sequence[FirstTwo],
-    prices: Prices | None,
-    worst: int,
-    made_by: str = "",
+    name: str, tightness: Tightness, weights: Sequence[tuple[str, Weights]], worst: int, made_by: str = ""
 ) -> str:
     """The page.
 
-    Args:
-        name: of the ranker and its data. tightness, prices (None where nothing is limited): of all queries.
-        weights: one a score, with what it is called; several where slots have scores of their own, none of trees.
-        pairs: the first two documents of the worst queries, none where slots are matched.
-        worst: how many queries are listed; made_by: the command.
+    name: of the ranker and its data; tightness: of all queries; weights: the name and weights of each score, empty for
+    trees; worst: how many queries are listed; made_by: the command.
     """
-    parts = [
-        section("Regret and its bounds", *_bounds(tightness)),
-        section(f"The worst {min(worst, len(tightness))} queries", *_worst(tightness, worst)),
-    ]
-    if weights:
-        parts.append(section("What moves the scores", *_weights(weights)))
-    if pairs:
-        parts.append(section("The first document against the second", *_pairs(pairs)))
-    if prices is not None:
-        parts.append(section("What the limits cost", *_prices(prices)))
-    lead = (
-        f"{name}: {len(tightness)} queries that have something to order. Regret is what the ranking shown loses "
-        "against the best one; a bound is what training can see of it. A click on the head of a column sorts a table."
+    columns = {**tightness.columns(), "query": [*map(str, tightness.query)]}
+    chosen = tightness.worst(worst).tolist()
+    return render(
+        "explain.html",
+        name=name,
+        tightness=tightness,
+        drawings=[_scatter(tightness), _distributions(tightness)],
+        bounds=_bounds(tightness),
+        columns=[*columns],
+        worst=[[_shown(column[row]) for column in columns.values()] for row in chosen],
+        weights=[(*pair, [weights_drawing(pair[1], pair[0])], _features(pair[1])) for pair in weights],
+        listed=LISTED,
+        finding=tightness.finding,
+        made_by=made_by,
     )
-    return page("Why these rankings?", lead, *parts, finding=tightness.finding, made_by=made_by)
 
 
-def _bounds(found: Tightness) -> list[object]:
-    said = (
-        "No bound lies below the regret. One that is no lower than what the worst ranking of all would lose is loose: "
-        "it says nothing of its query."
-    )
+def _bounds(found: Tightness) -> list[list[object]]:
+    """Mean, maximum and number of loose queries of the regret and of each bound."""
     rows: list[list[object]] = [["regret", _three(found.regret.mean()), _three(found.regret.max()), None]]
     for name, values in found.bounds.items():
         loose = int((values >= found.most * (1.0 - 1e-9)).sum())
         title = f"{name} bound" + (", trained" if found.own and name == found.trained else "")
         rows.append([title, _three(values.mean()), _three(values.max()), loose])
-    head = ["of each query", "mean", "largest", "loose on"]
-    about = f"in units of {found.measure}, {found.slopes}"
-    return [said, figures(tightness_drawing(found)), table(head, rows, f"Over the queries, {about}")]
+    return rows
 
 
-def _worst(found: Tightness, count: int) -> list[object]:
-    columns = {**found.columns(), "query": [*map(str, found.query)]}
-    rows = [
-        [value if isinstance(value, int | str) else _three(float(value)) for value in line]
-        for line in zip(*([_plain(one) for one in np.asarray(columns[name], dtype=object)[found.worst(count)]]
-                          for name in columns), strict=True)
-    ]  # fmt: skip
-    said = f"Those of the largest regret; looseness is that of the {found.trained} bound."
-    return [table([*columns], rows, said)]
-
-
-def _weights(weights: Sequence[tuple[str, Weights]]) -> list[object]:
-    parts: list[object] = []
-    for name, one in weights:
-        said = f"{name}: {one.finding}" if len(weights) > 1 else one.finding
-        rows = [
-            [feature, brief(coef), brief(deviation), brief(effect), FormattedCell(share, f"{share:.1%}")]
-            for feature, coef, deviation, effect, share in zip(
-                one.features, one.coef.tolist(), one.deviation.tolist(), one.effect.tolist(), one.share.tolist(),
-                strict=True,
-            )
-        ]  # fmt: skip
-        head = ["feature", "weight", "deviation", "weight × deviation", "share"]
-        about = "Deviations are about the mean of each query: what all its documents share orders none"
-        if len(rows) > LISTED:
-            about += f"; the first {LISTED} of {len(rows)} features"
-        parts += [said, figures([weights_drawing(one, name)]), table(head, rows[:LISTED], about)]
-    return parts
-
-
-def _pairs(pairs: Sequence[FirstTwo]) -> list[object]:
-    rows: list[list[object]] = []
-    for pair in pairs:
-        swap, alone = pair.swap, "none within the range"
-        if swap.lacks == 0.0:
-            alone = "they tie"
-        elif swap.feature is not None:
-            before = swap.before[swap.features.index(swap.feature)]
-            alone = f"{swap.feature}: {before:.4g} to {before + swap.change:.4g}"
-        documents: list[object] = [str(one) for one in pair.documents]
-        if pair.grades is not None:
-            first, second = (FormattedCell(grade, f"{grade:g}") for grade in pair.grades)
-            documents = [documents[0], first, documents[1], second]
-        by = brief(swap.cost) if swap.feature is not None else None
-        together = brief(swap.distance) if swap.possible else None
-        sure = FormattedCell(pair.chance, f"{pair.chance:.0%}")
-        rows.append([str(pair.query), *documents, brief(pair.reasons.total), sure, alone, by, together])
-    graded = pairs[0].grades is not None
-    documents_head = ["first", "grade", "second", "grade"] if graded else ["first", "second"]
-    head = ["query", *documents_head, "lead", "stays first", "one feature of the second", "by", "all by"]
-    impossible = sum(not pair.swap.possible for pair in pairs)
-    wrong = sum(pair.grades is not None and pair.grades[0] < pair.grades[1] for pair in pairs)
-    said = (
-        "What the second document would need to reach the first: the smallest change of one feature, and of all "
-        "together, within the range that each feature has in the data. It ties then, and any more exchanges them."
-    )
-    if wrong:
-        said += f" In {wrong} of these {len(pairs)} queries the second has the higher grade."
-    if impossible:
-        said += f" In {impossible} no change within the range does it."
-    about = (
-        "By: in deviations within queries. Stays first: the chance under normal noise of a tenth of the deviation of "
-        "the query's scores"
-    )
-    return [said, table(head, rows, about)]
-
-
-def _prices(prices: Prices) -> list[object]:
-    order = np.lexsort((-prices.price, -prices.gain))[:LISTED].tolist()
-    rows = [
-        [str(prices.query[i]), prices.row[i], prices.side[i], brief(prices.gain[i]), brief(prices.price[i])]
-        for i in order
+def _features(weights: Weights) -> list[list[object]]:
+    """The features of the largest effect: weight, deviation, their product and its share."""
+    columns = (weights.coef.tolist(), weights.deviation.tolist(), weights.effect.tolist(), weights.share.tolist())
+    return [
+        [feature, brief(coef), brief(deviation), brief(effect), FormattedCell(share, f"{share:.1%}")]
+        for feature, coef, deviation, effect, share in [*zip(weights.features, *columns, strict=True)][:LISTED]
     ]
-    head = ["query", "limit", "presses", "one looser gains", "proven at most"]
-    about = "Limits that press, the dearest first" + (
-        f"; {LISTED} of {len(prices)}" if len(prices) > LISTED else ""
-    )  # fmt: skip
-    return [prices.finding, *([table(head, rows, about)] if rows else [])]
 
 
 def _three(value: float) -> FormattedCell:
     return FormattedCell(float(value), f"{value:.3f}" if abs(value) < 1000 else f"{value:.3g}")
 
 
-def _plain(value: object) -> int | float | str:
-    """A cell of a table: ids as text, whole numbers whole."""
+def _shown(value: Any) -> object:
+    """A cell of a table: ids as text, integers as they are, other numbers with three digits."""
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
-    return float(value) if isinstance(value, float | np.floating) else str(value)
+    return _three(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
+def _scatter(found: Tightness) -> Drawing:
+    """Regret against the trained bound, a point a query."""
+    rows = np.argsort(found.looseness, kind="stable")
+    says = f"Each query's regret and {found.trained} bound; no point lies below the line, where they are equal."
+    if rows.size > MOST_POINTS:
+        rows = rows[np.linspace(0, rows.size - 1, MOST_POINTS).round().astype(np.int64)]
+        says += f" {MOST_POINTS} of {len(found)} queries."
+    regret, bound, silent = found.regret[rows], found.bound[rows], found.silent[rows]
+    axis_labels = f"regret, {found.measure}", f"{found.trained} bound"
+    with (drawing := Drawing("regret against bound", says, *axis_labels)) as axes:
+        top = float(max(bound.max(initial=0.0), regret.max(initial=0.0))) or 1.0
+        far = float(max(regret.max(initial=0.0), found.most.max(initial=0.0))) or 1.0
+        axes.plot([0.0, min(far, top)], [0.0, min(far, top)], color=LIGHT["soft"], linewidth=1.0)
+        for place, (mask, label) in enumerate(((~silent, "says something"), (silent, "loose: says nothing"))):
+            if mask.any():
+                colour = line_style(place)["color"]
+                axes.scatter(regret[mask], bound[mask], s=16, color=colour, alpha=0.7, linewidths=0, label=label)
+        axes.set_xlim(-0.02 * far, 1.04 * far)
+        axes.set_ylim(-0.02 * top, 1.06 * top)
+    return drawing
+
+
+def _distributions(found: Tightness) -> Drawing:
+    """The distribution functions of the regret and of all bounds."""
+    says = "The share of queries whose regret, or bound, is at most so much, up to what the worst ranking would lose."
+    with (drawing := Drawing("share of queries", says, f"lost, {found.measure}", "share of queries")) as axes:
+        far = float(found.most.max(initial=0.0)) or 1.0
+        rows = np.unique(np.linspace(0, len(found) - 1, STEPS).round().astype(np.int64))
+        share = np.concatenate([[0.0], (rows + 1) / len(found), [1.0]])
+        for place, (name, values) in enumerate({"regret": found.regret, **found.bounds}.items()):
+            ends = np.concatenate([[0.0], np.sort(values)[rows], [max(far, values.max())]])
+            axes.step(ends, share, where="post", label=name, **line_style(place))
+        axes.set_xlim(0.0, 1.02 * far)
+        axes.set_ylim(-0.02, 1.02)
+    return drawing
+
+
+def weights_drawing(weights: Weights, about: str) -> Drawing:
+    """The features of the largest effect: weight × deviation within queries, up or down."""
+    count = min(MOST_BARS, len(weights))
+    says = f"What one deviation of a feature moves the {about} by"
+    says += f", the largest {count} of {len(weights)} features." if count < len(weights) else "."
+    with (drawing := Drawing("weight × deviation", says, height=1.0 + 0.22 * count)) as axes:
+        effect = weights.effect[:count]
+        colours = [line_style(0 if value >= 0 else 1)["color"] for value in effect]
+        axes.barh(np.arange(count), effect, color=colours, height=0.7)
+        axes.axvline(0.0, color=LIGHT["soft"], linewidth=0.8)
+        axes.set_yticks(np.arange(count), [shortened(name) for name in weights.features[:count]])
+        axes.set_ylim(count - 0.4, -0.6)
+        axes.grid(False, axis="y")
+        axes.tick_params(axis="y", length=0)
+    return drawing

@@ -1,51 +1,195 @@
-"""One self-contained page: style, script and figures stand inside it, and it may fetch nothing."""
+"""Pages of one file: jinja2 templates with autoescape, tables that sort, figures of matplotlib as inline SVG.
+
+`LIGHT` and `DARK` are the colours of a page as CSS variables. Figures are drawn in the light ones and refer to the
+variables. The order of the eight series keeps neighbours apart for readers who do not distinguish red from green;
+further series repeat the colours with dashes.
+"""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
-from importlib.resources import files
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
-from rankopt.report.html import Html, element, rules
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
-NOTHING_IS_FETCHED = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-"""What the browser itself holds the page to."""
-
-
-def section(heading: str, *parts: object) -> Html:
-    """A part of a page under its heading; text becomes a paragraph."""
-    body = [part if isinstance(part, Html) else element("p", part) for part in parts]
-    return element("section", element("h2", heading), *body)
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 
-def page(title: str, lead: str, *sections: Html, finding: str = "", made_by: str = "") -> str:
-    """The whole document.
+@cache
+def environment() -> Environment:
+    """The templates of `rankopt/report/templates`; every value that is not `Markup` is escaped."""
+    made = Environment(
+        loader=PackageLoader("rankopt.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    light, dark = ("".join(f"--{name}:{colour};" for name, colour in colours.items()) for colours in (LIGHT, DARK))
+    palette = f":root{{{light}}}\n@media (prefers-color-scheme: dark){{:root{{{dark}}}}}\n"
+    made.globals |= {"cells": cells, "palette": Markup(palette), "version": version("rankopt")}
+    return made
 
-    Args:
-        title: what the page is about; lead: one or two sentences that say what is shown.
-        sections: what `section` returns.
-        finding: what was found and what to do, computed from the numbers below; it stands first, under the title.
-        made_by: the command that made it, printed at the foot.
+
+def render(template: str, **data: Any) -> str:
+    """The page of a template. `finding` is its first sentence and `made_by` the command at its foot; "" omits them."""
+    return environment().get_template(template).render(data)
+
+
+@dataclass(frozen=True)
+class FormattedCell:
+    """A number of a table with a text of its own; the table sorts by the number, and NaN comes last."""
+
+    value: float
+    text: str
+
+    @property
+    def sort_key(self) -> float | str:
+        return "" if math.isnan(self.value) else self.value
+
+
+def brief(value: float | None) -> FormattedCell | None:
+    """A measured number, such as seconds, with three digits."""
+    return None if value is None else FormattedCell(value, f"{value:.3g}")
+
+
+def cells(head: Sequence[str], rows: Sequence[Sequence[object]]) -> tuple[list[bool], list[list[Any]]]:
+    """Which columns hold only numbers and None, and the rows as `FormattedCell`, text and None (unknown)."""
+    lines = [[_cell(value) for value in row] for row in rows]
+    return [not any(isinstance(line[i], str) for line in lines) for i in range(len(head))], lines
+
+
+def _cell(value: object) -> FormattedCell | str | None:
+    if value is None or isinstance(value, FormattedCell):
+        return value
+    if isinstance(value, float):
+        return FormattedCell(value, f"{value:.6g}")
+    return FormattedCell(value, str(value)) if type(value) is int else str(value)
+
+
+LIGHT = {
+    "paper": "#fcfcfb", "ink": "#0b0b0b", "soft": "#52514e", "rule": "#dddcd8",
+    "s1": "#2a78d6", "s2": "#eb6834", "s3": "#1baf7a", "s4": "#eda100",
+    "s5": "#e87ba4", "s6": "#008300", "s7": "#4a3aa7", "s8": "#e34948",
+    "h0": "#edf4fd", "h1": "#cde2fb", "h2": "#9ec5f4", "h3": "#6da7ec", "bad": "#f7b3ab", "none": "#eeedea",
+}  # fmt: skip
+DARK = {
+    "paper": "#1a1a19", "ink": "#ffffff", "soft": "#c3c2b7", "rule": "#3d3d3a",
+    "s1": "#3987e5", "s2": "#d95926", "s3": "#199e70", "s4": "#c98500",
+    "s5": "#d55181", "s6": "#2f9e2f", "s7": "#9085e9", "s8": "#e66767",
+    "h0": "#16263b", "h1": "#0d366b", "h2": "#184f95", "h3": "#256abf", "bad": "#8f3128", "none": "#2c2c2a",
+}  # fmt: skip
+
+SERIES = [LIGHT[f"s{i}"] for i in range(1, 9)]
+SHADES = [LIGHT[f"h{i}"] for i in range(4)]
+"""From little to much; ink is readable on all of them."""
+
+_NAMES = {colour: name for name, colour in LIGHT.items()}
+_COLOUR = re.compile("|".join(_NAMES))
+
+WIDTH, HEIGHT = 5.2, 3.4
+"""Inches; at this size a page of 400 pixels shows the letters nearly as large as its own."""
+
+LEGEND_LINE = 0.19
+"""Inches that a line of the legend adds to the height."""
+
+DASHES = ("-", (0, (5, 1.5)), (0, (1, 1)))
+"""Of series 1 to 8, 9 to 16 and 17 to 24."""
+
+STYLE = {
+    "svg.fonttype": "none", "svg.hashsalt": "rankopt", "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 10.5, "axes.titlesize": 11,
+    "axes.edgecolor": LIGHT["soft"], "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.color": LIGHT["rule"], "grid.linewidth": 0.6, "axes.axisbelow": True,
+    "xtick.color": LIGHT["soft"], "ytick.color": LIGHT["soft"], "text.color": LIGHT["ink"],
+    "axes.labelcolor": LIGHT["ink"], "axes.titlecolor": LIGHT["ink"], "legend.frameon": False, "legend.fontsize": 9.5,
+    "lines.linewidth": 1.8, "figure.facecolor": "none", "axes.facecolor": "none", "savefig.facecolor": "none",
+    "hatch.linewidth": 0.8, "text.parse_math": False,
+}  # fmt: skip
+
+
+class Drawing:
+    """A figure in the style of the page: draw within `with Drawing(...) as axes`; afterwards `svg` holds it.
+
+    title is printed above, says is the caption and the label for screen readers, x and y name the axes. Two or more
+    labelled lines get a legend below the axes, in two columns.
     """
-    foot = [f"rankopt {version('rankopt')}", *([", made by ", element("code", made_by)] if made_by else [])]
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("meta", http_equiv="Content-Security-Policy", content=NOTHING_IS_FETCHED),
-        element("title", title),
-        element("style", Html(rules() + _own("page.css"))),
-    )
-    found = [element("p", finding, class_="finding")] if finding else []
-    body = element(
-        "body",
-        element("header", element("h1", title), *found, element("p", lead)),
-        element("main", *sections),
-        element("footer", element("p", *foot)),
-        element("script", Html(_own("sorting.js"))),
-    )
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+
+    def __init__(self, title: str, says: str, x: str = "", y: str = "", height: float = HEIGHT) -> None:
+        self.title, self.says, self.x, self.y, self.height = title, says, x, y, height
+        self.svg = Markup()
+
+    def __enter__(self) -> Axes:
+        import matplotlib
+        from matplotlib.figure import Figure
+
+        self._style = matplotlib.rc_context(STYLE)
+        self._style.__enter__()
+        self._figure: Figure = Figure(figsize=(WIDTH, self.height), layout="constrained")
+        axes: Axes = self._figure.add_subplot()
+        axes.set_title(shortened(self.title, 40), loc="left")
+        axes.set(xlabel=self.x, ylabel=shortened(self.y))
+        return axes
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            if kind is None:
+                self._add_legend()
+                self.svg = _svg(self._figure, self.says)
+        finally:
+            self._style.__exit__(None, None, None)
+
+    def _add_legend(self) -> None:
+        handles, labels = self._figure.axes[0].get_legend_handles_labels()
+        if len(labels) > 1:
+            self._figure.set_figheight(self.height + LEGEND_LINE * -(-len(labels) // 2))
+            labels = [shortened(label) for label in labels]
+            self._figure.legend(handles, labels, loc="outside lower left", ncols=2, handlelength=2.2)
 
 
-def _own(name: str) -> str:
-    """A file that stands beside this one."""
-    return files("rankopt.report").joinpath(name).read_text(encoding="utf-8")
+def log_scale(axes: Axes, which: str) -> None:
+    """Make axis "x" or "y" logarithmic, with plain numbers (0.01 or 1e-06); call it when everything is drawn."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axes.set(**{f"{which}scale": "log"})
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    low, high = axes.get_xlim() if which == "x" else axes.get_ylim()
+    axis.set_major_locator(LogLocator(subs=(1.0,) if high > 100.0 * low else (1.0, 2.0, 5.0), numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, place: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def line_style(place: int) -> dict[str, Any]:
+    """The colour and dashes of series `place`, from 0."""
+    return {"color": SERIES[place % len(SERIES)], "linestyle": DASHES[place // len(SERIES) % len(DASHES)]}
+
+
+def shortened(name: str, most: int = 24) -> str:
+    """A name of at most so many characters; tables show the whole name."""
+    return name if len(name) <= most else name[: most - 1] + "…"
+
+
+def _svg(figure: Figure, says: str) -> Markup:
+    """The figure as an <svg> element that fills its container; its ids differ from those of all other figures."""
+    text = StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
+    drawn = text.getvalue()
+    drawn = re.sub(r"<metadata>.*?</metadata>", "", drawn[drawn.index("<svg") :].rstrip(), flags=re.DOTALL)
+    # Without indentation, ids that nothing refers to, and empty groups.
+    used = set(re.findall(r'(?:href="#|url\(#)([^")]+)', drawn))
+    drawn = re.sub(r' id="([^"]*)"', lambda match: match[0] if match[1] in used else "", drawn)
+    drawn = re.sub(r"<g/>\n", "", re.sub(r"\s*\n\s*", "\n", drawn))
+    prefix = f"f{crc32(drawn.encode()):08x}-"
+    drawn = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}", drawn)
+    # The page chooses the size; the view box keeps the proportions.
+    head, tag, rest = drawn.partition(">")
+    head = re.sub(r' (width|height)="[^"]*"', "", head.replace("\n", " ")).removeprefix("<svg")
+    label = Markup('<svg role="img" aria-label="{}"').format(says)
+    return label + Markup(_COLOUR.sub(lambda match: f"var(--{_NAMES[match[0]]})", head + tag + rest))

@@ -1,4 +1,4 @@
-"""The page of `rankopt verify`: a set of rankings, whether its linear program is whole, and the evidence."""
+"""The page of `rankopt verify`: a set of rankings, whether its linear program is integral, and the evidence."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from formulations.integrality.evidence import WRITTEN_OUT, Proof, Undecided, Witness, shown
 from formulations.integrality.statement import stated
-from rankopt.report.charts import MOST_ENTRIES, matrix_picture, price_curves
-from rankopt.report.html import Html, brief, element, figures, table
-from rankopt.report.page import page, section
+from rankopt.report.charts import limit_curve
+from rankopt.report.page import LIGHT, Drawing, brief, render
 
 if TYPE_CHECKING:
     from formulations.solving.integrality_gap import IntegralityGap
+    from formulations.solving.sensitivity import PriceCurve
+
+MOST_ENTRIES = 4000
+"""Entries up to which a matrix is drawn: each is a shape on the page."""
 
 NAMED = 6
-"""Rows of a witness that the first sentence names."""
+"""Most rows of a witness that the first sentence names."""
 
 MORE = 3
-"""An effort that is worth a second try."""
-
-LEAD = (
-    "A set of rankings is stated by rows over the cells, position × document. Where the linear program over these rows "
-    "is whole, its optimum is a ranking. The evidence below is checked again from the matrix alone."
-)
+"""The effort of a second attempt."""
 
 
 def page_of_set(
@@ -35,92 +34,108 @@ def page_of_set(
     found: Proof | Witness | Undecided,
     gap: IntegralityGap | None,
     made_by: str,
-    swept: Sequence[Any] = (),
+    swept: Sequence[PriceCurve] = (),
     told: Sequence[str] = (),
 ) -> str:
     """The page.
 
-    Args:
-        name: of the set; says: what is in it, as text; problem: what was asked about.
-        found: the answer of `verify_integrality`, confirmed by `confirm`.
-        gap: the answer of `integrality_gap` where the problem has an objective.
-        made_by: the command.
-        swept: curves of `price_of`.
-        told: what would make the set or its optimum whole, a line each, as the command prints it.
+    name: of the set; says: what is in it, as text; problem: what was verified; made_by: the command.
+    found: the answer of `verify_integrality`, confirmed by `confirm`.
+    gap: the answer of `integrality_gap` where the problem has an objective.
+    swept: curves of `price_of`.
+    told: what would make the set or its optimum integral, a line each, as the command prints it.
     """
-    alone = "set and objective" if isinstance(found, Proof) and found.kind == "prefix groups" else "the matrix"
-    checked = [] if isinstance(found, Undecided) else [f"Checked again from {alone} alone: it holds."]
-    parts = [
-        section("The set", element("pre", says), *_picture(problem, found)),
-        section("The answer", element("pre", found), *checked, *_submatrix(found)),
-    ]
-    if gap is not None:
-        parts.append(section("This optimum", str(gap) + ".", _values(gap), *_fractional(gap)))
-    if told:
-        parts.append(section("What would make it whole", element("ul", *(element("li", one) for one in told))))
-    if swept:
-        parts.append(section("What the limits cost", *price_curves(swept)))
-    return page(f"Is {name} whole?", LEAD, *parts, finding=_finding(found, gap, told), made_by=made_by)
+    matrix = stated(problem).matrix
+    part = (found.rows, found.columns) if isinstance(found, Witness) else ((), ())
+    return render(
+        "set.html",
+        name=name,
+        says=says,
+        entries=int(matrix.nnz),
+        most_entries=MOST_ENTRIES,
+        matrix=[matrix_picture(matrix, *part)] if matrix.nnz <= MOST_ENTRIES else [],
+        answer=str(found),
+        checked="" if isinstance(found, Undecided) else "set and objective" if _is_prefix(found) else "the matrix",
+        witness=_submatrix(found) if isinstance(found, Witness) and len(found.rows) <= WRITTEN_OUT else {},
+        gap=gap,
+        optima=[] if gap is None else [_optimum("real", gap.relaxed), _optimum("whole", gap.whole)],
+        fractional=[] if gap is None else _fractional(gap),
+        advice=told,
+        swept=[_curve(one) for one in swept],
+        finding=_finding(found, gap, told),
+        made_by=made_by,
+    )
+
+
+def _is_prefix(found: Proof | Witness | Undecided) -> bool:
+    return isinstance(found, Proof) and found.kind == "prefix groups"
 
 
 def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None, advised: Sequence[str]) -> str:
     """The verdict, what it means for this objective, and what to do."""
-    if isinstance(found, Proof) and found.kind == "prefix groups":
-        told = "Proved: this linear program has a whole optimum for its objective; of its matrix nothing is said. "
-        return told + "Rank by 'exact', or any solver of flows: another optimal vertex may be fractional."
+    if _is_prefix(found):
+        verdict = "Proved: this linear program has a whole optimum for its objective; of its matrix nothing is said. "
+        return verdict + "Rank by 'exact', or any solver of flows: another optimal vertex may be fractional."
     if isinstance(found, Proof):
-        told = "Proved: every vertex of the linear program is a ranking, for every objective. "
-        return told + "Rank and train under this set with any solver of linear programs; nothing has to be rounded."
-    told = "Undecided: neither a proof nor a witness was found. "
+        verdict = "Proved: every vertex of the linear program is a ranking, for every objective. "
+        return verdict + "Rank and train under this set with any solver of linear programs; nothing has to be rounded."
+    verdict, cure = "Undecided: neither a proof nor a witness was found. ", "Solve in whole numbers ('highs', 'cp_sat')"
     if isinstance(found, Witness):
         rows = ", ".join(found.row_names) if len(found.rows) <= NAMED else f"{len(found.rows)} rows"
-        told = (
+        verdict = (
             f"Refuted: the matrix is not totally unimodular ({rows} hold a submatrix of determinant "
             f"{shown(found.determinant)}), so some objectives may have a fractional optimum. "
         )
-    if gap is not None:
-        told += f"{gap}. "
-    whole = "Solve in whole numbers ('highs', 'cp_sat')"
-    return told + (
-        (f"{whole}. {advised[0]}." if advised else f"{whole}.") if isinstance(found, Witness)
-        else f"{whole} in the meantime, or look longer: --effort {MORE}."
-    )  # fmt: skip
+        cure += f". {advised[0]}" if advised else ""
+    else:
+        cure += f" in the meantime, or look longer: --effort {MORE}"
+    return f"{verdict}{'' if gap is None else f'{gap}. '}{cure}."
 
 
-def _picture(problem: Any, found: object) -> list[object]:
-    matrix = stated(problem).matrix
-    if matrix.nnz > MOST_ENTRIES:
-        return [f"Its matrix has {matrix.nnz} entries; up to {MOST_ENTRIES} are drawn."]
-    part = (found.rows, found.columns) if isinstance(found, Witness) else ((), ())
-    return [figures([matrix_picture(matrix, *part)])]
+def matrix_picture(matrix: csr_array, rows: Sequence[int] = (), columns: Sequence[int] = ()) -> Drawing:
+    """The entries of a matrix; those in these rows and columns are red."""
+    high, wide = matrix.shape
+    i, j = matrix.tocoo().coords
+    inside = np.isin(i, rows) & np.isin(j, columns)
+    says = "A square is an entry that is not 0: rows are constraints, columns variables."
+    if len(rows):
+        says += " Red: the entries of the witness."
+    height = float(np.clip(5.2 * high / wide, 1.6, 4.0))
+    side = 220.0 / max(wide, 2.0 * high)  # points; the axes are about 340 points wide
+    with (drawing := Drawing("the matrix", says, f"{wide} variables", f"{high} rows", height)) as axes:
+        for chosen, colour in ((~inside, LIGHT["s1"]), (inside, LIGHT["s8"])):
+            if chosen.any():
+                axes.scatter(j[chosen], i[chosen], s=side**2, marker="s", color=colour, linewidth=0)
+        axes.set(xlim=(-1, wide), ylim=(high, -1), xticks=[], yticks=[])
+        axes.grid(False)
+    return drawing
 
 
-def _submatrix(found: object) -> list[Html]:
-    """The witness, a row of the table a row of it."""
-    if not isinstance(found, Witness) or len(found.rows) > WRITTEN_OUT:
-        return []
-    cells: list[list[object]] = [[name, *(0 for _ in found.columns)] for name in found.row_names]
+def _submatrix(found: Witness) -> dict[str, Any]:
+    """The witness: a line of the table is a row of the submatrix."""
+    lines: list[list[object]] = [[name, *(0 for _ in found.columns)] for name in found.row_names]
     for i, j, value in found.entries:
-        cells[i][j + 1] = int(value) if value == int(value) else shown(value)
-    return [table(["row", *found.column_names], cells, f"The witness: determinant {shown(found.determinant)}")]
+        lines[i][j + 1] = int(value) if value == int(value) else shown(value)
+    return {"columns": [*found.column_names], "lines": lines, "determinant": shown(found.determinant)}
 
 
-def _values(gap: IntegralityGap) -> Html:
-    rows = [
-        [name, solution.value, solution.bound, solution.solver, brief(solution.seconds)]
-        for name, solution in (("real", gap.relaxed), ("whole", gap.whole))
-    ]
-    return table(
-        ["variables", "value", "proven bound", "solver", "seconds"], rows, "The optimum with and without integers"
-    )
+def _optimum(variables: str, solution: Any) -> list[object]:
+    return [variables, solution.value, solution.bound, solution.solver, brief(solution.seconds)]
 
 
-def _fractional(gap: IntegralityGap) -> list[Html]:
-    """The variables that are not whole in the relaxation's optimum."""
+def _fractional(gap: IntegralityGap) -> list[list[object]]:
+    """The variables that are fractional in the relaxation's optimum."""
     x = np.asarray(gap.relaxed.x, dtype=np.float64)
     program: Any = gap.relaxed.problem
-    places = np.flatnonzero(np.abs(x - np.round(x)) > 1e-6)
-    if not places.size:
-        return []
-    rows = [[program.variable_name(int(place)), float(x[place])] for place in places]
-    return [table(["variable", "value"], rows, "Variables that are not whole in the relaxation's optimum")]
+    return [[program.variable_name(int(j)), float(x[j])] for j in np.flatnonzero(np.abs(x - np.round(x)) > 1e-6)]
+
+
+def _curve(curve: PriceCurve) -> dict[str, Any]:
+    """A figure and a table of what each limit costs."""
+    rows: list[list[object]] = []
+    numbers = np.column_stack([curve.limits, curve.value, curve.bound, curve.relaxed, curve.price + 0.0])
+    for (limit, *held), empty, whole in zip(numbers.tolist(), curve.empty, curve.whole, strict=True):
+        rows.append([limit, "no ranking", "", "", "", ""] if empty else [limit, *held, "yes" if whole else "no"])
+    head = ["limit", "value", "proven bound", "linear program", "price of a unit", "whole"]
+    caption = f"What each limit costs: {curve.name}"
+    return {"drawings": [limit_curve(curve)], "head": head, "rows": rows, "caption": caption}

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Literal
 
-from formulations.display import view, wrapped
+from formulations.display import CompactReprMixin, wrapped
 from rankopt.data.queries import Queries
 from rankopt.errors import OptionError
 
@@ -27,7 +27,7 @@ TOLD = 80
 
 
 @dataclass(frozen=True)
-class Sample:
+class Sample(CompactReprMixin):
     """Queries to learn from, other queries to test on, and what they are.
 
     No grade of a test query can be read off the training data: `description` says how that is ensured.
@@ -41,9 +41,6 @@ class Sample:
         told = self.description if len(self.description) <= TOLD else f"{self.description[:TOLD]} ..."
         parts = f"Sample(train={self.train},", f"  test={self.test},", f"  description={told!r})"
         return "\n".join(map(wrapped, parts))
-
-    def _repr_html_(self) -> str:
-        return view("Sample", {"train": self.train, "test": self.test, "description": self.description})
 
 
 def load_sample(name: SampleName) -> Sample:

@@ -12,8 +12,8 @@ from problems.swap_rows import sample_rows
 
 from rankopt.cli import rankopt
 from rankopt.commands.swap import summary
-from rankopt.experiments.report import write
 from rankopt.experiments.rows import Outcome, Row
+from rankopt.report import write
 from rankopt.report.swap_page import MOST_LINES, page_of_swap
 
 ROWS = sample_rows()
