@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def queries_at(path: str, unjudged: float | None = None, n_features: int | None = None) -> Queries:
-    """The queries at a path: a folder that `rankopt store` wrote, a table (parquet, CSV), else a LETOR file."""
+    """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file."""
     from rankopt.data.tables import is_table, read_table
 
     if is_table(path):
@@ -100,6 +100,11 @@ report_option = click.option(
 )
 
 
+unjudged_option = click.option(
+    "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label."
+)
+
+
 def as_json(record: dict[str, Any]) -> None:
     """Print one JSON object; numbers that JSON does not know become null."""
 
@@ -118,8 +123,8 @@ def as_json(record: dict[str, Any]) -> None:
 def as_given() -> str:
     """The command that runs, with the arguments that it was given."""
     context = click.get_current_context()
-    words = ["rankopt", str(context.command.name)]
-    for part in context.command.params:
+    words = ["rankopt", str(context.info_name)]
+    for part in context.command.get_params(context):
         value = context.params.get(str(part.name))
         if context.get_parameter_source(str(part.name)) is not ParameterSource.COMMANDLINE:
             continue

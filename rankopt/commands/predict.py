@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at
+from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at, unjudged_option
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
 @click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - .")
-@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@unjudged_option
 @json_option
 def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool) -> None:
     """Score the documents of DATA with MODEL: one score a line, in the order of the file."""

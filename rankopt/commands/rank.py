@@ -29,8 +29,8 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 )
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="3:gender=f: three documents with this value.")
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
-@click.option("--short", type=click.Choice(["error", "cut"]), default="error", show_default=True,
-              help="What to do where the documents leave no room for k.")  # fmt: skip
+@click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error", show_default=True,
+              help="What to do where no k documents satisfy the quotas.")  # fmt: skip
 @click.option(
     "--format",
     "format_",
@@ -55,7 +55,7 @@ def rank(
     at_most: tuple[str, ...],
     at_least: tuple[str, ...],
     exactly: tuple[str, ...],
-    short: Literal["error", "cut"],
+    on_infeasible: Literal["error", "truncate"],
     format_: str,
     tag: str | None,
     scores: str | None,
@@ -81,7 +81,11 @@ def rank(
     queries = queries_at(data, n_features=ranker.n_features_in_, unjudged=0)
     if attributes is not None:
         queries = read_attributes(attributes, queries)
-    admissible = _stated(queries, k or 1, quotas, short) if any(quotas.values()) else None
+    admissible = (
+        _stated(queries, k or 1, quotas, "cut" if on_infeasible == "truncate" else "error")
+        if any(quotas.values())
+        else None
+    )
     wanted = admissible or getattr(ranker, "constraints", None)
     missing = [name for name in getattr(wanted, "attributes", ()) if name not in queries.attributes]
     if missing:
@@ -89,7 +93,7 @@ def rank(
     try:
         orders = ranker.rank(_by_row(queries), k=k, constraints=admissible)
     except DataError as error:
-        raise DataError(str(error).replace("short='cut'", "--short cut")) from error
+        raise DataError(str(error).replace("short='cut'", "--on-infeasible truncate")) from error
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
     predicted = ranker.predict(_by_row(queries))

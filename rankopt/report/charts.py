@@ -1,6 +1,4 @@
-"""Factors of time problem by problem, each with its interval, from the fastest to the slowest.
-
-A matrix of shares between named things as squares, the darker the larger.
+"""A matrix of shares between named things as squares, the darker the larger.
 
 The matrix of a set, entry by entry, and in it the square part that refutes total unimodularity.
 
@@ -28,51 +26,12 @@ from scipy.sparse import csr_array
 
 from formulations.display import tick_each
 from formulations.solving.parametric import PriceCurve
-from rankopt.experiments.regression import Changed, Kind
 from rankopt.report.html import LIGHT, SHADES, Drawing, Html, by_tens, figures, line_style, shortened, table
 
 if TYPE_CHECKING:
     from formulations.solving.parametric import Pareto
     from rankopt.explanations.contributions import Weights
     from rankopt.explanations.tightness import Tightness
-
-MOST = 120
-"""Problems of the figure; of more, evenly by factor."""
-
-PLACES = {Kind.FASTER: 2, Kind.SLOWER: 1, Kind.SAME: 0, Kind.UNDECIDED: 3}
-
-
-def changes_drawing(solver: str, changed: Sequence[Changed], margin: float) -> Drawing:
-    """The figure of one solver; problems without a factor are left out."""
-    told = sorted((one for one in changed if one.factor), key=lambda one: one.factor or 0.0)
-    shown = told
-    if len(told) > MOST:
-        shown = [told[place] for place in np.linspace(0, len(told) - 1, MOST).round().astype(int)]
-    few = "" if shown is told else f" {MOST} of {len(told)} problems."
-    says = f"{solver}: seconds now / before of each problem, with its interval; grey: the margin, {margin:g}.{few}"
-    drawing = Drawing(f"{solver}: time, now / before", says)
-    with drawing as axes:
-        axes.axvspan(1.0 / margin, margin, color=LIGHT["rule"], linewidth=0)
-        axes.axvline(1.0, color=LIGHT["soft"], linewidth=1.0)
-        for kind, place in PLACES.items():
-            own = [(row, one) for row, one in enumerate(shown) if one.kind is kind]
-            if not own:
-                continue
-            rows = np.array([row for row, _ in own])
-            low, high = np.array([one.interval or (np.nan, np.nan) for _, one in own]).T
-            colour = line_style(place)["color"]
-            axes.hlines(rows, low, high, color=colour, linewidth=1.4)
-            axes.scatter(
-                [one.factor or np.nan for _, one in own], rows, s=14, color=colour, linewidths=0, label=kind.words
-            )
-        axes.set_yticks([])
-        axes.set_ylabel("problems")
-        axes.set_xlabel("factor")
-        ends = np.array([one.interval or (1.0, 1.0) for one in shown])
-        axes.set_xlim(min(0.7, 0.9 * float(ends.min())), max(1.4, 1.1 * float(ends.max())))
-        by_tens(axes, "x")
-    return drawing
-
 
 Floats = NDArray[np.float64]
 

@@ -83,7 +83,7 @@ def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None, adv
     whole = "Solve in whole numbers ('highs', 'cp_sat')"
     return told + (
         (f"{whole}. {advised[0]}." if advised else f"{whole}.") if isinstance(found, Witness)
-        else f"{whole} in the meantime, or look longer: --effort {MORE}."
+        else f"{whole} in the meantime, or look longer: --max-effort {MORE}."
     )  # fmt: skip
 
 

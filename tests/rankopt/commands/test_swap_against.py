@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from rankopt.report.changes_page import page_of_changes
 
 from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_set
 from formulations.problems.program import write
@@ -12,7 +13,6 @@ from rankopt.cli import rankopt
 from rankopt.experiments import Tape, read_rows
 from rankopt.experiments.regression import changes
 from rankopt.experiments.rows import written
-from rankopt.report.changes_page import page_of_changes
 
 
 def run(*arguments):

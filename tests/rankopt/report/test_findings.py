@@ -7,6 +7,7 @@ from html import unescape
 import pytest
 from click.testing import CliRunner
 from problems.swap_rows import sample_rows
+from rankopt.report.direct_page import page_of_direct
 
 from rankopt.cli import rankopt
 from rankopt.data import load_sample
@@ -14,7 +15,6 @@ from rankopt.experiments.rows import Outcome
 from rankopt.rankers import CofiRanker, DirectRanker
 from rankopt.ratings import ItemMean, Popularity, evaluate_ratings, load_ratings_sample, weak_split
 from rankopt.report.cofi_page import page_of_cofi
-from rankopt.report.direct_page import page_of_direct
 from rankopt.report.page import page, section
 from rankopt.report.swap_page import page_of_swap, swap_finding
 

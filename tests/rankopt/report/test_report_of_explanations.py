@@ -6,10 +6,10 @@ from html import unescape
 import numpy as np
 import pytest
 from browser import NAMES, Browser, installed
+from rankopt.explanations.first_two import first_two
 
 from rankopt import Admissible, LargeMarginRanker, Queries
 from rankopt.explanations.contributions import Weights
-from rankopt.explanations.first_two import first_two
 from rankopt.report.charts import MOST_TIGHTNESS_DRAWING as MOST
 from rankopt.report.explain_page import page_of_explanations
 

@@ -4,11 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from rankopt.explanations.counterfactual import chance_in_order, noise_at
 from scipy.optimize import minimize
 
 from rankopt.errors import OptionError
 from rankopt.explanations.contributions import Explanation, deviations_within
-from rankopt.explanations.counterfactual import chance_in_order, noise_at
 from rankopt.rankers import MatchingRanker, RegressionRanker
 
 NAMES = tuple("abcdef")
