@@ -95,7 +95,7 @@ def parameters_of(estimator: str) -> dict[str, inspect.Parameter]:
 @cache
 def options_of(estimator: str) -> dict[str, click.Option]:
     """Name → option of each parameter of the estimator."""
-    texts = parameter_help(estimator)
+    texts = parameter_help("LargeMarginRanker") | parameter_help(estimator)
     options: list[click.Option] = []
     for name, parameter in parameters_of(estimator).items():
         options += EXTRA.get(name) or [_option(parameter, texts.get(name, ""))]

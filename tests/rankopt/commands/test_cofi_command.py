@@ -28,7 +28,7 @@ def written(folder, ratings, name):
 
 
 def run(*words):
-    return CliRunner().invoke(rankopt, ["cofi", *map(str, words), "--strength", "0.7", "--factors", "3"])
+    return CliRunner().invoke(rankopt, ["cofi", *map(str, words), "--reg", "0.7", "--factors", "3"])
 
 
 def test_given_files_are_judged_beside_the_baselines(tmp_path):
@@ -49,12 +49,12 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
 
 def test_users_may_have_a_strength_of_their_own(tmp_path):
     train = written(tmp_path, load_ratings_sample(), "train.tsv")
-    for words, expected in (([], 0.7), (["--user-strength", "none"], 0.7), (["--user-strength", "0.4"], 0.4)):
+    for words, expected in (([], 0.7), (["--user-reg", "none"], 0.7), (["--user-reg", "0.4"], 0.4)):
         told = json.loads(run(train, *words, "--json", "--model", tmp_path / "m").output)
         assert told["strength"] == pytest.approx(0.7)
         assert told["user_strength"] == load_model(tmp_path / "m").user_strength_ == pytest.approx(expected)
     assert "λ_U / λ_max" in run(train).output
-    assert run(train, "--user-strength", "weak").exit_code != 0
+    assert run(train, "--user-reg", "weak").exit_code != 0
 
 
 def test_how_training_ended_is_said_and_what_it_warns_of():
@@ -70,7 +70,7 @@ def test_how_training_ended_is_said_and_what_it_warns_of():
 
 
 def test_a_model_without_factors_says_so():
-    done = CliRunner().invoke(rankopt, ["cofi", "--strength", "1"])
+    done = CliRunner().invoke(rankopt, ["cofi", "--reg", "1"])
     assert "  0 of 15  " in done.output
     assert "0 of 15 factors are used: scores are offsets alone" in done.output
     assert "factors are used" not in run().output
@@ -129,7 +129,7 @@ def test_options_that_would_be_left_aside_in_silence_are_refused(tmp_path):
     one = written(tmp_path, Ratings.of([1, 2], [1, 2], [3, 4]), "x")
     for words, said in (
         (["--test", one], "goes with the file TRAIN"), (["--items", one], "goes with the file TRAIN"),
-        ([one, "--quota", "genre"], "give --report too"),
+        ([one, "--quota-attribute", "genre"], "--quota-attribute needs --report FILE"),
     ):  # fmt: skip
         done = run(*words)
         assert done.exit_code == 2
@@ -147,7 +147,7 @@ def test_numbers_against_text_are_said(tmp_path):
         test.write_text(f"user,item,rating\n{rows}")
         with pytest.raises(DataError, match=told):
             given_split(read_ratings(train), read_ratings(test))
-        done = CliRunner().invoke(rankopt, ["cofi", str(train), "--test", str(test), "--strength", "0.7"])
+        done = CliRunner().invoke(rankopt, ["cofi", str(train), "--test", str(test), "--reg", "0.7"])
         assert done.exit_code != 0
 
 

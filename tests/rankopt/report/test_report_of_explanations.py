@@ -6,7 +6,6 @@ from html import unescape
 import numpy as np
 import pytest
 from browser import NAMES, Browser, installed
-from rankopt.explanations.first_two import first_two
 
 from rankopt import Admissible, LargeMarginRanker, Queries
 from rankopt.explanations.contributions import Weights
@@ -30,16 +29,13 @@ def explained():
     ranker.fit(queries)
     found = ranker.tightness(queries)
     weights = Weights.on(FEATURES, ranker.coef_, queries)
-    back = np.argsort(weights.column)
-    worst = [found.query[row] for row in found.worst(4).tolist()]
-    pairs = first_two(queries, FEATURES, ranker.coef_, weights.deviation[back], ranker.rank(queries, k=2), worst)
-    return found, weights, pairs, ranker.prices(queries)
+    return found, weights
 
 
 @pytest.fixture(scope="module")
 def page(explained):
-    found, weights, pairs, prices = explained
-    return page_of_explanations("ranker", found, [("scores", weights)], pairs, prices, 4, "rankopt explain m d")
+    found, weights = explained
+    return page_of_explanations("ranker", found, [("scores", weights)], 4, "rankopt explain m d")
 
 
 def cells(page, heading):
@@ -54,7 +50,7 @@ def test_the_page_begins_with_what_was_found(page, explained):
 
 
 def test_tables_hold_what_was_computed(page, explained):
-    found, weights, pairs, prices = explained
+    found, weights = explained
     means = {row[0]: row[1] for row in cells(page, "Regret and its bounds")}
     assert means["regret"] == f"{found.regret.mean():.3f}"
     assert means["nonconvex bound, trained"] == f"{found.bounds['nonconvex'].mean():.3f}"
@@ -62,19 +58,13 @@ def test_tables_hold_what_was_computed(page, explained):
     assert [row[0] for row in worst] == [found.query[row] for row in found.worst(4)]
     assert [row[0] for row in cells(page, "What moves the scores")] == list(weights.features)
     assert cells(page, "What moves the scores")[-1][2] == "0"  # what is constant in every query varies by nothing
-    exchanged = cells(page, "The first document against the second")
-    assert [row[0] for row in exchanged] == [pair.query for pair in pairs]
-    for row, pair in zip(exchanged, pairs, strict=True):
-        assert row[6] == f"{pair.chance:.0%}"
-        assert pair.swap.feature is None or row[7].startswith(pair.swap.feature)
-    assert len(cells(page, "What the limits cost")) == min(len(prices), 30)
     assert "<b>length" not in page
 
 
 def test_many_queries_are_drawn_in_part(explained):
     from dataclasses import replace
 
-    found, weights, *_ = explained
+    found, weights = explained
     rows = np.tile(np.arange(len(found)), 3 * MOST // len(found))
     many = replace(
         found,
@@ -82,10 +72,9 @@ def test_many_queries_are_drawn_in_part(explained):
         bounds={name: values[rows] for name, values in found.bounds.items()},
         **{name: getattr(found, name)[rows] for name in ("documents", "regret", "expected", "most", "growth")},
     )
-    page = page_of_explanations("ranker", many, [("slot 1", weights), ("slot 2", weights)], [], None, 4)
+    page = page_of_explanations("ranker", many, [("slot 1", weights), ("slot 2", weights)], 4)
     assert f"{MOST} of {rows.size} queries" in page
     assert "slot 2: " in page
-    assert "The first document against" not in page
     assert len(page) < 1_500_000
 
 
