@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 ROOMS = (
     "data", "scorers", "measures", "losses", "evaluation", "ratings", "constraints", "sweeps", "risk", "engines",
     "optimize", "ascent", "collaborative", "persistence", "explanations", "rankers", "boosting", "mcrank",
-    "direct_trees", "torch", "experiments", "report", "commands",
+    "direct_trees", "torch", "experimental", "experiments", "report", "commands",
 )  # fmt: skip
 """The folders, each after all that it may import; below them stand `errors`, `watched` and `all_or_nothing`,
 above them `testing` and `cli`."""

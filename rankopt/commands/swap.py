@@ -367,8 +367,9 @@ def swap(
             record |= {"changes": changes_summary(found), "named": changes_named(found)}
         as_json(record)
     else:
-        show(rows)
-        if baseline is not None:
+        if baseline is None:
+            show(rows)
+        else:
             show_changes(found, tolerance)
         if output is not None:
             click.echo(f"wrote {output}")

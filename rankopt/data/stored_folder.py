@@ -10,7 +10,7 @@ What is checked, and when:
 * on opening: that all are regular files of the right size, kinds and shapes; that offsets and bounds rise, that columns
   are features and `row_order` is a permutation; the digests of everything but `features`, `columns` and `bounds`, and
   of these too up to 64 MiB together, which takes a tenth of a second.
-* by `verify_stored` (`rankopt store --verify`): the digests of all files, which are read whole for it.
+* by `verify_stored` (`rankopt convert --verify`): the digests of all files, which are read whole for it.
 * never: a file that changes while it is mapped. Do not write into a folder that is in use.
 
 Folders of earlier versions have no digests: their features are read once on opening if they have up to 64 MiB, to see

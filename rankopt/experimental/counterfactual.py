@@ -106,7 +106,7 @@ class CounterfactualChange(CompactReprMixin):
         return np.asarray(self.before + np.where(np.isnan(self.joint), 0.0, self.joint))
 
 
-def counterfactual(
+def counterfactual_change(
     ranker: Any,
     x: Any,
     y: Any,

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 
 from rankopt.errors import OptionError
-from rankopt.experimental import counterfactual
+from rankopt.experimental import counterfactual_change
 from rankopt.rankers import MatchingRanker, RegressionRanker
 
 NAMES = tuple("abcdef")
@@ -30,7 +30,7 @@ def change_of(coef, x, y, names=NAMES, **options):
     frame = pd.DataFrame([x, y], columns=names)
     ranker = RegressionRanker(1.0).fit(frame, [0, 1])
     ranker.coef_ = np.array(coef, dtype=float)
-    return counterfactual(ranker, frame.iloc[0], frame.iloc[1], **options)
+    return counterfactual_change(ranker, frame.iloc[0], frame.iloc[1], **options)
 
 
 def score(coef, document):
@@ -157,7 +157,7 @@ def test_columns_stand_in_the_order_of_the_data_and_scores_are_the_rankers_own()
     frame = pd.DataFrame(rng.normal(size=(60, 4)), columns=["w", "x", "y", "z"])
     ranker = RegressionRanker(1.0).fit(frame, rng.integers(0, 3, 60), qid=np.repeat(range(6), 10))
     for first, second in ((0, 1), (1, 0), (5, 9)):
-        swap = counterfactual(ranker, frame.iloc[first], frame.iloc[second], features=["z", "x"])
+        swap = counterfactual_change(ranker, frame.iloc[first], frame.iloc[second], features=["z", "x"])
         assert swap.features == ("w", "x", "y", "z")
         for document in (swap.single_document, swap.joint_document):
             scores = ranker.predict(pd.DataFrame([frame.iloc[first].to_numpy(), document], columns=frame.columns))
@@ -169,5 +169,5 @@ def test_a_slot_has_swaps_of_its_own():
     rng = np.random.default_rng(1)
     features, slot, qid = rng.normal(size=(40, 3)), np.tile([0, 1, 2, 0], 10), np.repeat(range(10), 4)
     ranker = MatchingRanker(lam=1.0, w0="regression").fit(features, slot, qid=qid)
-    after = counterfactual(ranker, features[0], features[1], slot=2).joint_document
+    after = counterfactual_change(ranker, features[0], features[1], slot=2).joint_document
     assert ranker.predict(after[None])[0, 1] == pytest.approx(ranker.predict(features[:1])[0, 1])

@@ -178,7 +178,7 @@ def test_matchings_are_judged_by_their_benefit():
     with pytest.raises(OptionError, match="say nothing of slots"):
         ranker.tightness(features, slot, qid=qid, decay="log")
     with pytest.raises(OptionError, match="slots are matched, not ranked"):
-        ranker.prices(features, qid=qid)
+        ranker.price_of("site", [1], features, qid=qid)
 
 
 @dataclass(frozen=True)
