@@ -42,7 +42,6 @@ from rankopt.explanations.contributions import Explanation
 from rankopt.rankers.inputs import read_queries
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,19 +120,11 @@ def counterfactual_change(
 ) -> CounterfactualChange:
     """The smallest changes of document `y` (or `x`) after which both documents have the same score.
 
-    Parameters
-    ----------
-    ranker : a fitted ranker with `explain`
-    x, y : (d,) documents; `how` (slot=, among=) is passed to `explain`
-    features : names of the features that may move, all by default
-    low, high : limits of the changed features: a number, a mapping from name to number, or (d,); none by default
-    units : the unit of a change of each feature in the same forms, 1 by default; a feature with unit 0 cannot move
-    moves : the document that changes, "y" or "x"
-    margin : the difference of the scores after the change, in the reversed order
-
-    Raises
-    ------
-    OptionError for unknown features, and for limits that exclude the document as it is.
+    ranker: fitted, with `explain`. x, y: (d,) documents; `how` (slot=, among=) is passed to `explain`. features: names
+    of the features that may move, all by default. low, high: limits of the changed features: a number, a mapping from
+    name to number, or (d,); none by default. units: the unit of a change in the same forms, 1 by default; a feature
+    with unit 0 cannot move. moves: the document that changes. margin: the difference of the scores after the change, in
+    the reversed order. Raises OptionError for unknown features and for limits that exclude the document as it is.
     """
     return _smallest_change(ranker.explain(x, y, **how), features, low, high, units, moves, margin)
 
@@ -148,8 +139,7 @@ def _smallest_change(
     back = np.argsort(pair.column)
     names = tuple(pair.features[j] for j in back.tolist())
     chosen = [*names] if features is None else [features] if isinstance(features, str) else [*features]
-    for name in chosen:
-        _check_name("features", name, names)
+    _check_names("features", chosen, names)
     missing = pair.total + (margin if pair.total >= 0.0 else -margin)
     missing = missing if moves == "y" else -missing
     coef, before = pair.coef[back], (pair.y if moves == "y" else pair.x)[back]
@@ -182,16 +172,16 @@ def _smallest_change(
     )
 
 
-def _check_name(what: str, name: Any, names: tuple[str, ...]) -> None:
-    if name not in names:
-        raise OptionError(f"{what} must name features ({', '.join(names)}); got {name!r}."[:400])
+def _check_names(what: str, given: Iterable[Any], names: tuple[str, ...]) -> None:
+    for name in given:
+        if name not in names:
+            raise OptionError(f"{what} must name features ({', '.join(names)}); got {name!r}."[:400])
 
 
 def _per_feature(what: str, value: Any, names: tuple[str, ...], default: float) -> Floats:
     """(d,) numbers from a number, a mapping by name or a vector."""
     if isinstance(value, Mapping):
-        for name in value:
-            _check_name(what, name, names)
+        _check_names(what, value, names)
         value = [value.get(name, default) for name in names]
     try:
         found = np.full(len(names), default if value is None else np.asarray(value, dtype=np.float64))
@@ -273,41 +263,33 @@ def shadow_prices(
         problem = ranking_set(np.outer(weights, own), sets[q])
         solution = solve(problem, deployment.solver)
         rounding = 64.0 * EPSILON * problem.scale * sum(problem.profit.shape)
-        for constraint in (one for one in sets[q].constraints if one.rows):
-            prices = solution.dual[constraint.name].ravel()
+        for one in (one for one in sets[q].constraints if one.rows):
+            prices = solution.dual[one.name].ravel()
             for row in np.flatnonzero(np.abs(prices) > rounding).tolist():
-                looser = _looser(sets[q], constraint.name, row, float(np.sign(prices[row])))
-                gain = _above(
-                    solve(ranking_set(problem.profit, looser), deployment.solver).value - solution.value, rounding
-                )
                 side = "at most" if prices[row] > 0 else "at least"
-                limits.append(
-                    BindingLimit(
-                        queries.query_ids[q],
-                        constraint.name,
-                        constraint.block.name(row),
-                        side,
-                        gain,
-                        abs(float(prices[row])),
-                    )
-                )
+                again = solve(ranking_set(problem.profit, _looser(sets[q], one.name, row, side)), deployment.solver)
+                gain, price = _above(again.value - solution.value, rounding), abs(float(prices[row]))
+                limits.append(BindingLimit(queries.query_ids[q], one.name, one.block.name(row), side, gain, price))
         value[q] = solution.value
         cost[q] = _above(float(weights @ np.sort(own)[::-1][: weights.size]) - solution.value, rounding)
         gap[q] = _above(_relaxed_bound(problem, solution.y) - solution.value, rounding)
     return ShadowPrices(tuple(limits), tuple(queries.query_ids), value, cost, gap)
 
 
-def _looser(admissible: RankingSet, name: str, row: int, sign: float) -> RankingSet:
-    """The set with the upper (sign 1) or the lower (sign -1) limit of this row looser by one."""
-
-    def loosened(one: Any) -> Any:
+def _looser(admissible: RankingSet, name: str, row: int, side: str) -> RankingSet:
+    """The set with this limit of this row looser by one."""
+    constraints = []
+    for one in admissible.constraints:
         step = np.zeros(one.rows)
-        step[row] = 1.0
-        return replace(one, upper=one.upper + step) if sign > 0 else replace(one, lower=one.lower - step)
-
-    return replace(
-        admissible, constraints=tuple(loosened(one) if one.name == name else one for one in admissible.constraints)
-    )
+        if one.name == name:
+            step[row] = 1.0
+        above = side == "at most"
+        constraints.append(
+            one if not step.any()
+            else replace(one, upper=one.upper + step) if above
+            else replace(one, lower=one.lower - step)
+        )  # fmt: skip
+    return replace(admissible, constraints=tuple(constraints))
 
 
 def _relaxed_bound(problem: ConstrainedRanking, y: Floats | None) -> float:
