@@ -6,6 +6,7 @@ import inspect
 import re
 from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import click
@@ -109,7 +110,9 @@ def _option(parameter: inspect.Parameter, text: str) -> click.Option:
     if isinstance(default, bool):
         return click.Option([f"{name}/--no{name[1:]}", parameter.name], default=default, show_default=True, help=text)
     more: dict[str, Any] = {"type": str, "multiple": parameter.name in TRIED}
-    if "Sequence[float]" in annotation and isinstance(default, tuple):
+    if annotation == "Seed":
+        more["type"] = click.IntRange(0)
+    elif "Sequence[float]" in annotation and isinstance(default, tuple):
         more = {"type": float, "multiple": True}
     elif "tuple[float, float]" in annotation:
         more = {"type": float, "nargs": 2}
@@ -128,7 +131,7 @@ def _number(default: Any, annotation: str) -> type[int] | type[float] | None:
     """The type of the numbers that a parameter may be, if it may be a number."""
     if "float" in annotation.replace("Sequence[float]", "") or "Strength" in annotation:
         return float
-    return int if isinstance(default, int) or "int" in annotation.split() or annotation == "Seed" else None
+    return int if isinstance(default, int) or "int" in annotation.split() else None
 
 
 def parameter_help(estimator: str) -> dict[str, str]:
@@ -201,7 +204,7 @@ def _names(options: Iterable[click.Option]) -> set[str]:
 def _ranker_of(args: Sequence[str]) -> str:
     """The value of `--ranker`; "loss" if it is missing and `--loss` is there."""
     chosen = "loss" if any(word.partition("=")[0] == "--loss" for word in args) else "margin"
-    for word, following in zip(args, [*args[1:], ""], strict=True):
+    for word, following in pairwise([*args, ""]):
         name, equals, value = word.partition("=")
         if name == "--ranker":
             chosen = value if equals else following
