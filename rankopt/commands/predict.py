@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at, unjudged_option
+from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at, unjudged_option, write_output
 
 
 @click.command()
@@ -24,9 +22,6 @@ def predict(model: str, data: str, output: str, unjudged: float | None, json_: b
     ranker = load_model(model)
     queries = queries_at(data, n_features=ranker.n_features_in_, unjudged=unjudged)
     scores = ranker.predict(queries)
-    # A file is replaced as a whole; a device or a pipe can only be written to.
-    replaced = output != "-" and (Path(output).is_file() or not Path(output).exists())
-    with click.open_file(output, "w", encoding="ascii", atomic=replaced) as file:
-        file.writelines(f"{score!r}\n" for score in scores.tolist())
+    write_output(output, "".join(f"{score!r}\n" for score in scores.tolist()).encode())
     if json_:
         as_json({"output": output, "documents": len(scores), "queries": len(queries)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at
+from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at, write_output
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
@@ -98,7 +98,8 @@ def rank(
         orders = {queries.query_ids[0]: orders}
     predicted = ranker.predict(_by_row(queries))
     if format_ == "trec":
-        _put(output, _run(data, queries, orders, predicted, tag, scores), packed=output.endswith(".gz"))
+        content = _run(data, queries, orders, predicted, tag, scores).encode()
+        write_output(output, gzip.compress(content, mtime=0) if output.endswith(".gz") else content)
         return
     lines = [
         {"qid": query, "rank": place, "document": _document(queries, row), "score": float(predicted[row])}
@@ -108,15 +109,8 @@ def rank(
     if json_:
         as_json({"model": model, "constraints": None if admissible is None else repr(admissible), "ranking": lines})
         return
-    _put(output, "".join(f"{line['qid']}\t{line['rank']}\t{line['document']}\t{line['score']!r}\n" for line in lines))
-
-
-def _put(output: str, text: str, packed: bool = False) -> None:
-    """Write the text as a whole, packed by gzip or not; a device or a pipe can only be written to."""
-    replaced = output != "-" and (Path(output).is_file() or not Path(output).exists())
-    content = text.encode()
-    with click.open_file(output, "wb", atomic=replaced) as file:
-        file.write(gzip.compress(content, mtime=0) if packed else content)
+    text = "".join(f"{line['qid']}\t{line['rank']}\t{line['document']}\t{line['score']!r}\n" for line in lines)
+    write_output(output, text.encode())
 
 
 def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:
