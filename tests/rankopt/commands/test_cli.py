@@ -141,7 +141,7 @@ def test_several_runs_are_compared_in_pairs(files):
         (["evaluate", "{train}", "--scores", "{short}"], 3, "2 scores"),
         (["evaluate", "{train}", "--scores", "{short}", "--convention", "leto"], 5, "letor2"),
         (["frobnicate"], 2, "No such command"),
-        (["train", "{train}", "--model", "{out}", "--loss", "listnet"], 5, "'pairwise'"),
+        (["train", "{train}", "--model", "{out}", "--loss", "listnet"], 5, "known are pairwise"),
         (["train", "{train}", "--model", "{out}", "--loss", "pairwise", "--bound", "convex"], 2, "--bound is"),
     ],
 )
