@@ -23,7 +23,7 @@ USERS = 25
 """Users for whom the price of a quota is found, spread over all."""
 
 
-@click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint",))
+@click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))
 @click.argument("train_file", metavar="[TRAIN]", required=False, type=click.Path(exists=True))
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Test ratings.")
 @click.option(

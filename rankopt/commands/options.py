@@ -165,7 +165,7 @@ def _first_sentence(text: str) -> str:
 class EstimatorCommand(click.Command):
     """A command whose options include the parameters of an estimator.
 
-    estimator: its name in `rankopt.rankers`; None if `--ranker` chooses it. without: parameters that the command sets.
+    estimator: its name in `rankopt.rankers`; None if `--ranker` chooses it. without: options that the command lacks.
     """
 
     def __init__(self, *args: Any, estimator: str | None = None, without: Sequence[str] = (), **more: Any) -> None:
