@@ -132,7 +132,7 @@ def as_given() -> str:
     context = click.get_current_context()
     words = ["rankopt", str(context.command.name)]
     for part in context.command.get_params(context):
-        value = context.params.get(str(part.name))
+        value: Any = context.params.get(str(part.name))
         if context.get_parameter_source(str(part.name)) is not ParameterSource.COMMANDLINE:
             continue
         if isinstance(part, click.Option) and part.is_flag:

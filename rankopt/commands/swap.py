@@ -312,7 +312,9 @@ def swap(
     )
     usual = {method_spec(one): one for one in METHODS}
     what: Any
-    usual_argmax, usual_masters, before = ARGMAX, MASTERS, []
+    usual_argmax: Any = ARGMAX
+    usual_masters: Any = MASTERS
+    before: list[Row] = []
     stated = baseline is not None or (not ratings and are_problems(data))
     if baseline is not None:
         from rankopt.experiments.regression import baseline_solvers, read_baseline
