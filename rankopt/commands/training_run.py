@@ -111,7 +111,7 @@ def results_of(ranker: Any) -> dict[str, Any]:
     found |= {name: getattr(ranker, of) for name, of in SIZES.items() if hasattr(ranker, of)}
     if getattr(ranker, "penalty", None) == "l1":
         found["features"] = int(ranker.get_support().sum())
-    if hasattr(ranker, "trees_"):
+    if hasattr(getattr(ranker, "trees_", None), "__len__"):
         found["models"] = len(ranker.trees_)
     if hasattr(ranker, "weights_"):
         found["trees"] = int(ranker.weights_.size)

@@ -40,7 +40,7 @@ def files(tmp_path_factory):
 def run(*arguments, code=0):
     done = CliRunner().invoke(command, [*map(str, arguments)])
     assert done.exit_code == code, done.output
-    return done.output
+    return done.stdout if code == 0 else done.output
 
 
 def trained(files, model, *words):
@@ -73,7 +73,7 @@ def test_every_parameter_has_an_option_with_help(name):
         (("pairwise", "--lam", 0.1), PairwiseRanker("nDCG@5", lam=0.1)),
         (("pairwise",), PairwiseRanker("nDCG@5")),
         (("regression",), RegressionRanker(measure="nDCG@5")),
-        (("regression", "--alpha", 3, "--target", "gain"), RegressionRanker(3.0, target="gain", measure="nDCG@5")),
+        (("regression", "--target", "gain"), RegressionRanker(target="gain", measure="nDCG@5")),
         (("direct", "--max-iter", 20), DirectRanker("nDCG@5", max_iter=20)),
         (
             ("direct", "--init", "ridge", "--step-rule", "middle", "--powell", "--n-random-directions", 2,
@@ -269,7 +269,7 @@ def test_maps_that_do_not_fit_are_option_errors(digits, tmp_path):
     for name in ("first-relevant", "pairs"):
         told = CliRunner().invoke(command, [*map(str, words), "--feature-map", name])
         assert isinstance(told.exception, OptionError)
-        assert "'positional'" in str(told.exception)
+        assert "positional" in str(told.exception)
 
 
 @pytest.mark.study
