@@ -2,7 +2,7 @@
 and small programs with whole and real variables together.
 
     python benchmarks/versions.py record rows.jsonl                 # in the environment of the one version
-    rankopt swap --against rows.jsonl --output now.jsonl --report versions.html     # in that of the other
+    rankopt swap --baseline rows.jsonl --output now.jsonl     # in that of the other
 
 The solvers are HiGHS with its usual options, by the interior-point method, and with presolve always on.
 """

@@ -2,7 +2,7 @@
 
     python examples/nightly.py [TRAIN JUDGED FOLDER]
 
-TRAIN and JUDGED are LETOR / SVMlight files, or folders that `rankopt store` made; without them a sample is used. FOLDER
+TRAIN and JUDGED are LETOR / SVMlight files, or folders that `rankopt convert` made, by default a sample. FOLDER
 keeps `model.rankopt` (what is served), `tonight.rankopt` and the checkpoint: killed and started again, it goes on to
 the same bits, or begins anew if the data are others by then. Exit codes: 0 promoted, 3 yesterday's model stays,
 anything else is an error.

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from formulations import ConstrainedRanking, RankingSet, ranking_set
-from rankopt.experiments import Against, SolverSwap
-from rankopt.experiments.regression import mean_factor
+from rankopt.experiments import SolverSwap, changes
+from rankopt.experiments.regression import by_solver, mean_factor, read_baseline
 
 
 def stated(seed: int) -> ConstrainedRanking:
@@ -23,18 +23,16 @@ def stated(seed: int) -> ConstrainedRanking:
 
 
 def main() -> None:
-    """Record rows and tapes; replay the tapes with presolve off, as one would under another version."""
+    """Record rows and traces; replay the traces with presolve off, as one would under another version."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "rows.jsonl"
         SolverSwap(problems=[stated(seed) for seed in range(6)], argmax=("highs",), repeats=5).run(path)
-        later = Against(path, argmax=("highs", "highs(presolve='off')"), repeats=5)
-        found = later.changes(list(later.rows()))
-    for solver in dict.fromkeys(one.after.solver for one in found):
-        own = [one for one in found if one.after.solver == solver]
-        mean = mean_factor(own)
-        time = "-" if mean is None else f"{mean[0]:.2f} ({mean[1]:.2f} to {mean[2]:.2f})"
-        print(f"{solver:24} time, now / before: {time:22} {sorted({one.kind.words for one in own})}")
-    print("interval of 95%, problems and repeats drawn anew; a word a problem: what its own repeats show")
+        rows, traces = read_baseline(path)
+        now = SolverSwap(problems=traces, argmax=("highs", "highs(presolve='off')"), repeats=5).run()
+    for (_, solver), own in by_solver(changes(rows, now)).items():
+        factor = mean_factor(own)
+        time = "-" if factor is None else f"{factor:.2f}"
+        print(f"{solver:24} time, now / before: {time:6} {sorted({one.kind.words for one in own})}")
 
 
 if __name__ == "__main__":

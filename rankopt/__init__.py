@@ -10,7 +10,7 @@
     optimize     the loop that minimises a loss to a proven gap
     ascent       a measure itself, climbed direction by direction
     collaborative  users and items as factors, block by block, with bounds of both and of the whole
-    explanations  scores taken apart, counterfactuals, how tight the bounds are, what limits cost
+    explanations  terms of a score difference, tightness of the bounds
     rankers      scikit-learn estimators: large margin, any loss, slots, RankSVM, least squares
     experimental algorithms of the papers that were measured not to help
 

@@ -10,31 +10,30 @@ from formulations.registry import load
 
 COMMANDS = {
     "train": ("rankopt.commands.train:train", "Train a ranker on a LETOR / SVMlight file, to a proven gap."),
-    "direct": (
-        "rankopt.commands.direct:direct",
-        "Train by climbing the measure itself along exact lines; draw the lines.",
-    ),
     "cofi": (
         "rankopt.commands.cofi:cofi",
         "Learn from ratings: factors of users and items, judged beside item means and popularity.",
     ),
-    "store": ("rankopt.commands.convert:store", "Store files of any size as a folder that is mapped into memory."),
-    "resume": ("rankopt.commands.resume:resume", "Go on with a training that kept checkpoints."),
+    "convert": (
+        "rankopt.commands.convert:convert",
+        "Convert files of any size to a folder that is mapped into memory.",
+    ),
+    "resume": ("rankopt.commands.train:resume", "Continue a training from its checkpoints."),
     "predict": ("rankopt.commands.predict:predict", "Score documents: one score a line, in the order of the file."),
     "rank": ("rankopt.commands.rank:rank", "Rank documents, under quotas if wanted: the best admissible ranking."),
     "evaluate": ("rankopt.commands.evaluate:evaluate", "Measure rankings; compare several with a paired test."),
     "explain": (
         "rankopt.commands.explain:explain",
-        "Why a model ranks as it does: regret and bounds, weights, what would exchange documents.",
+        "Why a model ranks as it does: regret and bounds, weights of features.",
     ),
     "verify": (
         "rankopt.commands.verify:verify",
         "Prove or refute that the linear program of a set of rankings is whole.",
     ),
     "swap": ("rankopt.commands.swap:swap", "Swap solvers on the same work: who is fast, who agrees, who fails."),
-    "tape": ("rankopt.commands.trace:tape", "Look into a tape of problems, without trust; check what it claims."),
+    "trace": ("rankopt.commands.trace:trace", "Show a trace of recorded problems; check its claims."),
     "demo": ("rankopt.commands.demo:demo", "See it all on a real sample, in under a minute."),
-    "warm": ("rankopt.commands.compile:warm", "Compile all that may be compiled, and say where it is kept."),
+    "compile": ("rankopt.commands.compile:compile_kernels", "Compile all kernels and print the cache directory."),
     "doctor": ("rankopt.commands.doctor:doctor", "Show versions, and whether every solver loads and solves."),
 }
 """Every command: where it lives, and what `rankopt --help` says of it."""

@@ -85,7 +85,7 @@ scores_of: NDArray[np.float64] = fitted.predict(x, qid=["a", "a", "b", "b"])
 alone: NDArray[Any] = fitted.rank(x, k=3)
 ranked: NDArray[Any] | dict[Hashable, NDArray[Any]] = fitted.rank(sample.test)
 score: float = fitted.score(sample.test)
-term: str = str(fitted.explain(x[0], x[1], among=x).swap())
+term: str = str(fitted.explain(x[0], x[1], among=x))
 starts = [LargeMarginRanker(w0=np.zeros(4), decay="power(0.5)@10"), LargeMarginRanker(decay=[3.0, 2.0], w0=[0.0, 1.0])]
 others = [MatchingRanker(3, w0="regression"), SmoothRanker(w0="ridge"), DirectRanker(start=LargeMarginRanker())]
 kept = LargeMarginRanker(checkpoint=Path("run"), random_state=3)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankopt.commands.input_output import OutputPath, as_given, as_json, json_option, report_option, table, write_report
-from rankopt.engines import ENGINES
+from rankopt.commands.options import EstimatorCommand, given_options
 from rankopt.errors import OptionError
-from rankopt.losses import BOUNDS
 
 if TYPE_CHECKING:
     from formulations.solving.sensitivity import PriceCurve
@@ -24,50 +23,35 @@ USERS = 25
 """Users for whom the price of a quota is found, spread over all."""
 
 
-@click.command()
+@click.command(cls=EstimatorCommand, estimator="CofiRanker", without=("checkpoint", "every"))
 @click.argument("train_file", metavar="[TRAIN]", required=False, type=click.Path(exists=True))
-@click.option("--test", "test_file", type=click.Path(exists=True), help="Ratings that are held out, for judgement.")
+@click.option("--test", "test_file", type=click.Path(exists=True), help="Test ratings.")
 @click.option(
     "--hold-out", type=click.IntRange(1), metavar="N",
-    help="In place of --test: N ratings of every user to train, the others to test (weak generalisation).",
+    help="In place of --test: N ratings of every user to train, the others to test (weak generalisation), drawn by "
+    "--random-state.",
 )  # fmt: skip
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of --hold-out.")
 @click.option("--items", "items_file", type=click.Path(exists=True), help="Titles and genres: u.item, movies.dat.")
 @click.option("--model", type=OutputPath(), help="Where the model is written.")
-@click.option("--loss", default="regression", show_default=True, help="regression, a measure, ordinal, preferences.")
-@click.option("--factors", default="15", show_default=True, help="The width of the factors, or free.")
-@click.option("--strength", default="auto", show_default=True, help="λ as a part of λ_max, or auto.")
-@click.option(
-    "--bound", type=click.Choice([*BOUNDS]), default="convex", show_default=True, help="Of a measure's regret."
-)
-@click.option("--measure", default="nDCG@10", show_default=True, help="The measure by which it is judged.")
-@click.option("--tol", type=float, help="The gap of both blocks at which training ends [1e-4].")
-@click.option("--max-iter", default=100, show_default=True, help="Rounds after which it ends anyway.")
-@click.option("--time-limit", type=float, help="Seconds after which it ends anyway.")
-@click.option("--quota", "by", help="The attribute of items whose quota is priced [genre].")
-@click.option("--engine", type=click.Choice([*ENGINES]), default="threads", show_default=True, help="Who computes.")
-@click.option("--jobs", "n_jobs", type=int, help="Threads or workers [one a core].")
+@click.option("--quota-attribute", "by", help="The attribute of items whose quota is priced in the report [genre].")
 @report_option
 @json_option
 def cofi(
     train_file: str | None,
     test_file: str | None,
     hold_out: int | None,
-    seed: int,
     items_file: str | None,
     model: str | None,
-    strength: str,
     by: str | None,
-    measure: str,
     report: str | None,
     json_: bool,
-    **options: Any,
+    **_options: Any,
 ) -> None:
     """Learn from the ratings of the file TRAIN (u.data, ratings.dat, any CSV with a header, parquet; or a folder of
-    MovieLens), by default from a made-up sample.
+    MovieLens), by default from a bundled synthetic sample.
 
-    With --test or --hold-out every number is printed beside item means and popularity, among the rated items and among
-    all, for methods that are good at the one are often bad at the other.
+    With --test or --hold-out every measure is printed next to item means and popularity, among the rated items and
+    among all items: methods that are good at the one are often bad at the other.
     """
     if test_file is not None and hold_out is not None:
         raise click.UsageError("--test and --hold-out both name a test; give one of them")
@@ -75,13 +59,12 @@ def cofi(
         if train_file is None and value is not None:
             raise click.UsageError(f"{option} goes with the file TRAIN, not with the sample; name TRAIN too")
     if by is not None and report is None:
-        raise click.UsageError("--quota is priced in the report; give --report too")
+        raise click.UsageError("--quota-attribute needs --report FILE, which shows its prices")
     from rankopt.rankers import CofiRanker
     from rankopt.ratings import given_split, load_ratings_sample, read_ratings, weak_split
 
-    options["factors"] = _number(options["factors"], int)
-    options["strength"] = _number(strength, float)
-    ranker = CofiRanker(**options, measure=measure, verbose=int(not json_))
+    options = given_options(click.get_current_context(), "CofiRanker")
+    ranker = CofiRanker(**options, verbose=int(not json_))
     if train_file is None:
         ratings = load_ratings_sample()
         hold_out = 10 if hold_out is None else hold_out
@@ -89,19 +72,19 @@ def cofi(
         ratings = read_ratings(train_file, items=items_file)
     if by is not None and by not in ratings.attributes:
         known = ", ".join(ratings.attributes) or "none; name a file of them by --items"
-        raise OptionError(f"--quota cannot be {by!r}, for the attributes of the items are {known}")
+        raise OptionError(f"--quota-attribute must be an attribute of the items ({known}); got {by!r}.")
     by = "genre" if by is None else by
     split = None
     if test_file is not None:
         split = given_split(ratings, read_ratings(test_file, items=items_file))
     elif hold_out is not None:
-        split = weak_split(ratings, hold_out, seed)
+        split = weak_split(ratings, hold_out, options.get("random_state", 0))
     began = perf_counter()
     ranker = _fitted(ranker, ratings if split is None else split.train)
     seconds = perf_counter() - began
     if model is not None:
         ranker.save(model)
-    accuracy = [] if split is None else _accuracy(ranker, split, measure)
+    accuracy = [] if split is None else _accuracy(ranker, split, str(ranker.measure))
     prices = _price_of_quota(ranker, by) if report is not None else None
     parted = "" if split is None or hold_out is None else _parted(ratings, split)
     _say(ranker, accuracy, seconds, model, parted, json_)
@@ -111,14 +94,6 @@ def cofi(
         name = "A made-up sample" if train_file is None else Path(train_file).name
         name = f"{name}: {ratings}{parted and '. '}{parted}"
         write_report(report, page_of_cofi(ranker, accuracy, prices, by, name, as_given()))
-
-
-def _number(text: str, kind: type[int] | type[float]) -> float | str:
-    """A number where the text is one; a word is judged by the ranker."""
-    try:
-        return kind(text)
-    except ValueError:
-        return text
 
 
 def _fitted(ranker: CofiRanker, ratings: Ratings) -> CofiRanker:

@@ -1,4 +1,4 @@
-"""`rankopt warm`: all kernels compiled, so that nobody waits for them later."""
+"""`rankopt compile`: compile all kernels ahead of their first use."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import click
 from rankopt.commands.input_output import as_json, json_option, waiting
 
 
-@click.command()
+@click.command("compile")
 @json_option
-def warm(json_: bool) -> None:
+def compile_kernels(json_: bool) -> None:
     """Compile all kernels and keep them, as when an image is built. What is small compiles nothing anyway."""
     from formulations.compiled import folder, kernels_of
 

@@ -1,4 +1,4 @@
-"""`rankopt store`: files of any size, once read, as a folder that later commands map into memory."""
+"""`rankopt convert`: files of any size, once read, as a folder that later commands map into memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankopt.commands.input_output import OutputPath, as_json, json_option, waiting
+from rankopt.commands.input_output import OutputPath, as_json, json_option, unjudged_option, waiting
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 @click.option("--float32", is_flag=True, help="Keep features in single precision: half the size, sums stay double.")
 @click.option("--sparse", is_flag=True, help="Keep only the features that are written.")
 @click.option("--features", type=click.IntRange(1), help="How many features there are [those of the first block].")
-@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@unjudged_option
 @click.option("--verify", is_flag=True, help="Write nothing: compare folders, given as FILEs, with their checksums.")
 @json_option
-def store(
+def convert(
     files: tuple[str, ...],
     output: str | None,
     float32: bool,
@@ -38,11 +38,11 @@ def store(
     Files are read block by block, so they may be larger than memory; `train`, `predict`, `rank` and `evaluate` take the
     folder where they take a file, and map its features into memory instead of reading them.
 
-    With --verify FILEs are such folders, and every byte of theirs is compared with its checksum.
+    With --verify FILEs are such folders, and every byte of theirs is compared with the digests that were written along.
     Whoever opens a folder compares them too, but for features of more than 64 MiB.
     """
     if verify:
-        others = {"--output": output, "--features": features, "--unjudged": unjudged}
+        others = {"--output": output, "--features": features, "--unjudged-grade": unjudged}
         given = [name for name, value in others.items() if value is not None]
         given += ["--float32"] * float32 + ["--sparse"] * sparse
         if given:
@@ -54,8 +54,7 @@ def store(
     folder = next((file for file in files if Path(file).is_dir()), None)
     if folder is not None:
         raise click.UsageError(f"File '{folder}' is a directory; --verify checks a stored one")
-    from rankopt.data.stored_folder import open_stored
-    from rankopt.data.stored_folder import store as write
+    from rankopt.data.stored_folder import open_stored, store
     from rankopt.data.svmlight.reader import read_svmlight_blocks
     from rankopt.data.tables import is_table, read_table
 
@@ -72,7 +71,7 @@ def store(
                 yield part
 
     with waiting(f"storing {', '.join(files)}"):
-        write(parts(), output)
+        store(parts(), output)
     queries = open_stored(output)
     if json_:
         as_json({"folder": output, "queries": len(queries), "documents": queries.n_documents})

@@ -156,7 +156,9 @@ MEASURES_EVALUATE = ("nDCG@1", "nDCG@3", "nDCG@5", "nDCG@10", "AP")
     show_default=True,
     help="How intervals of runs are made.",
 )
-@click.option("--unjudged", type=float, help="The grade that negative labels stand for.  [of qrels: none]")
+@click.option(
+    "--unjudged-grade", "unjudged", type=float, help="The grade that negative labels stand for.  [of qrels: none]"
+)
 @json_option
 def evaluate(
     files: tuple[str, ...],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def queries_at(path: str, unjudged: float | None = None, n_features: int | None = None) -> Queries:
-    """The queries at a path: a folder that `rankopt store` wrote, a table (parquet, CSV), else a LETOR file."""
+    """The queries at a path: a folder that `rankopt convert` wrote, a table (parquet, CSV), else a LETOR file."""
     from rankopt.data.tables import is_table, read_table
 
     if is_table(path):
@@ -94,9 +94,21 @@ def _present(place: Path) -> bool:
     return True
 
 
+def write_output(path: str, content: bytes) -> None:
+    """Replace a file as a whole; "-", a device or a pipe can only be written to."""
+    replaced = path != "-" and (Path(path).is_file() or not Path(path).exists())
+    with click.open_file(path, "wb", atomic=replaced) as file:
+        file.write(content)
+
+
 json_option = click.option("--json", "json_", is_flag=True, help="Print one JSON object instead of text.")
 report_option = click.option(
     "--report", metavar="FILE", type=OutputPath(made=True), help="Write the result as one HTML page, too."
+)
+
+
+unjudged_option = click.option(
+    "--unjudged-grade", "unjudged", type=float, help="The grade of documents with a negative label."
 )
 
 
@@ -119,15 +131,16 @@ def as_given() -> str:
     """The command that runs, with the arguments that it was given."""
     context = click.get_current_context()
     words = ["rankopt", str(context.command.name)]
-    for part in context.command.params:
-        value = context.params.get(str(part.name))
+    for part in context.command.get_params(context):
+        value: Any = context.params.get(str(part.name))
         if context.get_parameter_source(str(part.name)) is not ParameterSource.COMMANDLINE:
             continue
         if isinstance(part, click.Option) and part.is_flag:
             words.append(part.opts[0] if value else (part.secondary_opts or part.opts)[0])
         else:
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [*([part.opts[0]] if isinstance(part, click.Option) else []), str(one)]
+            for one in value if part.multiple or part.nargs == -1 else (value,):
+                name = [part.opts[0]] if isinstance(part, click.Option) else []
+                words += [*name, *map(str, one if isinstance(one, tuple) else (one,))]
     return shlex.join(words)
 
 

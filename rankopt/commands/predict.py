@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
-from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at
+from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at, unjudged_option, write_output
 
 
 @click.command()
 @click.argument("model", type=click.Path(exists=True, dir_okay=False))
 @click.argument("data", type=click.Path(exists=True))
 @click.option("--output", required=True, type=OutputPath(dash=True), help="A file, or - .")
-@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@unjudged_option
 @json_option
 def predict(model: str, data: str, output: str, unjudged: float | None, json_: bool) -> None:
     """Score the documents of DATA with MODEL: one score a line, in the order of the file."""
@@ -24,9 +22,6 @@ def predict(model: str, data: str, output: str, unjudged: float | None, json_: b
     ranker = load_model(model)
     queries = queries_at(data, n_features=ranker.n_features_in_, unjudged=unjudged)
     scores = ranker.predict(queries)
-    # A file is replaced as a whole; a device or a pipe can only be written to.
-    replaced = output != "-" and (Path(output).is_file() or not Path(output).exists())
-    with click.open_file(output, "w", encoding="ascii", atomic=replaced) as file:
-        file.writelines(f"{score!r}\n" for score in scores.tolist())
+    write_output(output, "".join(f"{score!r}\n" for score in scores.tolist()).encode())
     if json_:
         as_json({"output": output, "documents": len(scores), "queries": len(queries)})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at
+from rankopt.commands.input_output import OutputPath, as_json, json_option, queries_at, write_output
 
 if TYPE_CHECKING:
     from rankopt.constraints import Admissible
@@ -29,8 +29,8 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 )
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="3:gender=f: three documents with this value.")
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
-@click.option("--short", type=click.Choice(["error", "cut"]), default="error", show_default=True,
-              help="What to do where the documents leave no room for k.")  # fmt: skip
+@click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error", show_default=True,
+              help="What to do where no k documents satisfy the quotas.")  # fmt: skip
 @click.option(
     "--format",
     "format_",
@@ -55,7 +55,7 @@ def rank(
     at_most: tuple[str, ...],
     at_least: tuple[str, ...],
     exactly: tuple[str, ...],
-    short: Literal["error", "cut"],
+    on_infeasible: Literal["error", "truncate"],
     format_: str,
     tag: str | None,
     scores: str | None,
@@ -81,7 +81,11 @@ def rank(
     queries = queries_at(data, n_features=ranker.n_features_in_, unjudged=0)
     if attributes is not None:
         queries = read_attributes(attributes, queries)
-    admissible = _stated(queries, k or 1, quotas, short) if any(quotas.values()) else None
+    admissible = (
+        _stated(queries, k or 1, quotas, "cut" if on_infeasible == "truncate" else "error")
+        if any(quotas.values())
+        else None
+    )
     wanted = admissible or getattr(ranker, "constraints", None)
     missing = [name for name in getattr(wanted, "attributes", ()) if name not in queries.attributes]
     if missing:
@@ -89,12 +93,13 @@ def rank(
     try:
         orders = ranker.rank(_by_row(queries), k=k, constraints=admissible)
     except DataError as error:
-        raise DataError(str(error).replace("short='cut'", "--short cut")) from error
+        raise DataError(str(error).replace("short='cut'", "--on-infeasible truncate")) from error
     if len(queries) == 1:
         orders = {queries.query_ids[0]: orders}
     predicted = ranker.predict(_by_row(queries))
     if format_ == "trec":
-        _put(output, _run(data, queries, orders, predicted, tag, scores), packed=output.endswith(".gz"))
+        content = _run(data, queries, orders, predicted, tag, scores).encode()
+        write_output(output, gzip.compress(content, mtime=0) if output.endswith(".gz") else content)
         return
     lines = [
         {"qid": query, "rank": place, "document": _document(queries, row), "score": float(predicted[row])}
@@ -104,15 +109,8 @@ def rank(
     if json_:
         as_json({"model": model, "constraints": None if admissible is None else repr(admissible), "ranking": lines})
         return
-    _put(output, "".join(f"{line['qid']}\t{line['rank']}\t{line['document']}\t{line['score']!r}\n" for line in lines))
-
-
-def _put(output: str, text: str, packed: bool = False) -> None:
-    """Write the text as a whole, packed by gzip or not; a device or a pipe can only be written to."""
-    replaced = output != "-" and (Path(output).is_file() or not Path(output).exists())
-    content = text.encode()
-    with click.open_file(output, "wb", atomic=replaced) as file:
-        file.write(gzip.compress(content, mtime=0) if packed else content)
+    text = "".join(f"{line['qid']}\t{line['rank']}\t{line['document']}\t{line['score']!r}\n" for line in lines)
+    write_output(output, text.encode())
 
 
 def _run(data: str, queries: Queries, orders: Any, predicted: Any, tag: str | None, scores: str | None) -> str:

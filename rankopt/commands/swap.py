@@ -1,6 +1,6 @@
 """`rankopt swap`: every solver on the same work, live training with each of them, a table and a report.
 
-`rankopt swap --against rows.jsonl`: the same tapes by what is installed now, and what changed.
+`rankopt swap --baseline rows.jsonl`: the same traces by the installed versions, and what changed.
 
 What `rankopt swap a.mps b.lp set.toml tape.npz` replays: the problems of all files, and who may take part.
 
@@ -12,7 +12,9 @@ from __future__ import annotations
 import math
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -28,12 +30,12 @@ from rankopt.commands.input_output import (
     queries_at,
     report_option,
     table,
+    unjudged_option,
     write_report,
 )
 from rankopt.losses import BOUNDS, MAPS
 
 if TYPE_CHECKING:
-    from rankopt.experiments.isolation import Limits
     from rankopt.experiments.regression import Changed
     from rankopt.experiments.rows import Row
     from rankopt.experiments.traces import Tape
@@ -108,7 +110,7 @@ def summary(rows: list[Row]) -> list[dict[str, Any]]:
         here = [row for row in rows if row.tape == tape and row.role == role]
         for solver, mean in shifted_geometric_means(here).items():
             own = [row for row in here if row.solver == solver]
-            time = None if math.isnan(mean) else mean
+            time = None if isnan(mean) else mean
             gaps = [row.gap for row in own if row.gap is not None]
             lines.append({
                 "tape": tape, "role": role, "solver": solver, "problems": len(own),
@@ -171,21 +173,21 @@ def _positive(_: click.Context, parameter: click.Parameter, value: float | None)
     return value
 
 
-def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float:
+def _factor(_: click.Context, parameter: click.Parameter, value: float) -> float:
     if not (math.isfinite(value) and value >= 1):
-        raise click.BadParameter(f"{value:g} is no margin; give a factor of 1 or more", param=parameter)
+        raise click.BadParameter(f"it must be a finite factor >= 1; got {value:g}.", param=parameter)
     return value
 
 
 @click.command()
 @click.argument("data", nargs=-1, type=click.Path(exists=True))
 @click.option(
-    "--against", metavar="ROWS", type=click.Path(exists=True, dir_okay=False),
-    help="Rows of an earlier swap: replay its tapes by what is installed now, and say what changed.",
+    "--baseline", metavar="ROWS", type=click.Path(exists=True, dir_okay=False),
+    help="Rows of an earlier swap: replay its traces by the installed versions, and print what changed.",
 )  # fmt: skip
 @click.option(
-    "--margin", type=float, callback=_margin, default=1.1, show_default=True,
-    help="With --against: the factor up to which seconds count as the same.",
+    "--tolerance", type=float, callback=_factor, default=1.1, show_default=True,
+    help="With --baseline: the factor up to which seconds count as the same.",
 )  # fmt: skip
 @click.option("--test", "test_file", type=click.Path(exists=True), help="Queries on which learnt rankers are measured.")
 @click.option("--argmax", help="Solvers of the ranking, comma between them; 'all' that are installed, 'none'.")
@@ -193,7 +195,7 @@ def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float
 @click.option("--method", help="Ways to minimise; likewise.")
 @click.option("--measure", default="nDCG@10", show_default=True, help="The measure that is optimized.")
 @click.option(
-    "--map", "map_", type=click.Choice([*MAPS]), default="positional", show_default=True,
+    "--feature-map", "map_", type=click.Choice([*MAPS]), default="positional", show_default=True,
     help="The feature map: what an order makes of the scores.",
 )  # fmt: skip
 @click.option(
@@ -209,7 +211,7 @@ def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float
     "--repeats", type=click.IntRange(1), default=3, show_default=True,
     help="Timed runs of a problem; their median counts.",
 )  # fmt: skip
-@click.option("--live/--no-live", default=True, show_default=True, help="Swap inside live training too.")
+@click.option("--train/--no-train", "live", default=True, show_default=True, help="Swap inside live training too.")
 @click.option(
     "--time-limit", type=float, callback=_positive,
     help="Seconds of a solver for a tape [3] and for a problem [10]; two thirds of it for a live run, which is killed "
@@ -219,15 +221,15 @@ def _margin(_: click.Context, parameter: click.Parameter, value: float) -> float
     "--memory-limit", type=float, callback=_positive, default=4.0, show_default=True,
     help="Gigabytes that a solver may take.",
 )  # fmt: skip
-@click.option("--unjudged", type=float, help="The grade that negative labels stand for.")
+@unjudged_option
 @click.option("--output", type=OutputPath(), help="Where rows are written, one JSON object a line.")
 @click.option("--resume", is_flag=True, help="Go on with --output; its rows stay, also those of limits.")
 @report_option
 @json_option
 def swap(
     data: tuple[str, ...],
-    against: str | None,
-    margin: float,
+    baseline: str | None,
+    tolerance: float,
     test_file: str | None,
     argmax: str | None,
     master: str | None,
@@ -259,6 +261,7 @@ def swap(
     from formulations.solvers.solver import suits
     from rankopt.data import load_sample
     from rankopt.experiments.isolation import Limits, method_spec
+    from rankopt.experiments.regression import Kind, changes
     from rankopt.experiments.rows import Outcome
     from rankopt.experiments.solver_swap import ARGMAX, MASTERS, METHODS, SolverSwap
     from rankopt.measures.notation import parse
@@ -276,20 +279,24 @@ def swap(
         problem=time_limit or 10.0, tape=seconds, training=seconds * 2 / 3, memory=int(memory_limit * 2**30)
     )
     usual = {method_spec(one): one for one in METHODS}
-    if against is not None:
-        pass  # MERGED
-
-        given = (data or None, test_file, method, unjudged)
-        if any(part is not None for part in given):
-            raise click.UsageError("--against replays tapes; leave DATA, --test, --method and --unjudged out")
-        rankings, masters = (None if one is None else _chosen(one, (), list) for one in (argmax, master))
-        source = click.get_current_context().get_parameter_source("repeats")
-        repeats = options["repeats"] if source is ParameterSource.COMMANDLINE else 5
-        compare(against, rankings, masters, repeats, margin, limits, output, resume, report, json_)
-        return
     what: Any
-    stated = are_problems(data)
-    if stated:
+    usual_argmax: Any = ARGMAX
+    usual_masters: Any = MASTERS
+    before: list[Row] = []
+    stated = baseline is not None or are_problems(data)
+    if baseline is not None:
+        from rankopt.experiments.regression import baseline_solvers, read_baseline
+
+        if any(part not in (None, (), False) for part in (data, test_file, method, unjudged)):
+            raise click.UsageError("--baseline replays traces; leave DATA, --test, --method and --unjudged-grade out")
+        if output is not None and Path(output).resolve() == Path(baseline).resolve():
+            raise click.UsageError("--output is the file of --baseline; choose another")
+        (before, what), method = read_baseline(baseline), "none"
+        usual_argmax = baseline_solvers(before, "argmax") if argmax is None else ARGMAX
+        usual_masters = baseline_solvers(before, "master") if master is None else MASTERS
+        if click.get_current_context().get_parameter_source("repeats") is not ParameterSource.COMMANDLINE:
+            options["repeats"] = 5
+    elif stated:
         if test_file is not None or method is not None:
             raise click.UsageError("a problem is not trained on; leave --test and --method out")
         what, method = tapes_at(data, argmax, master), "none"
@@ -300,11 +307,12 @@ def swap(
     inner = map_ == "positional" and isinstance(parse(measure), Positional)
     forms = forms_of(what, "argmax") if stated else {RankTwoAssignment if inner else PatternRanking}
     planes = forms_of(what, "master") if stated else {GroupedSimplexQP}
-    usual_argmax = ARGMAX if stated else [one for one in ARGMAX if suits(named(str(one)), *forms)]
+    if not stated:
+        usual_argmax = [one for one in ARGMAX if suits(named(str(one)), *forms)]
     experiment = SolverSwap(
         what,
         argmax=_chosen(argmax, usual_argmax, lambda: all_of(forms)),
-        masters=_chosen(master, MASTERS, lambda: all_of(planes)),
+        masters=_chosen(master, usual_masters, lambda: all_of(planes)),
         methods=[usual.get(name, name) for name in _chosen(method, usual, lambda: dict.fromkeys([*usual, *KNOWN]))],
         ranker=ranker,
         held_out=None if test_file is None else queries_at(test_file, unjudged=unjudged, n_features=features),
@@ -320,13 +328,20 @@ def swap(
         from rankopt.report.swap_page import page_of_swap
 
         write_report(report, page_of_swap(rows, as_given()))
+    found = [] if baseline is None else changes(before, rows, tolerance)
     if json_:
-        as_json({"rows": len(rows), "summary": summary(rows), "output": output, "report": report})
+        record = {"rows": len(rows), "summary": summary(rows), "output": output, "report": report}
+        if baseline is not None:
+            record |= {"changes": changes_summary(found), "named": changes_named(found)}
+        as_json(record)
     else:
-        show(rows)
+        if baseline is None:
+            show(rows)
+        else:
+            show_changes(found, tolerance)
         if output is not None:
             click.echo(f"wrote {output}")
-    if any(row.status is Outcome.WRONG for row in rows):
+    if any(row.status is Outcome.WRONG for row in rows) or any(one.kind in (Kind.WRONG, Kind.LOST) for one in found):
         raise click.exceptions.Exit(1)
 
 
@@ -339,103 +354,51 @@ def _chosen(given: str | None, usual: Any, every: Any) -> tuple[Any, ...]:
     return tuple(every()) if given == "all" else tuple(listed(given))
 
 
-NAMED = 20
-"""Problems that are named one by one."""
-
-
-def compare(
-    against: str,
-    argmax: tuple[str, ...] | None,
-    master: tuple[str, ...] | None,
-    repeats: int,
-    margin: float,
-    limits: Limits,
-    output: str | None,
-    resume: bool,
-    report: str | None,
-    json_: bool,
-) -> None:
-    """Replay, compare, print. Exit code 1 says that an answer is wrong, or that a solver lost a problem."""
-    from rankopt.experiments.regression import Against, Kind
-    from rankopt.experiments.rows import read_rows
-
-    if output is not None and Path(output).resolve() == Path(against).resolve():
-        raise click.UsageError("--output is the file of --against; choose another")
-    run = Against(against, argmax, master, repeats, margin, limits)
-    rows = watched(run.rows(output, resume=resume))
-    found = run.changes(rows if output is None else read_rows(output))
-    if report is not None:
-        from rankopt.report.changes_page import page_of_changes
-
-        write_report(report, page_of_changes(found, margin, as_given()))
-    if json_:
-        as_json({"problems": len(found), "summary": summary_swap_against(found),
-                 "named": [_named(one) for one in _odd(found)],
-                 "output": output, "report": report})  # fmt: skip
-    else:
-        _show(found)
-        if output is not None:
-            click.echo(f"wrote {output}")
-    if any(one.kind in (Kind.WRONG, Kind.LOST) for one in found):
-        raise click.exceptions.Exit(1)
-
-
-def summary_swap_against(found: Sequence[Changed]) -> list[dict[str, Any]]:
-    """One line a tape and solver: versions, the factor with its interval, and how many problems became what."""
+def changes_summary(found: Sequence[Changed]) -> list[dict[str, Any]]:
+    """One line a trace and solver: versions, the mean factor of time, and how many problems became what."""
     from rankopt.experiments.regression import by_solver, mean_factor
 
-    lines: list[dict[str, Any]] = []
-    for (tape, solver), own in by_solver(found).items():
-        mean = mean_factor(own)
-        counts = {kind: sum(one.kind is kind for one in own) for kind in dict.fromkeys(one.kind for one in own)}
-        lines.append({
-            "tape": tape, "solver": solver, "before": _version(one.before.version for one in own),
-            "after": _version(one.after.version for one in own), "problems": len(own),
-            "factor": None if mean is None else mean[0], "interval": None if mean is None else list(mean[1:]),
-            "became": {kind.words: count for kind, count in counts.items()},
-        })  # fmt: skip
-    return lines
+    return [
+        {
+            "tape": tape, "solver": solver, "before": _versions(one.before for one in own),
+            "after": _versions(one.after for one in own), "problems": len(own), "factor": mean_factor(own),
+            "became": dict(Counter(one.kind.words for one in own)),
+        }
+        for (tape, solver), own in by_solver(found).items()
+    ]  # fmt: skip
 
 
-def _show(found: Sequence[Changed]) -> None:
-    lines = summary_swap_against(found)
-    for tape in dict.fromkeys(line["tape"] for line in lines):
-        click.secho(tape, bold=True)
-        table(
-            ["solver", "before", "now", "time, now / before", "became"],
-            [_line_swap_against(x) for x in lines if x["tape"] == tape],
-        )
-        click.echo()
-    odd = _odd(found)
-    for one in odd[:NAMED]:
-        click.echo(f"{one.kind.words}: {one.after.solver}, {one.after.problem}: {one.why}")
-    if len(odd) > NAMED:
-        click.echo(f"and {len(odd) - NAMED} more; --report shows all")
-    click.echo(
-        "time: geometric mean over the problems with the same answer, in an interval of 95% (problems and repeats"
-    )
-    click.echo("drawn anew); slower, faster: by the repeats of that problem alone, beyond the margin.")
-
-
-def _line_swap_against(line: dict[str, Any]) -> list[str]:
-    low, high = line["interval"] or (None, None)
-    factor = "-" if line["factor"] is None else f"{line['factor']:.3g} ({low:.3g} to {high:.3g})"
-    became = ", ".join(f"{count} {word}" for word, count in line["became"].items())
-    return [line["solver"], line["before"] or "-", line["after"] or "-", factor, became]
-
-
-def _odd(found: Sequence[Changed]) -> list[Changed]:
-    """What a reader has to look at, one by one."""
+def changes_named(found: Sequence[Changed]) -> list[dict[str, str]]:
+    """Each problem with another outcome."""
     from rankopt.experiments.regression import Kind
 
-    return [one for kind in (Kind.WRONG, Kind.LOST, Kind.MENDED) for one in found if one.kind is kind]
+    return [
+        {"tape": one.after.tape, "solver": one.after.solver, "problem": one.after.problem, "became": one.kind.words,
+         "why": one.why}
+        for kind in (Kind.WRONG, Kind.LOST, Kind.MENDED) for one in found if one.kind is kind
+    ]  # fmt: skip
 
 
-def _named(one: Changed) -> dict[str, Any]:
-    return {"tape": one.after.tape, "solver": one.after.solver, "problem": one.after.problem, "became": one.kind.words,
-            "why": one.why}  # fmt: skip
+def show_changes(found: Sequence[Changed], tolerance: float) -> None:
+    """Print what changed since the baseline."""
+    table(
+        ["trace", "solver", "before", "now", "time, now / before", "became"],
+        [
+            [
+                line["tape"], line["solver"], line["before"] or "-", line["after"] or "-",
+                "-" if line["factor"] is None else f"{line['factor']:.3g}",
+                ", ".join(f"{count} {word}" for word, count in line["became"].items()),
+            ]
+            for line in changes_summary(found)
+        ],
+    )  # fmt: skip
+    for one in changes_named(found):
+        click.echo(f"{one['became']}: {one['solver']}, {one['problem']}: {one['why']}")
+    click.echo(
+        "time: geometric mean over the problems with the same answer; slower, faster: by the repeats of that problem, "
+        f"by more than the tolerance {tolerance:g}."
+    )
 
 
-def _version(told: Any) -> str:
-    """The versions, most often one."""
-    return ", ".join(sorted({version for version in told if version}))
+def _versions(rows: Iterable[Row]) -> str:
+    return ", ".join(sorted({row.version for row in rows if row.version}))

@@ -1,4 +1,4 @@
-"""`rankopt tape inspect`: what a tape holds, read as data; with --solve what its claims are worth."""
+"""`rankopt trace inspect`: what a trace of problems holds, read as data; with --solve what its claims are worth."""
 
 from __future__ import annotations
 
@@ -21,16 +21,18 @@ SHOWN = 40
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 @click.option("--solve", is_flag=True, help="Solve each problem here, and hold what the tape says of it against that.")
 @json_option
-def tape(action: str, file: str, solve: bool, json_: bool) -> None:
-    """Look into the tape FILE (.npz), without trust: nothing of it is executed.
+def trace(action: str, file: str, solve: bool, json_: bool) -> None:
+    """Show the trace FILE (.npz), without trust: nothing of it is executed.
 
-    A tape holds problems, and of each a value that is attained and a bound that is proven, by the word of who recorded
+    A trace holds problems, and of each a value that is attained and a bound that is proven, by the word of who recorded
     it. Exit code 1: --solve found one of these claims false.
     """
     from rankopt.experiments.traces import Tape
 
     if action != "inspect":
-        raise click.UsageError(f"a tape cannot be asked to {action[:40]!r}; write rankopt tape inspect {file[:80]}")
+        raise click.UsageError(
+            f"the action must be inspect; got {action[:40]!r}; write rankopt trace inspect {file[:80]}"
+        )
     kept = Tape.load(file)
     false = _false_claims(kept) if solve else {}
     if json_:

@@ -1,11 +1,4 @@
-"""A training run as data: what `rankopt train` was told, so that `rankopt resume` can take it up again.
-
-What `rankopt train --ranker` can train: a table, and which options of the command each of its rankers takes.
-
-Where a training writes its model, and what it may replace there.
-
-What `rankopt train` says of its fits.
-"""
+"""A training run as plain data, stored beside its checkpoints, so that `rankopt resume` can continue it."""
 
 from __future__ import annotations
 
@@ -13,82 +6,22 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from rankopt.commands.input_output import as_json, queries_at, table
+from rankopt.commands.input_output import as_given, as_json, queries_at, table, write_report
+from rankopt.commands.options import RANKERS, TRIED, estimator_class, options_of, parameters_of
 from rankopt.errors import BelowStart, Interrupted, OptionError
 from rankopt.rankers import STRENGTHS
 
 if TYPE_CHECKING:
     from rankopt.data.queries import Queries
-
-RUN = ("lam", "tol", "max_iter", "time_limit", "engine", "n_jobs", "checkpoint", "every")
-"""Options of rankers that are trained step by step."""
-
-PLANES = (*RUN, "w0", "loss", "penalty", "master", "method")
-"""Options of rankers that are trained to a proven gap."""
-
-PROVED = {"objective": "primal", "bound": "bound", "gap": "gap", "relative_gap": "relative_gap"}
-"""What such a ranker proves: what the report calls it, and the certificate."""
-
-
-class Kind(NamedTuple):
-    """A ranker of `rankopt.rankers.MODEL_CLASSES` by its name there, and the options that it takes.
-
-    told: which numbers of its certificate are reported, what the report calls them and what the certificate does; a
-    ranker without such is fitted once. lam: λ where none is given.
-    """
-
-    ranker: str
-    takes: tuple[str, ...]
-    told: Mapping[str, str] | None = None
-    lam: float | str = "scale"
-
-
-RANKERS = {
-    "margin": Kind("LargeMarginRanker", (*PLANES, "map", "bound", "decay", "argmax"), PROVED),
-    "pairwise": Kind("PairwiseRanker", tuple(name for name in PLANES if name != "loss"), PROVED, 1e-2),
-    "smooth": Kind(
-        "SmoothRanker", (*RUN, "w0", "sigmas"), {"objective": "primal", "gradient": "gradient", "measure": "measure"}
-    ),
-    "direct": Kind("DirectRanker", ("tol", "max_iter", "time_limit", "engine", "n_jobs")),
-    "direct-trees": Kind("DirectBoostedRanker", ("time_limit", "n_jobs")),
-    "regression": Kind("RegressionRanker", ()),
-    "boosted": Kind("BoostedRanker", ("map", "bound", "decay", "n_jobs")),
-}
-"""Every ranker of the command, by what it is called there."""
-
-ALWAYS = ("train_file", "model", "validate", "measure", "normalize", "unjudged", "json_", "ranker")
-"""Options that every ranker takes, or that are about files and output."""
-
-
-def check_taken(context: click.Context, name: str) -> None:
-    """A usage error for an option of the command line that the ranker of this name does not take."""
-    for option in context.command.params:
-        if option.name in ALWAYS or option.name in RANKERS[name].takes:
-            continue
-        if context.get_parameter_source(str(option.name)) is ParameterSource.COMMANDLINE:
-            others = " and ".join(other for other, kind in RANKERS.items() if option.name in kind.takes)
-            raise click.UsageError(f"{option.opts[0]} is an option of --ranker {others}, not of {name}")
-
-
-def given_options(context: click.Context, name: str) -> dict[str, Any]:
-    """The options of the ranker that stand on the command line; where none does, the ranker keeps its own default."""
-    taken = ("measure", "normalize", *RANKERS[name].takes)
-    return {
-        option: value
-        for option, value in context.params.items()
-        if option in taken and context.get_parameter_source(option) is ParameterSource.COMMANDLINE
-    }
-
 
 NOTES = "models.sha256"
 """A file beside `training.json`: the digests of files that this training may replace by its model."""
@@ -153,61 +86,84 @@ def _noted(folder: Path) -> list[str]:
         return []
 
 
-FORMATS = {"objective": ".6f", "bound": ".6f", "gap": ".1e", "gradient": ".1e", "measure": ".4f"}
-"""How numbers of a certificate are printed, and which: others are in the JSON alone."""
+RESULTS = {
+    "objective": ("primal", ".6f"),
+    "bound": ("bound", ".6f"),
+    "gap": ("gap", ".1e"),
+    "relative_gap": ("relative_gap", ""),
+    "gradient": ("gradient", ".1e"),
+    "epsilon": ("epsilon", ".1e"),
+}
+"""Numbers of a certificate: name in the report → attribute, and format of the column (none: only in the JSON)."""
+
+SIZES = {"rounds": "n_rounds_", "steps": "n_iter_"}
+"""How much was computed: name in the report → attribute of the ranker."""
 
 
-def report(rows: list[dict[str, Any]], chosen: dict[str, Any], measure: str, margin: bool) -> None:
-    """Print a line for each fit, which was chosen, and what may be done. margin: whether a bound was trained."""
+def results_of(ranker: Any) -> dict[str, Any]:
+    """What a fitted ranker reports about its training."""
+    proved, found = getattr(ranker, "certificate_", None), dict[str, Any]()
+    if proved is not None:
+        found = {name: getattr(proved, of) for name, (of, _) in RESULTS.items() if hasattr(proved, of)}
+        value = getattr(proved, "measure", getattr(proved, "value", None))
+        found |= {} if value is None else {"measure": value}
+        found |= {"kind": proved.kind, "stop": str(proved.stop), "at_start": getattr(proved, "at_start", False)}
+    found |= {name: getattr(ranker, of) for name, of in SIZES.items() if hasattr(ranker, of)}
+    if getattr(ranker, "penalty", None) == "l1":
+        found["features"] = int(ranker.get_support().sum())
+    if hasattr(getattr(ranker, "trees_", None), "__len__"):
+        found["models"] = len(ranker.trees_)
+    if hasattr(ranker, "weights_"):
+        found["trees"] = int(ranker.weights_.size)
+    if hasattr(ranker, "classes_"):
+        found["grades"] = ranker.classes_.tolist()
+    return found
+
+
+def report_table(
+    rows: Sequence[dict[str, Any]], chosen: dict[str, Any], measure: str
+) -> tuple[list[str], list[list[str]]]:
+    """Head and lines of a table with one line a fit."""
+    formats = {name: form for name, (_, form) in RESULTS.items()}
+    formats |= {"lam": "g", "measure": ".4f", "seconds": ".1f"}
+    columns = (*TRIED, "features", *RESULTS, "measure", "kind", "models", "trees", *SIZES, "seconds")
+    names = [name for name in columns if name in chosen and name != "relative_gap"]
+    head = [f"{measure} in training" if name == "measure" else name for name in names]
+    lines = [
+        [
+            *(format(row[name], formats.get(name, "")) for name in names),
+            "-" if row["validation"] is None else f"{row['validation']:.4f}",
+            "chosen" if row is chosen and len(rows) > 1 else "",
+        ]
+        for row in rows
+    ]
+    return [*head, f"{measure} on validation", ""], lines
+
+
+def advice_on(chosen: dict[str, Any], margin: bool) -> list[str]:
+    """What may be done about the chosen fit. margin: whether a bound of the regret was trained."""
     from rankopt.optimize.certificate import Stop
 
-    more = [name for name in ("decay", "features") if name in chosen]
-    told = [name for name in FORMATS if name in chosen]
-    heads = {"measure": f"{measure} in training"}
-    table(
-        ["lam", *more, *(heads.get(name, name) for name in told), "kind", "steps", "seconds",
-         f"{measure} on validation", ""],
-        [
-            [
-                f"{row['lam']:g}",
-                *(str(row[name]) for name in more),
-                *(format(row[name], FORMATS[name]) for name in told),
-                row["kind"],
-                row["steps"],
-                f"{row['seconds']:.1f}",
-                "-" if row["validation"] is None else f"{row['validation']:.4f}",
-                "chosen" if row is chosen and len(rows) > 1 else "",
-            ]
-            for row in rows
-        ],
-    )  # fmt: skip
+    said, stop = [], chosen.get("stop")
     if chosen["below_start"]:
-        click.echo(
-            "The start w0 ranks the training queries better: try a larger --lam"
-            + (", or another --bound or --decay" if margin else "")
-            + "; --validate may choose w0 itself."
+        said.append(
+            "The start --init ranks the training queries better: try a larger --lam"
+            + (", or another --bound or --position-weights" if margin else "")
+            + "; --validate may choose the start itself."
         )
-    if chosen["at_start"] and chosen["stop"] == Stop.GAP:
-        click.echo(
-            "Nothing better than w0 was found: try a smaller --lam"
-            + (", --bound nonconvex, or a --decay cut at the measure's k." if margin else ".")
+    if chosen.get("at_start") and stop == Stop.GAP:
+        said.append(
+            "Nothing better than the start was found: try a smaller --lam"
+            + (", --bound nonconvex, or --position-weights cut at the k of the measure." if margin else ".")
         )
-    if chosen["stop"] not in (Stop.GAP, Stop.ANNEALED):
-        click.echo(f"Training ended because {chosen['stop']}.")
+    if stop not in (None, Stop.GAP, Stop.ANNEALED, Stop.DIRECTIONS):
+        said.append(f"Training ended because {stop}.")
+    return said
 
 
 MANIFEST = "training.json"
 OF_THE_RUN = ("max_iter", "time_limit", "engine", "n_jobs")
 """Options that may be others when a training goes on."""
-
-OPTIONS = (
-    "measure", "map", "bound", "loss", "decay", "normalize", "w0", "argmax", "master", "method", "penalty", "tol",
-    "sigmas", *OF_THE_RUN,
-)  # fmt: skip
-"""Options of a ranker that the command has: what else a file names is not ours."""
-
-MARGIN = ("map", "bound", "decay", "argmax")
-"""Options that are of the bounds of a measure's regret alone."""
 
 LIMIT = 1 << 20
 """Bytes that the file of a training may have."""
@@ -215,8 +171,8 @@ LIMIT = 1 << 20
 
 @dataclass(frozen=True)
 class Training:
-    """Files, the values of λ to choose from, and options of the ranker. every: seconds between two checkpoints. decay:
-    those to choose from, where there are several. ranker: of `training_rankers.RANKERS`."""
+    """Files, ranker (a key of `RANKERS`), the values of λ and of the position weights to choose from (none: those of
+    the options, or the default of the ranker), and other options of the ranker. every: seconds between checkpoints."""
 
     train_file: str
     model: str
@@ -256,23 +212,24 @@ class Training:
             if not isinstance(file, str) or "\0" in file or Path(file).name in ("", ".."):
                 raise ValueError(f"{str(file)[:80]!r} is no file")
             os.fsencode(file)
+        parameters = parameters_of(RANKERS[self.ranker]) if self.ranker in [*RANKERS] else {}
+        if "checkpoint" not in parameters:
+            raise ValueError(f"{str(self.ranker)[:80]!r} is not a ranker that can be resumed")
         if not self.lam:
             raise ValueError("lam is empty")
         numbers = [lam for lam in self.lam if not isinstance(lam, str) or lam not in STRENGTHS]
         for number in (*numbers, self.every, 0.0 if self.unjudged is None else self.unjudged):
             if isinstance(number, bool) or not isinstance(number, int | float) or not abs(number) < math.inf:
                 raise ValueError(f"{str(number)[:80]!r} is no number")
+        if not all(isinstance(decay, str) for decay in self.decay) or (self.decay and "decay" not in parameters):
+            raise ValueError("decay is not a list of position weights, or the ranker has no position weights")
         if not isinstance(self.options, dict) or "measure" not in self.options:
             raise ValueError("options name no measure")
-        if self.ranker not in RANKERS or RANKERS[self.ranker].told is None:
-            raise ValueError(f"{str(self.ranker)[:80]!r} is no ranker that is taken up again")
-        ours = {"measure", "normalize"} | {*OPTIONS} & {*RANKERS[self.ranker].takes}
-        ours -= set() if self.options.get("loss") is None else {*MARGIN}
-        if not all(isinstance(decay, str) for decay in self.decay) or (self.decay and "decay" not in ours):
-            raise ValueError("decay is no list of decays, or of a ranker that has none")
+        options = {*options_of(RANKERS[self.ranker])} - {"lam", "checkpoint", "every"}
         for name, value in self.options.items():
-            listed = name == "sigmas" and isinstance(value, list) and all(isinstance(one, float) for one in value)
-            if name not in ours or not (listed or isinstance(value, str | int | float | None)):
+            floats = isinstance(value, list) and all(isinstance(one, float) for one in value)
+            listed = floats and options_of(RANKERS[self.ranker])[name].multiple if name in options else False
+            if name not in options or not (listed or isinstance(value, str | int | float | None)):
                 raise ValueError(f"{name[:80]!r} = {str(value)[:80]!r} is no option of it")
 
     def with_options(self, **options: Any) -> Training:
@@ -280,8 +237,9 @@ class Training:
         given = {name: value for name, value in options.items() if value is not None}
         return replace(self, options={**self.options, **given})
 
-    def run(self, json_: bool, checkpoint: Path | None) -> None:
-        """Fit a ranker for each λ, each by itself and with a checkpoint of its own, save the best and report.
+    def run(self, json_: bool, checkpoint: Path | None, page: str | None = None) -> None:
+        """Fit a ranker for each λ, each by itself and with a checkpoint of its own, save the best and report; page: the
+        HTML file of the report.
 
         Raises OptionError where another process has the checkpoint's folder now.
         """
@@ -289,21 +247,22 @@ class Training:
         if not (folder.is_dir() and os.access(folder, os.W_OK)):
             raise click.UsageError(f"--model {self.model}: the folder {folder} does not exist or cannot be written to")
         if checkpoint is None:
-            self._run(json_, None)
+            self._run(json_, None, page)
             return
         from rankopt.rankers import Checkpoint
 
         with Checkpoint(str(checkpoint), self.every).claimed():
             self._keep(checkpoint)
-            self._run(json_, checkpoint)
+            self._run(json_, checkpoint, page)
 
-    def _run(self, json_: bool, checkpoint: Path | None) -> None:
+    def _run(self, json_: bool, checkpoint: Path | None, page: str | None) -> None:
+        self._made()._check_params()  # before anything is read
         queries = queries_at(self.train_file, unjudged=self.unjudged)
         validation = None
         if self.validate is not None:
             validation = queries_at(self.validate, unjudged=self.unjudged, n_features=queries.n_features)
         rows, best, interrupted = [], None, False
-        for number, (decay, value) in enumerate(product(self.decay or (None,), self.lam)):
+        for number, (decay, value) in enumerate(product(self.decay or (None,), self.lam or (None,))):
             kept = None if checkpoint is None else checkpoint / f"lam{number}"
             if kept is not None and kept.is_symlink():
                 raise OptionError(f"{kept} is a link; a training keeps its checkpoints in folders of its own")
@@ -323,11 +282,18 @@ class Training:
         best[0].save(self.model)
         if checkpoint is not None:
             note(checkpoint, Path(self.model))
+        shown = report_table(rows, best[1], str(best[0].measure))
+        if page is not None:
+            from rankopt.report.training_page import page_of_training
+
+            name = f"{type(best[0]).__name__} on {Path(self.train_file).name}"
+            write_report(page, page_of_training(best[0], queries, *shown, name, as_given()))
         if json_:
             as_json({"model": self.model, "chosen": best[1], "tried": rows, "interrupted": interrupted})
         else:
-            margin = self.ranker == "margin" and self.options.get("loss") is None
-            report(rows, best[1], str(self.options["measure"]), margin)
+            table(*shown)
+            for line in advice_on(best[1], self.ranker == "margin"):
+                click.echo(line)
             click.echo(f"wrote {self.model}")
         if interrupted:
             if checkpoint is not None:
@@ -356,44 +322,45 @@ class Training:
         options = {name: value for name, value in given.items() if name not in OF_THE_RUN}
         return {**asdict(self), "options": options, "model": None, "every": None}
 
+    def _made(self, **more: Any) -> Any:
+        """The ranker, not fitted."""
+        options = {**self.options, **more}
+        if self.ranker == "direct":
+            from rankopt.rankers import Random
+
+            powell, drawn = options.pop("powell", False), options.pop("n_random_directions", 0)
+            more_directions = [*(["powell"] if powell else []), *([Random(drawn)] if drawn else [])]
+            options["directions"] = ("coordinates", *more_directions)
+        return estimator_class(RANKERS[self.ranker])(**options)
+
     def _fitted(
-        self,
-        queries: Queries,
-        validation: Queries | None,
-        lam: float | str,
-        decay: str | None,
-        talk: bool,
-        kept: Path | None,
-    ) -> tuple[Any, dict[str, Any], bool]:
-        """The ranker fitted with this λ and this decay, its line of the report, and whether it was interrupted."""
+        self, queries: Queries, validation: Queries | None, lam: float | str | None, decay: str | None, verbose: bool,
+        folder: Path | None,
+    ) -> tuple[Any, dict[str, Any], bool]:  # fmt: skip
+        """The ranker fitted with this λ and these position weights, its row of the report, and whether it was
+        interrupted."""
         import warnings
 
-        import rankopt.rankers
+        from rankopt.rankers import Checkpoint
 
-        options: dict[str, Any] = {name: value for name, value in self.options.items() if value is not None}
-        options |= {"lam": lam, "verbose": int(talk)} | ({} if decay is None else {"decay": decay})
-        options["checkpoint"] = None if kept is None else rankopt.rankers.Checkpoint(str(kept), self.every)
-        kind = RANKERS[self.ranker]
-        made = getattr(rankopt.rankers, "LossRanker" if "loss" in options else kind.ranker)
-        ranker: Any = made(**options)
+        more: dict[str, Any] = {name: value for name, value in (("lam", lam), ("decay", decay)) if value is not None}
+        ranker = self._made(**more)
+        if "verbose" in ranker._get_param_names():
+            ranker.verbose = int(verbose)
+        if folder is not None:
+            ranker.checkpoint = Checkpoint(str(folder), self.every)
         began, interrupted = perf_counter(), False
-        with warnings.catch_warnings(record=True) as told:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")  # the report says how each run stopped
             try:
                 ranker.fit(queries, eval_set=validation)
             except Interrupted:
                 interrupted = True
-        proved = ranker.certificate_
+        more |= {} if lam is None else {"lam": getattr(ranker, "lam_", lam)}
         row = {
-            "lam": getattr(ranker, "lam_", lam),
-            **({} if decay is None else {"decay": decay}),
-            **({"features": int(ranker.get_support().sum())} if options.get("penalty") == "l1" else {}),
-            "kind": proved.kind,
-            **{name: getattr(proved, told_as) for name, told_as in (kind.told or {}).items()},
-            "stop": str(proved.stop),
-            "at_start": proved.at_start,
-            "below_start": any(issubclass(one.category, BelowStart) for one in told),
-            "steps": ranker.n_iter_,
+            **more,
+            **results_of(ranker),
+            "below_start": any(issubclass(one.category, BelowStart) for one in caught),
             "seconds": perf_counter() - began,
             "validation": getattr(ranker, "eval_score_", None),
         }

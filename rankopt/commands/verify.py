@@ -1,6 +1,6 @@
 """`rankopt verify`: is the linear program of a set of rankings whole, and why?
 
-`--sweep NAME=LOW:HIGH` of `rankopt verify`: which limits of which constraint are asked what they cost.
+`--sensitivity NAME=LOW:HIGH` of `rankopt verify`: which limits of which constraint are asked what they cost.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SweepOption:
         """Raises a usage error for what is none."""
         found = WRITTEN.fullmatch(text)
         if found is None or int(found["low"]) > int(found["high"]):
-            raise click.UsageError(f"--sweep {text!r}: write {FORM}, such as site=1:4 or site=0:90:10:at_least")
+            raise click.UsageError(f"--sensitivity {text!r}: write {FORM}, such as site=1:4 or site=0:90:10:at_least")
         limits = range(int(found["low"]), int(found["high"]) + 1, int(found["step"] or 1))
         side: Any = None if found["side"] is None else found["side"].replace("_", " ")
         return cls(text, found["name"], limits, side)
@@ -58,13 +58,13 @@ def swept_by(problem: Any, sweeps: tuple[str, ...], profit: Any = None) -> list[
 
     read = [SweepOption.read(text) for text in sweeps]
     if read and profit is None and not isinstance(problem, ConstrainedRanking):
-        raise click.UsageError("--sweep asks what limits cost: FILE needs a profit, or weights and scores")
+        raise click.UsageError("--sensitivity asks what limits cost: FILE needs a profit, or weights and scores")
     swept = []
     for one in read:
         try:
             swept.append(price_of(problem, one.name, one.limits, profit=profit, side=one.side))
         except InvalidProblem as error:
-            raise click.UsageError(f"--sweep {one.text!r}: {_as_written(error)}") from None
+            raise click.UsageError(f"--sensitivity {one.text!r}: {_as_written(error)}") from None
     return swept
 
 
@@ -85,10 +85,15 @@ ADVISED, LOOKED = 4, 10.0
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--effort", default=1, show_default=True, type=click.IntRange(1), help="How long to look for a witness.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="Of that search.")
 @click.option(
-    "--sweep",
+    "--max-effort", "effort", default=1, show_default=True, type=click.IntRange(1),
+    help="How long to look for a witness.",
+)  # fmt: skip
+@click.option(
+    "--random-state", "seed", default=0, show_default=True, type=click.IntRange(0), help="Seed of that search."
+)
+@click.option(
+    "--sensitivity",
     "sweeps",
     multiple=True,
     metavar=FORM,

@@ -5,7 +5,7 @@ features.npy    (N, d); of sparse data the written values (nnz,), with columns.n
 offsets.npy, row_order.npy, relevance.npy, attribute0.npy, ...
 
 Opening checks sizes, types, shapes, index ranges, and the checksum of everything except features of more than 64 MiB.
-`verify_stored` (`rankopt store --verify`) compares these too. Do not write into a folder that is in use.
+`verify_stored` (`rankopt convert --verify`) compares these too. Do not write into a folder that is in use.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ from formulations.registry import member
 if TYPE_CHECKING:  # the table is text: this tells a type checker what the names are
     from rankopt.experiments.integrality import IntegralityStudy as IntegralityStudy
     from rankopt.experiments.isolation import Limits as Limits
-    from rankopt.experiments.regression import Against as Against
     from rankopt.experiments.regression import Changed as Changed
     from rankopt.experiments.regression import changes as changes
     from rankopt.experiments.rows import Outcome as Outcome
@@ -19,7 +18,6 @@ if TYPE_CHECKING:  # the table is text: this tells a type checker what the names
     from rankopt.experiments.traces import Tape as Tape
 
 PARTS = {
-    "Against": "rankopt.experiments.regression:Against",
     "Changed": "rankopt.experiments.regression:Changed",
     "IntegralityStudy": "rankopt.experiments.integrality:IntegralityStudy",
     "Limits": "rankopt.experiments.isolation:Limits",

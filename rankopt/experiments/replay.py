@@ -329,7 +329,7 @@ def warm(solver: Solver | None, form: type[Form]) -> None:
 
     if solver is None or solver.package == "rankopt":  # which of its ways are taken depends on the problem
         masters = issubclass(form, GroupedSimplexQP | QuadraticProgram)
-        rooms = ("formulations.active_set",) if masters else ("formulations.argmax", "formulations.forms")
+        rooms = ("formulations.active_set",) if masters else ("formulations.argmax", "formulations.problems")
         for kernel in kernels_of(*rooms):
             kernel.ready()
     with suppress(FormulationError):  # it will fail again, where it counts

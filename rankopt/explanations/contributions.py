@@ -11,7 +11,7 @@ coef_j × deviation_j is what a feature moves scores by, in one unit for all fea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from formulations.display import CompactReprMixin
-from rankopt.errors import DataError, OptionError
-from rankopt.explanations.counterfactual import CounterfactualChange, chance_in_order, smallest_swap
+from rankopt.errors import DataError
 from rankopt.scorers.linear import parts_of
 
 Floats = NDArray[np.float64]
@@ -71,58 +70,6 @@ class Explanation(CompactReprMixin):
         """The score of x minus the score of y: above 0 where x stands above y."""
         return float(self.contributions.sum())
 
-    def chance(self, noise: float) -> float:
-        """The chance that the two stay in order when each score gets independent normal noise of this deviation:
-        Φ(|total| / (noise √2)), at least 1/2.
-
-        Errors of the features, independent and of deviations τ_j, are noise of the scores of deviation √Σ coef_j² τ_j².
-        """
-        return float(chance_in_order(abs(self.total), noise))
-
-    def swap(
-        self,
-        features: Iterable[str] | None = None,
-        low: Any = None,
-        high: Any = None,
-        *,
-        units: Any = None,
-        moves: str = "y",
-        margin: float = 0.0,
-    ) -> CounterfactualChange:
-        """The smallest change of one document that exchanges the two: of one feature, and of all together.
-
-        features: names of those that may move, all by default. low, high: limits of the changed features, one number,
-        a mapping from name to number, or (d,) in the order of the data; none by default. units: what a change of each
-        feature is measured in, such as its standard deviation, as low and high are given; 1 by default, and 0 for what
-        does not vary and cannot move. moves: the document that changes, "y" or "x". margin: how far apart the scores
-        are to be afterwards, the other way round; 0 is a tie, which any more of the same change breaks.
-
-        Raises OptionError for unknown features, and for limits that exclude the document as it is. That no change does
-        it is no error: `possible` is False, and `reason` and `why` say what stands in the way.
-        """
-        if moves not in ("x", "y"):
-            raise OptionError(f"moves = {moves!r} names neither document; it is 'y' or 'x'")
-        if not 0.0 <= margin < np.inf:
-            raise OptionError(f"margin = {margin} is no distance of scores; give a finite number, 0 or more")
-        back = np.argsort(self.column)
-        names = tuple(self.features[j] for j in back.tolist())
-        may = [*names] if features is None else [features] if isinstance(features, str) else [*features]
-        for name in may:
-            if name not in names:
-                raise OptionError(f"features names {name!r}, which is none; they are called {', '.join(names)}"[:400])
-        ahead = self.total >= 0.0
-        lacks = self.total + (margin if ahead else -margin)
-        before = (self.y if moves == "y" else self.x)[back]
-        limits = [
-            _one_each(what, given, names, nothing)
-            for what, given, nothing in (("low", low, -np.inf), ("high", high, np.inf), ("units", units, 1.0))
-        ]
-        if not (np.isfinite(limits[2]) & (limits[2] >= 0.0)).all():
-            raise OptionError("units must be finite and 0 or more; give the deviation of each feature")
-        free = np.isin(np.arange(len(names)), [names.index(name) for name in may])
-        own, unit = lacks if moves == "y" else -lacks, limits[2]
-        return smallest_swap(names, moves, self.coef[back], before, own, unit, limits[0], limits[1], free)
-
     def __str__(self) -> str:
         """A table of the largest contributions, the sum of all others, and the total."""
         shown = min(SHOWN, len(self.features))
@@ -140,22 +87,6 @@ class Explanation(CompactReprMixin):
             lines.append(f"{f'{rest} others':<{width}} {'':>32} {self.contributions[shown:].sum():>+10.4g}")
         lines.append(f"{'total':<{width}} {'':>32} {self.total:>+10.4g}")
         return "\n".join(lines)
-
-
-def _one_each(what: str, given: Any, names: tuple[str, ...], nothing: float) -> Floats:
-    """(d,) numbers, one a feature, from one number, a mapping by name or a vector; `nothing` where none is given."""
-    if isinstance(given, Mapping):
-        for name in given:
-            if name not in names:
-                raise OptionError(f"{what} names {name!r}, which is no feature; they are {', '.join(names)}"[:400])
-        given = [given.get(name, nothing) for name in names]
-    try:
-        found = np.full(len(names), nothing if given is None else np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError, OverflowError) as error:
-        raise OptionError(f"{what} must be a number, {len(names)} numbers, or numbers by name ({error})") from None
-    if np.isnan(found).any():
-        raise OptionError(f"{what} holds nan; leave out what has no limit")
-    return found
 
 
 Ints = NDArray[np.int64]

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from numpy.typing import NDArray
 
 from formulations.display import CompactReprMixin, first_lines
 from rankopt.errors import RankoptError
-from rankopt.explanations.numeric_table import lines_of
 from rankopt.losses.margin import Bound, referred
 from rankopt.losses.oracle import Argmax
 
@@ -247,3 +247,31 @@ def of_parts(
         growth=grown,
         parts={part: table for _, part, table in parts},
     )
+
+
+def lines_of(columns: Mapping[str, Sequence[object]]) -> list[str]:
+    """A line of names and a line a row; columns are of one length.
+
+    >>> print(*lines_of({"query": ["a", "bcd"], "regret": [0.5, 0.25]}), sep="\\n")
+    query  regret
+    a      0.5000
+    bcd    0.2500
+    """
+    texts = {name: [text_of(value) for value in column] for name, column in columns.items()}
+    widths = {name: max(len(name), *map(len, column), 0) for name, column in texts.items()}
+    left = {name: any(isinstance(value, str) for value in column) for name, column in columns.items()}
+
+    def line(cells: Sequence[str]) -> str:
+        pairs = zip(columns, cells, strict=True)
+        return "  ".join(
+            cell.ljust(widths[name]) if left[name] else cell.rjust(widths[name]) for name, cell in pairs
+        ).rstrip()
+
+    return [line([*columns]), *(line(row) for row in zip(*texts.values(), strict=True))]
+
+
+def text_of(value: object) -> str:
+    """A number to four decimals, all else as it is."""
+    if isinstance(value, Integral) or not isinstance(value, Real):
+        return str(value)
+    return f"{float(value):.4f}" if abs(float(value)) < 1e4 else f"{float(value):.4g}"

@@ -29,7 +29,6 @@ from rankopt.data.queries import Queries
 from rankopt.data.typing import Attributes, Ids, PlainRows, Sizes, Values
 from rankopt.errors import DataError, ModelError, OptionError, RankoptError
 from rankopt.evaluation.evaluation import evaluate
-from rankopt.explanations.prices import Prices, prices_of
 from rankopt.explanations.tightness import Tightness, bounds_at, most_lost, of_parts
 from rankopt.fitting import AtomicFitMixin
 from rankopt.losses import BOUNDS, bound_named
@@ -143,7 +142,7 @@ DECAY, MAP = "power(0.5)", "positional"
 
 
 class ExplanationMixin(RankMixin):
-    """`tightness` and `prices` of a ranker that scores documents."""
+    """`tightness` and `price_of` of a ranker that scores documents."""
 
     measure: Any
 
@@ -211,27 +210,6 @@ class ExplanationMixin(RankMixin):
             growth=growth[[*bounds].index(name)],
             linear=hasattr(self, "coef_"),
         )
-
-    def prices(
-        self,
-        X: AnyRows,
-        *,
-        qid: Ids | None = None,
-        group: Sizes | None = None,
-        attributes: Attributes | None = None,
-        constraints: Admissible | None = None,
-    ) -> Prices:
-        """What each limit of the constraints (the ranker's own, if none are given) costs in each query: prices of the
-        program that `rank` solves. Data are passed as to `rank`. Raises OptionError where nothing is constrained."""
-        check_is_fitted(self)
-        admissible = self._admissible(constraints)
-        if admissible is None:
-            raise OptionError(f"limits have no prices because {self._unlimited}")
-        queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
-        sets = admissible.of_queries(queries)
-        deployment = self._deployment(queries, admissible)
-        scores = self._scores(queries.features)
-        return prices_of(queries.query_ids, sets, queries.offsets, scores, deployment.weights, deployment.solver)
 
     def price_of(
         self,

@@ -47,8 +47,7 @@ class LinearRanker(Ranker):
     coef_: Floats
 
     def explain(self, x: Document, y: Document, *, among: AnyRows | None = None) -> Explanation:
-        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first; `.swap()` is
-        the smallest change that exchanges the two.
+        """Why document x (d,) stands above document y (d,): the terms coef_j (x_j - y_j), largest first.
 
         among: all documents (n, d) of their query, by which a ranker with `normalize` normalises x and y; the others
         need none. Explained are the normalised features then, and a change of these leaves the normalisation as it is.

@@ -88,7 +88,7 @@ def _finding(found: Proof | Witness | Undecided, gap: IntegralityGap | None, adv
         )
         cure += f". {advised[0]}" if advised else ""
     else:
-        cure += f" in the meantime, or look longer: --effort {MORE}"
+        cure += f" in the meantime, or look longer: --max-effort {MORE}"
     return f"{verdict}{'' if gap is None else f'{gap}. '}{cure}."
 
 

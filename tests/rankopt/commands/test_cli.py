@@ -1,5 +1,6 @@
-"""The command line: a ranker trained, applied and measured through files; errors with their exit codes."""
+"""The command line: a ranker trained, applied and measured through files; TREC runs; errors with their exit codes."""
 
+import gzip
 import json
 import os
 import subprocess
@@ -11,13 +12,12 @@ from click.testing import CliRunner
 from problems.command import called
 
 from rankopt.cli import COMMANDS, main, rankopt
-from rankopt.commands.train import train
-from rankopt.data import load_sample, read_svmlight, write_svmlight
-from rankopt.engines import ENGINES
-from rankopt.losses import BOUNDS, LOSSES
-from rankopt.optimize import METHODS, PENALTIES
+from rankopt.constraints import Admissible
+from rankopt.data import Queries, load_sample, read_attributes, read_svmlight, store, write_svmlight
+from rankopt.errors import DataError
+from rankopt.measures import compare, evaluate, holm, judge, read_qrels, read_run, write_qrels, write_run
 from rankopt.optimize.method import Clock
-from rankopt.rankers import LargeMarginRanker, LossRanker, load_model
+from rankopt.rankers import LargeMarginRanker, LossRanker, RegressionRanker, load_model
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_train_predict_evaluate(files):
     trained = json.loads(
         run(
             "train", files / "train.txt", "--model", model, "--validate", files / "test.txt.gz",
-            "--lam", 1, "--lam", 0.1, "--measure", "nDCG@5", "--decay", "linear",
+            "--lam", 1, "--lam", 0.1, "--measure", "nDCG@5", "--position-weights", "linear",
             "--argmax", "scipy", "--master", "qpsolvers:piqp", "--json",
         )
     )  # fmt: skip
@@ -82,7 +82,8 @@ def test_decays_are_tried_with_each_lam_and_features_are_left_out(files):
     trained = json.loads(
         run(
             "train", files / "train.txt", "--model", model, "--validate", files / "test.txt.gz", "--json",
-            "--penalty", "l1", "--lam", 0.02, "--lam", 0.005, "--decay", "log@10", "--decay", "linear",
+            "--penalty", "l1", "--lam", 0.02, "--lam", 0.005,
+            "--position-weights", "log@10", "--position-weights", "linear",
         )
     )  # fmt: skip
     tried = [(row["decay"], row["lam"]) for row in trained["tried"]]
@@ -92,14 +93,18 @@ def test_decays_are_tried_with_each_lam_and_features_are_left_out(files):
     assert kept.penalty == "l1"
     assert (kept.decay, kept.lam_) == (trained["chosen"]["decay"], trained["chosen"]["lam"])
     assert kept.get_support().sum() == trained["chosen"]["features"] < kept.n_features_in_
-    told = run("train", files / "train.txt", "--model", model, "--decay", "log", "--decay", "linear", code=2)
-    assert "several --decay need --validate FILE" in told
-
-
-def test_choices_are_those_of_the_tables():
-    chosen = {option.name: option.type for option in train.params}
-    tables = {"bound": BOUNDS, "loss": LOSSES, "method": METHODS, "engine": ENGINES, "penalty": PENALTIES}
-    assert {name: list(chosen[name].choices) for name in tables} == {name: [*table] for name, table in tables.items()}
+    told = run(
+        "train",
+        files / "train.txt",
+        "--model",
+        model,
+        "--position-weights",
+        "log",
+        "--position-weights",
+        "linear",
+        code=2,
+    )
+    assert "several --position-weights need --validate FILE" in told
 
 
 def test_several_runs_are_compared_in_pairs(files):
@@ -136,7 +141,7 @@ def test_several_runs_are_compared_in_pairs(files):
         (["evaluate", "{train}", "--scores", "{short}"], 3, "2 scores"),
         (["evaluate", "{train}", "--scores", "{short}", "--convention", "leto"], 5, "letor2"),
         (["frobnicate"], 2, "No such command"),
-        (["train", "{train}", "--model", "{out}", "--loss", "listnet"], 2, "'pairwise'"),
+        (["train", "{train}", "--model", "{out}", "--loss", "listnet"], 5, "known are pairwise"),
         (["train", "{train}", "--model", "{out}", "--loss", "pairwise", "--bound", "convex"], 2, "--bound is"),
     ],
 )
@@ -220,7 +225,7 @@ def test_ctrl_c_saves_the_best_weights(files, monkeypatch, capsys):
     monkeypatch.setattr(
         sys,
         "argv",
-        ["rankopt", "train", str(files / "train.txt"), "--model", str(model), "--w0", "regression", "--lam", "0.1"],
+        ["rankopt", "train", str(files / "train.txt"), "--model", str(model), "--init", "regression", "--lam", "0.1"],
     )
     with pytest.raises(SystemExit) as ended:
         main()
@@ -229,3 +234,213 @@ def test_ctrl_c_saves_the_best_weights(files, monkeypatch, capsys):
     certificate = load_model(model).certificate_
     assert certificate.stop == "interrupted from the keyboard"
     assert certificate.bound <= certificate.primal
+
+
+def drawn(features):
+    rng = np.random.default_rng(features)
+    return Queries.from_arrays(rng.normal(size=(12, features)), rng.integers(0, 3, 12), group=[6, 6])
+
+
+@pytest.mark.parametrize("width", [3, 7])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["predict", "{model}", "{data}", "--output", "{scores}"],
+        ["rank", "{model}", "{data}", "--k", "2"],
+        ["evaluate", "{data}", "--model", "{model}"],
+    ],
+)
+def test_a_stored_folder_of_another_width_is_refused(tmp_path, command, width):
+    names = {name: str(tmp_path / name) for name in ("model", "data", "scores")}
+    RegressionRanker().fit(drawn(5)).save(names["model"])
+    store(drawn(width), names["data"])
+    run = CliRunner().invoke(rankopt, [word.format(**names) for word in command])
+    assert isinstance(run.exception, DataError)
+    assert f"{names['data']} has {width} features but 5 are wanted" in str(run.exception)
+    assert not (tmp_path / "scores").exists()
+
+
+def test_a_file_with_more_features_than_the_model_is_refused(tmp_path):
+    model, data = str(tmp_path / "model"), str(tmp_path / "data.txt")
+    RegressionRanker().fit(drawn(5)).save(model)
+    write_svmlight(drawn(7), data)
+    run = CliRunner().invoke(rankopt, ["predict", model, data, "--output", str(tmp_path / "scores")])
+    assert isinstance(run.exception, DataError)
+    assert "feature 6 but n_features says there are 5" in str(run.exception)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Ten queries of eight documents, two models, a CSV of sites, and qrels of most documents."""
+    folder = tmp_path_factory.mktemp("runs")
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(80, 3))
+    grades = np.clip(np.round(features[:, 0] + rng.normal(size=80)), 0, 2)
+    names = [f"d{i}" for i in rng.permutation(80)]
+    queries = Queries.from_arrays(features, grades, qid=np.repeat(np.arange(10), 8), documents=names)
+    write_svmlight(queries, folder / "data.txt")
+    lines = [f"{i // 8},{name},{'ab'[i % 2]}\n" for i, name in enumerate(names)]
+    (folder / "a.csv").write_text("qid,docid,site\n" + "".join(lines))
+    RegressionRanker(0.0).fit(queries).save(folder / "m.rankopt")
+    RegressionRanker(1e6).fit(queries).save(folder / "n.rankopt")
+    write_qrels(folder / "all", queries)
+    kept = [line for line in (folder / "all").read_text().splitlines() if rng.random() < 0.8]
+    (folder / "qrels").write_text("\n".join(kept) + "\n")
+    return folder
+
+
+def invoked(*arguments):
+    return CliRunner().invoke(rankopt, [str(argument) for argument in arguments])
+
+
+def ranked(folder, *options, model="m.rankopt"):
+    done = invoked("rank", folder / model, folder / "data.txt", "--format", "trec", *options)
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_a_run_is_the_ranking_under_a_name(folder, tmp_path):
+    lines = [line.split() for line in ranked(folder, "--k", 3, "--tag", "ours").splitlines()]
+    assert {(line[1], line[5]) for line in lines} == {("Q0", "ours")}
+    assert [line[3:5] for line in lines] == [["1", "3"], ["2", "2"], ["3", "1"]] * 10
+    queries = read_svmlight(folder / "data.txt")
+    ranker = RegressionRanker(0.0).fit(queries)
+    shown = ranker.rank(queries, k=3)
+    assert [line[2] for line in lines] == [name for names in shown.values() for name in names]
+    ranked(folder, "--output", tmp_path / "run.gz")
+    assert gzip.decompress((tmp_path / "run.gz").read_bytes()).decode() == ranked(folder)
+
+
+def test_scores_of_the_model_are_written_where_they_make_the_ranking(folder):
+    lines = [line.split() for line in ranked(folder, "--scores", "model").splitlines()]
+    queries = read_svmlight(folder / "data.txt")
+    scores = RegressionRanker(0.0).fit(queries).predict(queries)
+    assert sorted(float(line[4]) for line in lines) == sorted(scores.tolist())
+    quota = ("--attributes", folder / "a.csv", "--k", 4, "--exactly", "2:site=a@2")
+    done = invoked("rank", folder / "m.rankopt", folder / "data.txt", "--format", "trec", "--scores", "model", *quota)
+    assert done.exit_code != 0
+    assert "--scores rank" in str(done.exception)
+
+
+def test_the_order_under_constraints_comes_back_from_the_file(folder, tmp_path):
+    quota = ("--attributes", folder / "a.csv", "--k", 4, "--exactly", "2:site=a@2")
+    (tmp_path / "run").write_text(ranked(folder, *quota))
+    found = read_run(tmp_path / "run")
+    queries = read_attributes(folder / "a.csv", read_svmlight(folder / "data.txt"))
+    admissible = Admissible(4).exactly(2, documents={"site": "a"}, positions=range(2))
+    ranker = RegressionRanker(0.0).fit(queries)
+    shown = ranker.rank(queries, constraints=admissible)
+    assert list(found.document_ids) == [name for names in shown.values() for name in names]
+    assert found.scores.tolist() == [4, 3, 2, 1] * 10
+    write_run(tmp_path / "python", queries, ranker.predict(queries), orders=shown)
+    assert (tmp_path / "python").read_text() == (tmp_path / "run").read_text()
+
+
+def test_formats_and_their_options_go_together(folder):
+    for options in (("--tag", "x"), ("--scores", "model"), ("--format", "trec", "--json")):
+        done = invoked("rank", folder / "m.rankopt", folder / "data.txt", *options)
+        assert done.exit_code == 2, done.output
+
+
+@pytest.fixture(scope="module")
+def runs(folder):
+    (folder / "one.run").write_text(ranked(folder, "--k", 5))
+    lines = ranked(folder, "--k", 5, model="n.rankopt").splitlines()
+    (folder / "two.run").write_text("\n".join(line for line in lines if not line.startswith("9 ")) + "\n")
+    return folder / "one.run", folder / "two.run"
+
+
+def test_runs_are_compared_as_in_python(folder, runs):
+    done = invoked(
+        "evaluate", "--qrels", folder / "qrels", *runs, "--measure", "ndcg_cut_5", "--measure", "map", "--json"
+    )
+    assert done.exit_code == 0, done.output
+    record = json.loads(done.output)
+    qrels = read_qrels(folder / "qrels")
+    one, two = (
+        evaluate(*judge(qrels, read_run(path), missing="skip"), ["nDCG@5", "AP"], convention="trec") for path in runs
+    )
+    rows = {(row["measure"], row["run"]): row for row in record["rows"]}
+    assert rows["nDCG@5", "one.run"]["mean"] == one.mean("nDCG@5")
+    assert rows["AP", "two.run"]["mean"] == two.mean("AP")
+    common = [query for query in one.query_ids if query != "9"]
+    pairs = [compare(two, one.of(common), measure=m) for m in ("nDCG@5", "AP")]
+    assert [rows[m, "two.run"]["p"] for m in ("nDCG@5", "AP")] == [pair.p for pair in pairs]
+    assert [rows[m, "two.run"]["p_holm"] for m in ("nDCG@5", "AP")] == holm([pair.p for pair in pairs]).tolist()
+    assert (record["convention"], record["tests"]) == ("trec", 2)
+    assert record["coverage"]["two.run"]["missing_queries"] == 1
+    assert record["coverage"]["one.run"]["unjudged_documents"] > 0
+
+
+def test_what_is_missing_or_unjudged_is_said(folder, runs):
+    shown = invoked("evaluate", "--qrels", folder / "qrels", *runs).output
+    assert "convention trec; 95% intervals by Student's t, of differences paired" in shown
+    assert "raised by Holm for 5 tests" in shown
+    assert "1 of 10 judged queries are missing, left out of its means, as trec_eval does" in shown
+    assert "are unjudged and count as not relevant" in shown
+    zero = invoked(
+        "evaluate", "--qrels", folder / "qrels", *runs, "--missing", "zero", "--interval", "bootstrap"
+    ).output
+    assert "counted 0, as trec_eval -c does" in zero
+    assert "by the bootstrap" in zero
+    done = invoked("evaluate", "--qrels", folder / "qrels", *runs, "--missing", "error")
+    assert "lacks 1 judged queries, such as '9'" in str(done.exception)
+
+
+def test_runs_of_the_same_name_keep_their_folders(folder, runs, tmp_path):
+    (tmp_path / "one.run").write_bytes(runs[1].read_bytes())
+    done = invoked("evaluate", "--qrels", folder / "qrels", runs[0], tmp_path / "one.run", "--measure", "AP", "--json")
+    assert json.loads(done.output)["baseline"] == str(runs[0])
+
+
+HOSTILE = {
+    "empty.run": (b"", "is empty; a line is 'query Q0 document rank score tag'"),
+    "short.run": (b"0 Q0 d1 1 5\n", "line 1: 5 columns"),
+    "text.run": (b"0 Q0 d1 1 high t\n", "line 1: 'high' is not a number"),
+    "twice.run": (b"0 Q0 d1 1 5 t\n0 Q0 d1 2 4 t\n", "line 2: document 'd1' stands twice"),
+    "bytes.run": (bytes(range(128, 256)), "line 1"),
+    "others.run": (b"x Q0 d1 1 5 t\n", "no query of the qrels"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_runs_are_refused_by_name(folder, tmp_path, name):
+    content, message = HOSTILE[name]
+    (tmp_path / name).write_bytes(content)
+    done = invoked("evaluate", "--qrels", folder / "qrels", tmp_path / name)
+    assert done.exit_code != 0
+    assert message in str(done.exception)
+    assert type(done.exception).__name__ == "DataError"
+
+
+def test_usage_is_explained(folder, runs):
+    for arguments, message in (
+        (["--qrels", folder / "qrels", *runs, "--model", folder / "m.rankopt"], "leave --scores and --model out"),
+        (["--qrels", folder / "qrels", runs[0], runs[0]], "given twice"),
+        ([folder / "data.txt", runs[0], "--model", folder / "m.rankopt"], "need --qrels"),
+        ([folder / "data.txt", "--model", folder / "m.rankopt", "--missing", "zero"], "give --qrels"),
+    ):
+        done = invoked("evaluate", *arguments)
+        assert done.exit_code == 2
+        assert message in done.output
+
+
+def test_negative_grades_of_qrels_are_unjudged_unless_said(folder, runs, tmp_path):
+    text = (folder / "qrels").read_text().replace(" 0\n", " -1\n")
+    (tmp_path / "qrels").write_text(text)
+    unjudged = json.loads(
+        invoked("evaluate", "--qrels", tmp_path / "qrels", runs[0], "--measure", "bpref", "--json").output
+    )
+    told = json.loads(
+        invoked(
+            "evaluate", "--qrels", tmp_path / "qrels", runs[0], "--measure", "bpref", "--json", "--unjudged-grade", 0
+        ).output
+    )
+    as_given = json.loads(
+        invoked("evaluate", "--qrels", folder / "qrels", runs[0], "--measure", "bpref", "--json").output
+    )
+    assert told["rows"] == as_given["rows"]
+    assert unjudged["rows"] != as_given["rows"]
+    for value in ("nan", "-1", "inf"):
+        done = invoked("evaluate", "--qrels", tmp_path / "qrels", runs[0], "--unjudged-grade", value)
+        assert "negative cannot be" in str(done.exception)

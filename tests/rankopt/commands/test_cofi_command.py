@@ -28,7 +28,7 @@ def written(folder, ratings, name):
 
 
 def run(*words):
-    return CliRunner().invoke(rankopt, ["cofi", *map(str, words), "--strength", "0.7", "--factors", "3"])
+    return CliRunner().invoke(rankopt, ["cofi", *map(str, words), "--reg", "0.7", "--factors", "3"])
 
 
 def test_given_files_are_judged_beside_the_baselines(tmp_path):
@@ -47,6 +47,16 @@ def test_given_files_are_judged_beside_the_baselines(tmp_path):
     assert told["users"] == same.train.n_users
 
 
+def test_users_may_have_a_strength_of_their_own(tmp_path):
+    train = written(tmp_path, load_ratings_sample(), "train.tsv")
+    for words, expected in (([], 0.7), (["--user-reg", "none"], 0.7), (["--user-reg", "0.4"], 0.4)):
+        told = json.loads(run(train, *words, "--json", "--model", tmp_path / "m").output)
+        assert told["strength"] == pytest.approx(0.7)
+        assert told["user_strength"] == load_model(tmp_path / "m").user_strength_ == pytest.approx(expected)
+    assert "λ_U / λ_max" in run(train).output
+    assert run(train, "--user-reg", "weak").exit_code != 0
+
+
 def test_how_training_ended_is_said_and_what_it_warns_of():
     done = run("--max-iter", 1)
     assert "training ended: max_iter steps were taken\n" in done.stdout
@@ -60,7 +70,7 @@ def test_how_training_ended_is_said_and_what_it_warns_of():
 
 
 def test_a_model_without_factors_says_so():
-    done = CliRunner().invoke(rankopt, ["cofi", "--strength", "1"])
+    done = CliRunner().invoke(rankopt, ["cofi", "--reg", "1"])
     assert "  0 of 15  " in done.output
     assert "0 of 15 factors are used: scores are offsets alone" in done.output
     assert "factors are used" not in run().output
@@ -104,7 +114,7 @@ def test_the_sample_and_its_page(tmp_path, monkeypatch):
     assert done.exit_code == 0, done.output
     assert "weak generalisation, n = 10, 128 users, seed 0; rated items only; ties averaged" in done.output
     text = page.read_text()
-    for word in ("What a quota costs", "at most of each", "popularity", "gaps of both blocks"):
+    for word in ("What a quota costs", "no quota", "popularity", "gaps of both blocks", "slowest"):
         assert word in text
 
 
@@ -119,7 +129,7 @@ def test_options_that_would_be_left_aside_in_silence_are_refused(tmp_path):
     one = written(tmp_path, Ratings.of([1, 2], [1, 2], [3, 4]), "x")
     for words, said in (
         (["--test", one], "goes with the file TRAIN"), (["--items", one], "goes with the file TRAIN"),
-        ([one, "--quota", "genre"], "give --report too"),
+        ([one, "--quota-attribute", "genre"], "--quota-attribute needs --report FILE"),
     ):  # fmt: skip
         done = run(*words)
         assert done.exit_code == 2
@@ -137,7 +147,7 @@ def test_numbers_against_text_are_said(tmp_path):
         test.write_text(f"user,item,rating\n{rows}")
         with pytest.raises(DataError, match=told):
             given_split(read_ratings(train), read_ratings(test))
-        done = CliRunner().invoke(rankopt, ["cofi", str(train), "--test", str(test), "--strength", "0.7"])
+        done = CliRunner().invoke(rankopt, ["cofi", str(train), "--test", str(test), "--reg", "0.7"])
         assert done.exit_code != 0
 
 
@@ -149,3 +159,26 @@ def test_attributes_of_items_that_are_in_the_test_alone_are_kept():
         assert one.attributes["genre"].tolist() == [("War",), ("Drama",), ("Crime",)]
         assert one.attributes["year"].tolist() == [None, None, 1999]
     assert split.protocol == "given files, 2 users with test ratings, 1 of them not known"
+
+
+@pytest.mark.study
+def test_masters_of_ratings_are_replayed_by_several_solvers():
+    words = [
+        "swap",
+        "--ratings",
+        "--problems",
+        "3",
+        "--repeats",
+        "1",
+        "--master",
+        "active_set,qpsolvers:piqp",
+        "--json",
+    ]
+    done = CliRunner().invoke(rankopt, words)
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.output)
+    assert {(line["solver"], line["problems"], line["solved"]) for line in told["summary"]} == {
+        ("active_set", 4, 4),
+        ("qpsolvers:piqp", 4, 4),
+    }
+    assert CliRunner().invoke(rankopt, ["swap", "--ratings", "--argmax", "exact"]).exit_code == 2

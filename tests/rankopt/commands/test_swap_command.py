@@ -1,13 +1,17 @@
-"""`rankopt swap`: a table, rows, a report; refuted answers are an exit code."""
+"""`rankopt swap`: a table, rows, a report, a baseline; problems in files; `rankopt trace inspect`."""
 
 import json
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from formulations import LinearProgram, QuadraticProgram, RankingSet, ranking_set
+from formulations.problems.program import write
 from rankopt.cli import rankopt
 from rankopt.data import load_sample, write_svmlight
-from rankopt.experiments import Outcome, read_rows
+from rankopt.experiments import Outcome, Tape, read_rows
+from rankopt.experiments.rows import written
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +30,7 @@ def test_it_prints_a_table_writes_rows_and_a_report_and_goes_on(data, tmp_path):
     rows, report = tmp_path / "rows.jsonl", tmp_path / "report.html"
     common = [data, "--argmax", "exact,planted.solvers:HONEST", "--master", "none", "--method", "none", "--lam", "1",
               "--measure", "nDCG@3", "--problems", "3", "--repeats", "1", "--output", rows]  # fmt: skip
-    done = run(*common, "--no-live", "--report", report)
+    done = run(*common, "--no-train", "--report", report)
     assert done.exit_code == 0, done.output
     assert [line.split()[:2] for line in done.stdout.splitlines()[2:4]] == [["exact", "3/3"], ["own:honest", "3/3"]]
     assert "own:honest" in report.read_text()
@@ -46,7 +50,7 @@ def test_it_prints_a_table_writes_rows_and_a_report_and_goes_on(data, tmp_path):
 
 @pytest.mark.study
 def test_a_refuted_answer_is_exit_code_1(data):
-    done = run(data, "--argmax", "planted.solvers:LiarInBatches", "--master", "none", "--no-live", "--problems", "1")
+    done = run(data, "--argmax", "planted.solvers:LiarInBatches", "--master", "none", "--no-train", "--problems", "1")
     assert done.exit_code == 1, done.output
     assert "WRONG" in done.output
 
@@ -92,3 +96,141 @@ def test_all_is_what_is_installed():
 
 def test_resuming_needs_a_file(data):
     assert run(data, "--resume").exit_code == 2
+
+
+def called_with(*arguments):
+    return CliRunner().invoke(rankopt, [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    here = tmp_path_factory.mktemp("problems")
+    rng = np.random.default_rng(0)
+    problem = ranking_set(rng.normal(size=(3, 8)), RankingSet(8, 3).at_most(1, by=[0, 0, 1, 1, 2, 2, 3, 3]))
+    write(problem.program, here / "set.mps")
+    write(LinearProgram([1.0, 2.0], [[1.0, 1.0]], [0.0], [1.0], [0.0] * 2, [1.0] * 2).program, here / "small.lp")
+    square = QuadraticProgram(np.eye(2), [-1.0, 0.5], [[1.0, 1.0]], [1.0], [np.inf], [0.0] * 2, [1.0] * 2)
+    write(square.program, here / "square.lp")
+    done = called_with("swap", here / "set.mps", "--argmax", "highs", "--repeats", 3, "--output", here / "rows.jsonl")
+    assert done.exit_code == 0, done.output
+    return here
+
+
+@pytest.mark.study
+def test_a_problem_in_a_file_is_swapped_without_learning(folder):
+    assert [(row.problem, row.solver) for row in read_rows(folder / "rows.jsonl")] == [("set.mps", "highs")]
+    both = called_with("swap", folder / "small.lp", "--argmax", "highs,highs(presolve='off', method='ipm')", "--json")
+    assert both.exit_code == 0, both.output
+    assert [line["solver"] for line in json.loads(both.stdout)["summary"]] == [
+        "highs", "highs(method='ipm', presolve='off')",
+    ]  # fmt: skip
+    assert called_with("swap", folder / "small.lp", "--method", "bundle").exit_code == 2
+
+
+@pytest.mark.study
+def test_problems_in_several_files_are_swapped_together(folder, tmp_path):
+    """Of one name in two folders the second has its number; statements and tapes stand beside programs."""
+    (tmp_path / "small.lp").write_bytes((folder / "small.lp").read_bytes())
+    text = "documents = 3\npositions = 2\nweights = [2, 1]\nscores = [3, 2, 1]\n"
+    (tmp_path / "first.toml").write_text(text, encoding="utf-8")
+    tape = next((folder / "rows.tapes").glob("*.npz"))
+    files = [folder / "small.lp", tmp_path / "small.lp", tmp_path / "first.toml", tape]
+    rows = tmp_path / "rows.jsonl"
+    done = called_with("swap", *files, "--argmax", "highs,highs(presolve='off')", "--repeats", 1, "--output", rows)
+    assert done.exit_code == 0, done.output
+    named = ["small.lp", "small.lp 001", "first.toml"]
+    found = read_rows(rows)
+    assert [row.problem for row in found] == [*named, *named, "set.mps", "set.mps"]
+    assert {row.status.name for row in found} == {"SOLVED"}
+    assert {row.tape for row in found if row.problem == "set.mps"} == {Tape.load(tape).name}
+
+
+@pytest.mark.study
+def test_of_several_files_each_part_takes_its_own(folder):
+    solvers = ("--argmax", "highs", "--master", "qpsolvers:piqp")
+    done = called_with("swap", folder / "small.lp", folder / "square.lp", *solvers, "--repeats", 1, "--json")
+    assert done.exit_code == 0, done.output
+    assert {line["solver"]: line["solved"] for line in json.loads(done.stdout)["summary"]} == {
+        "highs": 1, "qpsolvers:piqp": 1,
+    }  # fmt: skip
+    fit = called_with("swap", folder / "small.lp", folder / "set.mps", "--master", "qpsolvers:piqp")
+    assert fit.exit_code == 2
+    assert "set.mps have no quadratic programs, which --master is for" in " ".join(fit.output.split())
+
+
+@pytest.mark.every(5)
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ("small.lp", "rows.jsonl"),
+            "rows.jsonl is one of 2 files and no problem; give files that end with one of .mps",
+        ),
+        (("rows.jsonl", "rows.jsonl"), "or queries alone, in one file"),
+        (("--ratings", "small.lp", "set.mps"), "--ratings reads one file"),
+        (("small.lp", "nowhere.mps"), "'nowhere.mps' does not exist"),
+    ],
+)
+def test_several_files_are_of_problems(folder, monkeypatch, words, said):
+    monkeypatch.chdir(folder)
+    done = called_with("swap", *words)
+    assert done.exit_code == 2
+    assert said in " ".join(done.output.split())
+
+
+@pytest.mark.study
+@pytest.mark.parametrize(
+    "named", [("--master", "qpsolvers:piqp"), pytest.param((), marks=pytest.mark.study)], ids=["piqp", "usual"]
+)
+def test_a_quadratic_program_in_a_file_is_swapped(folder, named):
+    square = called_with("swap", folder / "square.lp", "--json", *named)
+    assert square.exit_code == 0, square.output
+    assert "qpsolvers:piqp" in [line["solver"] for line in json.loads(square.stdout)["summary"]]
+
+
+@pytest.mark.study
+def test_what_changed_is_printed(folder, tmp_path):
+    output = tmp_path / "now.jsonl"
+    words = ("--argmax", "highs,highs(presolve='off')", "--repeats", 3, "--output", output)
+    done = called_with("swap", "--baseline", folder / "rows.jsonl", *words)
+    assert done.exit_code == 0, done.output
+    assert "now / before" in done.stdout
+    assert "highs(presolve='off')" in done.stdout
+    said = called_with("swap", "--baseline", output, "--repeats", 1, "--json")  # the traces are stored next to it
+    assert said.exit_code == 0, said.output
+    assert sum(line["problems"] for line in json.loads(said.stdout)["changes"]) == 2
+
+
+@pytest.mark.study
+def test_a_wrong_answer_is_named_and_is_exit_code_1(folder, tmp_path):
+    rows = read_rows(folder / "rows.jsonl")
+    higher = [row.__class__(**{**vars(row), "value": row.value + 1, "bound": row.bound + 1}) for row in rows]
+    (tmp_path / "rows.jsonl").write_text(written(higher), encoding="utf-8")
+    (tmp_path / "rows.tapes").symlink_to(folder / "rows.tapes")
+    done = called_with("swap", "--baseline", tmp_path / "rows.jsonl", "--repeats", 1)
+    assert done.exit_code == 1, done.output
+    assert "wrong: highs, set.mps:" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["set.mps"], ["--test", "small.lp"], ["--method", "bundle"], ["--ratings"]])
+def test_an_earlier_run_stands_alone(folder, monkeypatch, words):
+    monkeypatch.chdir(folder)
+    done = called_with("swap", "--baseline", "rows.jsonl", *words)
+    assert done.exit_code == 2
+    assert "leave DATA" in done.output
+
+
+def test_a_tape_is_looked_into(folder, tmp_path):
+    path = next((folder / "rows.tapes").glob("*.npz"))
+    done = called_with("trace", "inspect", path)
+    assert done.exit_code == 0, done.output
+    assert "set.mps  LinearProgram" in done.stdout
+    assert json.loads(called_with("trace", "inspect", path, "--json").stdout)["tape"] == Tape.load(path).name
+    assert called_with("trace", "inspect", path, "--solve").exit_code == 0
+    with np.load(path) as file:
+        parts = {name: file[name] for name in file.files}
+    for known, word in (([[9.0, 9.0]], "is not attained"), ([[-9.0, -9.0]], "is no bound")):
+        np.savez(tmp_path / "lie.npz", **{**parts, "known": np.array(known)})
+        lie = called_with("trace", "inspect", tmp_path / "lie.npz", "--solve")
+        assert lie.exit_code == 1
+        assert word in lie.stdout

@@ -137,20 +137,20 @@ by = "site"
 
 def test_an_empty_set_tells_what_breaks_least_and_what_other_limits_cost(tmp_path):
     """Two sites in three positions: one has to have two documents."""
-    done = run(tmp_path, EMPTY, "--sweep", "site=1:3")
+    done = run(tmp_path, EMPTY, "--sensitivity", "site=1:3")
     assert isinstance(done.exception, Infeasible)
     assert "'] by 1, at a cost of 1; none costs less" in done.output
     admissible = RankingSet(4, 3).at_most(1, by=[*"aabb"], name="site")
     profit = np.outer([1.0, 0.5, 0.25], [4.0, 3.0, 2.0, 1.0])
     assert str(price_of(admissible, "site", range(1, 4), profit=profit)) in done.output
-    told = json.loads(run(tmp_path, EMPTY, "--sweep", "site=1:3", "--json").output)
+    told = json.loads(run(tmp_path, EMPTY, "--sensitivity", "site=1:3", "--json").output)
     assert told["verdict"] == "empty"
     assert told["least_broken"]["cost"] == 1.0
     assert told["sweep"][0]["value"][1:] == [pytest.approx(4.0 + 1.5 + 0.5)] * 2
-    nowhere = run(tmp_path, EMPTY, "--sweep", "site=0:1")
+    nowhere = run(tmp_path, EMPTY, "--sensitivity", "site=0:1")
     assert isinstance(nowhere.exception, Infeasible)
     assert "at a cost of 1; none costs less" in nowhere.output
-    assert run(tmp_path, EMPTY, "--sweep", "author=1:3").exit_code == 2
+    assert run(tmp_path, EMPTY, "--sensitivity", "author=1:3").exit_code == 2
 
 
 def test_a_repair_that_fails_does_not_hide_the_conflict(tmp_path, monkeypatch):
@@ -229,7 +229,7 @@ name = "new"
 def test_sweep_prints_curves_and_draws_them(tmp_path):
     file, page = tmp_path / "set.toml", tmp_path / "page.html"
     file.write_text(SWEPT, encoding="utf-8")
-    arguments = ["verify", str(file), "--sweep", "old=1:3", "--sweep", "new=0:2"]
+    arguments = ["verify", str(file), "--sensitivity", "old=1:3", "--sensitivity", "new=0:2"]
     text = CliRunner().invoke(rankopt, [*arguments, "--report", str(page)]).stdout
     assert "old at most  value  price  whole" in text
     assert "new at least  value  price  whole" in text
@@ -241,7 +241,9 @@ def test_sweep_prints_curves_and_draws_them(tmp_path):
         kept = [o for o in orders if (o < 3).sum() <= limit]
         assert value == max(profit[np.arange(3), o].sum() for o in kept)
     file.write_text(SITES, encoding="utf-8")
-    assert "FILE needs a profit" in CliRunner().invoke(rankopt, ["verify", str(file), "--sweep", "site=1:2"]).stderr
+    assert (
+        "FILE needs a profit" in CliRunner().invoke(rankopt, ["verify", str(file), "--sensitivity", "site=1:2"]).stderr
+    )
 
 
 TWO_SIDED = f"""{SWEPT}
@@ -258,7 +260,7 @@ def test_a_sweep_says_its_step_and_which_side_of_a_constraint_is_meant(tmp_path)
     file = write(tmp_path, TWO_SIDED)
 
     def told(*sweeps):
-        said = [word for sweep in sweeps for word in ("--sweep", sweep)]
+        said = [word for sweep in sweeps for word in ("--sensitivity", sweep)]
         return json.loads(CliRunner().invoke(rankopt, ["verify", str(file), *said, "--json"]).stdout)["sweep"]
 
     (upper,), (lower,) = told("mid=0:2:at_most"), told("mid=0:2:2:at_least")
@@ -290,7 +292,9 @@ def test_a_sweep_says_its_step_and_which_side_of_a_constraint_is_meant(tmp_path)
 )  # fmt: skip
 def test_what_cannot_be_swept_is_wrong_usage(tmp_path, sweeps, said):
     file = write(tmp_path, TWO_SIDED)
-    found = CliRunner().invoke(rankopt, ["verify", str(file), *(w for sweep in sweeps for w in ("--sweep", sweep))])
+    found = CliRunner().invoke(
+        rankopt, ["verify", str(file), *(w for sweep in sweeps for w in ("--sensitivity", sweep))]
+    )
     assert found.exit_code == 2
     assert found.stdout == ""
     assert said in " ".join(found.stderr.split())
@@ -308,14 +312,14 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Advice: " in text
     page = tmp_path / "page.html"
-    sweeps = ["--sweep", "a=0:2", "--sweep", "b=0:2"]
+    sweeps = ["--sensitivity", "a=0:2", "--sensitivity", "b=0:2"]
     text = CliRunner().invoke(rankopt, ["verify", str(file), *sweeps, "--report", str(page)]).stdout
     shown = unescape(page.read_text(encoding="utf-8"))
     advice = [line for line in text.splitlines() if line.startswith("Advice: ")]
     assert advice
     assert all(f"<li>{line}</li>" in shown for line in advice)
     assert f"Solve in whole numbers ('highs', 'cp_sat'). {advice[0]}." in shown
-    assert f"rankopt verify {file} --sweep a=0:2 --sweep b=0:2 --report {page}" in shown
+    assert f"rankopt verify {file} --sensitivity a=0:2 --sensitivity b=0:2 --report {page}" in shown
     file.write_text(head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "price = 0.5\n"]), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Broken at the optimum, at its price: a by 1" in text

@@ -1,17 +1,22 @@
-"""Two runs of one tape: intervals hold the true factor as often as they say, outcomes are what they became."""
+"""Two runs of one trace: tests of seconds keep their level, outcomes are what they became."""
 
 import json
 from dataclasses import replace
-from itertools import combinations
-from math import comb
 
 import numpy as np
 import pytest
 
 from formulations import RankingSet, ranking, ranking_set
 from rankopt.errors import DataError, OptionError
-from rankopt.experiments import Against, Limits, Outcome, Row, SolverSwap, Tape, changes, read_rows
-from rankopt.experiments.regression import Kind, _tails, by_solver, mean_factor, repeats_factor
+from rankopt.experiments import Limits, Outcome, Row, SolverSwap, Tape, changes, read_rows
+from rankopt.experiments.regression import (
+    Kind,
+    baseline_solvers,
+    by_solver,
+    compare_times,
+    mean_factor,
+    read_baseline,
+)
 
 ROW = Row(kind="argmax", solver="highs", status=Outcome.SOLVED, problem="p", tape="argmax:1", value=1.0, bound=1.0,
           scale=1.0, tolerance=1e-6, seconds=1.0, times=(1.0, 1.01, 0.99, 1.0, 1.02), repeats=5)  # fmt: skip
@@ -22,31 +27,22 @@ def became(**after):
     return changes([before], [replace(ROW, **after)])[0].kind
 
 
-@pytest.mark.parametrize(("m", "n"), [(1, 1), (3, 3), (2, 5), (4, 3)])
-def test_the_count_of_mann_and_whitney_is_that_of_enumeration(m, n):
-    counts = np.zeros(m * n + 1)
-    for places in combinations(range(m + n), m):
-        counts[sum(places) - m * (m - 1) // 2] += 1
-    np.testing.assert_allclose(_tails(m, n), np.cumsum(counts) / comb(m + n, m))
-
-
-def test_three_repeats_on_either_side_show_ninety_per_cent_and_no_more():
-    factor, (low, high), sure = repeats_factor([1.0, 1.1, 1.2], [2.0, 2.2, 2.4])
-    assert sure == pytest.approx(0.9)
-    assert (low, high) == (pytest.approx(2.0 / 1.2), pytest.approx(2.4))
-    assert low <= factor <= high
+def test_three_repeats_of_both_runs_decide():
+    assert compare_times([1.0, 1.1, 1.2], [2.0, 2.2, 2.4]) is Kind.SLOWER
+    assert compare_times([2.0, 2.2, 2.4], [1.0, 1.1, 1.2]) is Kind.FASTER
+    assert compare_times([1.0, 1.1], [2.0, 2.2]) is Kind.UNDECIDED
 
 
 @pytest.mark.parametrize(("m", "n"), [(3, 3), (5, 5), (5, 7)])
-def test_intervals_hold_the_true_factor_as_often_as_they_say(m, n):
+def test_a_change_within_the_tolerance_is_rarely_called_one(m, n):
     rng = np.random.default_rng(0)
-    held, sure = 0, 0.0
+    found = []
     for _ in range(2000):
-        before, after = np.exp(rng.normal(size=m)), 1.7 * np.exp(rng.normal(size=n))
-        _, (low, high), sure = repeats_factor(before, after)
-        held += low <= 1.7 <= high
-    assert sure >= 0.9
-    assert held / 2000 == pytest.approx(sure, abs=0.025)
+        before = np.exp(rng.normal(size=m))
+        found += [compare_times(before, factor * np.exp(rng.normal(size=n)), 1.7) for factor in (1.7, 1 / 1.7)]
+    assert found[::2].count(Kind.SLOWER) / 2000 <= 0.065
+    assert found[1::2].count(Kind.FASTER) / 2000 <= 0.065
+    assert found.count(Kind.SAME) / 4000 <= 0.065
 
 
 def test_each_outcome_has_its_name():
@@ -88,25 +84,17 @@ def test_forged_rows_are_refused(forged, tmp_path):
         read_rows(file)
 
 
-def test_rows_of_others_cannot_start_code_of_their_own(tmp_path, monkeypatch):
-    (tmp_path / "planted.py").write_text("raise SystemExit('started')")
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "rows.jsonl").write_text(replace(ROW, solver="planted:X").as_line() + "\n")
-    with pytest.raises(OptionError, match="code of its own that rows may not start"):
-        list(Against(tmp_path / "rows.jsonl").rows())
+def test_rows_of_others_cannot_start_code_of_their_own():
+    with pytest.raises(OptionError, match="code outside rankopt; name it by --argmax"):
+        baseline_solvers([replace(ROW, solver="planted:X")], "argmax")
+    assert baseline_solvers([ROW, replace(ROW, solver="cvxpy:CLARABEL")], "argmax") == ["highs", "cvxpy:CLARABEL"]
 
 
-def test_a_mean_over_problems_holds_the_true_factor():
-    rng = np.random.default_rng(0)
-    held = 0
-    for trial in range(40):
-        rows = [replace(ROW, problem=str(p), times=tuple(np.exp(rng.normal(0, 0.3, 5)))) for p in range(15)]
-        now = [replace(row, times=tuple(2.0 * np.exp(rng.normal(0, 0.3, 5)))) for row in rows]
-        found = changes(rows, now)
-        mean, low, high = mean_factor(found, seed=trial, draws=400)
-        assert low <= mean <= high
-        held += low <= 2.0 <= high
-    assert held >= 34
+def test_the_mean_factor_is_geometric():
+    rows = [replace(ROW, problem=str(p)) for p in range(2)]
+    now = [replace(row, times=tuple(factor * t for t in row.times)) for row, factor in zip(rows, (2, 8), strict=True)]
+    found = changes(rows, now)
+    assert mean_factor(found) == pytest.approx(4.0)
     assert mean_factor(changes([ROW], [replace(ROW, status=Outcome.WRONG)])) is None
     assert list(by_solver(found)) == [("argmax:1", "highs")]
 
@@ -124,48 +112,32 @@ def recorded(tmp_path_factory):
 
 @pytest.mark.study
 def test_the_same_version_replays_the_same_answers(recorded, tmp_path):
-    run = Against(recorded, repeats=3, limits=Limits(problem=60.0, tape=300.0))
-    rows = list(run.rows(tmp_path / "again.jsonl"))
+    rows, traces = read_baseline(recorded)
+    limits = Limits(problem=60.0, tape=300.0)
+    argmax = baseline_solvers(rows, "argmax")
+    again = SolverSwap(problems=traces, argmax=argmax, repeats=3, limits=limits).run(tmp_path / "again.jsonl")
     before = {row.key: row for row in read_rows(recorded)}
-    assert [row.key for row in rows] == list(before)
-    assert [(row.status, row.value) for row in rows] == [(row.status, row.value) for row in before.values()]
-    solved = [row for row in rows if row.status is Outcome.SOLVED]
+    assert {row.key: (row.status, row.value) for row in again} == {
+        key: (row.status, row.value) for key, row in before.items()
+    }
+    solved = [row for row in again if row.status is Outcome.SOLVED]
     assert len(solved) == 5  # 'exact' takes no set
-    assert all(len(row.times) == 3 and row.seconds == np.median(row.times) for row in solved)
-    found = run.changes(rows)
-    assert not {one.kind for one in found} & {Kind.WRONG, Kind.LOST, Kind.MENDED}
-    again = Against(tmp_path / "again.jsonl", argmax=("highs", "highs(presolve='off')"), repeats=1)  # tapes came along
-    both = list(again.rows())
-    assert [row.solver for row in both] == ["highs"] * 3 + ["highs(presolve='off')"] * 3
-    assert len(again.changes(both)) == 6
+    assert not {one.kind for one in changes(rows, again)} & {Kind.WRONG, Kind.LOST, Kind.MENDED}
+    rows, traces = read_baseline(tmp_path / "again.jsonl")  # the traces were stored next to it
+    both = SolverSwap(problems=traces, argmax=("highs", "highs(presolve='off')"), repeats=1).run()
+    assert len(changes(rows, both)) == 6
 
 
 @pytest.mark.study
-def test_what_is_not_there_is_said(recorded, tmp_path):
+def test_a_missing_baseline_is_an_error(recorded, tmp_path):
     (tmp_path / "rows.jsonl").write_bytes(recorded.read_bytes())
-    with pytest.raises(DataError, match="put the tapes of"):
-        list(Against(tmp_path / "rows.jsonl").rows())
+    with pytest.raises(DataError, match="put the traces of"):
+        read_baseline(tmp_path / "rows.jsonl")
     (tmp_path / "none.jsonl").write_text("")
-    with pytest.raises(DataError, match="has no rows of tapes"):
-        list(Against(tmp_path / "none.jsonl").rows())
+    with pytest.raises(DataError, match="has no rows of recorded problems"):
+        read_baseline(tmp_path / "none.jsonl")
     with pytest.raises(DataError, match=r"nowhere\.jsonl cannot be read .*`rankopt swap --output` wrote"):
-        list(Against(tmp_path / "nowhere.jsonl").rows())
-
-
-@pytest.mark.parametrize(
-    ("wrong", "said"),
-    [
-        ({"path": 3}, "path = 3 is no file; give the file that"),
-        ({"margin": 0.5}, r"margin = 0\.5 is no finite number; give one of 1 or more"),
-        ({"repeats": "a"}, "repeats = 'a' is no whole number"),
-        ({"limits": 3}, r"limits = 3 are none of a run; give Limits\("),
-        ({"argmax": "highs"}, r"argmax = 'highs' is no list .*argmax=\('highs',\)"),
-        ({"masters": 3}, "masters = 3 is no list"),
-    ],
-)
-def test_what_no_replay_can_be_asked_is_refused_before_it_begins(wrong, said):
-    with pytest.raises(OptionError, match=said):
-        Against(**{"path": "rows.jsonl", **wrong})
+        read_baseline(tmp_path / "nowhere.jsonl")
 
 
 @pytest.mark.study

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from problems.admissible import SETS
+from scipy.sparse import csr_array
 
 from rankopt import Queries
 from rankopt.constraints import Admissible
 from rankopt.errors import DataError, OptionError
+from rankopt.explanations.contributions import deviations_within
 from rankopt.losses import ScoreLoss
 from rankopt.losses.position_weights import parse_decay
 from rankopt.measures import evaluate, parse
@@ -176,7 +178,7 @@ def test_matchings_are_judged_by_their_benefit():
     with pytest.raises(OptionError, match="say nothing of slots"):
         ranker.tightness(features, slot, qid=qid, decay="log")
     with pytest.raises(OptionError, match="slots are matched, not ranked"):
-        ranker.prices(features, qid=qid)
+        ranker.price_of("site", [1], features, qid=qid)
 
 
 @dataclass(frozen=True)
@@ -265,3 +267,18 @@ def test_what_has_no_bound_is_refused():
             rows, [2, 1, 0, 0], qid=np.zeros(4), measure="nDCG@2", decay="power(0.5)@1",
             constraints=Admissible(2).at_most(1, by="topic"), attributes={"topic": topic},
         )  # fmt: skip
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_deviations_are_those_within_the_queries(sparse):
+    rng = np.random.default_rng(2)
+    features = rng.normal(size=(5000, 4)) * (rng.random((5000, 4)) < 0.5)
+    sizes = rng.integers(1, 40, 400)
+    offsets = np.append(0, np.minimum(np.cumsum(sizes), 5000))
+    offsets = np.unique(np.append(offsets, 5000))
+    query = np.repeat(range(offsets.size - 1), np.diff(offsets))
+    features[:, 3] = query  # constant inside each
+    centred = features - np.stack([features[query == q].mean(axis=0) for q in range(offsets.size - 1)])[query]
+    found = deviations_within(csr_array(features) if sparse else features, offsets)
+    assert_allclose(found[:3], np.sqrt((centred[:, :3] ** 2).mean(axis=0)), rtol=1e-9)
+    assert found[3] == 0.0

@@ -9,12 +9,10 @@ from click.testing import CliRunner
 from problems.swap_rows import sample_rows
 
 from rankopt.cli import rankopt
-from rankopt.data import load_sample
 from rankopt.experiments.rows import Outcome
-from rankopt.rankers import CofiRanker, DirectRanker
+from rankopt.rankers import CofiRanker
 from rankopt.ratings import ItemMean, Popularity, evaluate_ratings, load_ratings_sample, weak_split
 from rankopt.report.cofi_page import page_of_cofi
-from rankopt.report.direct_page import page_of_direct
 from rankopt.report.page import environment
 from rankopt.report.swap_page import page_of_swap, swap_finding
 
@@ -106,14 +104,3 @@ def test_who_leads_on_test_ratings_is_to_be_used_there():
     assert first.endswith(f"Use {ahead[0]}." if ahead[0] == ahead[1] else told)
     alone = finding(page_of_cofi(ranker, [("cofi", judged["cofi"])], None, "genre", "sample"))
     assert alone.endswith("Use cofi.")
-
-
-@pytest.mark.parametrize(
-    ("judged", "advice"),
-    [(False, "not known: judge it there, by rankopt evaluate."), (True, "choose between models by that number")],
-)
-def test_a_climb_says_what_to_do_with_its_end(judged, advice):
-    sample = load_sample("les-miserables")
-    few = sample.train.select(range(6))
-    ranker = DirectRanker("nDCG@5", start="ridge", max_iter=2).fit(few, eval_set=sample.test if judged else None)
-    assert advice in finding(page_of_direct(ranker, few, 1, "sample"))

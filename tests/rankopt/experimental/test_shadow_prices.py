@@ -7,6 +7,7 @@ import pytest
 
 from rankopt.constraints import Admissible
 from rankopt.errors import DataError, OptionError
+from rankopt.experimental import shadow_prices
 from rankopt.rankers import LargeMarginRanker, RegressionRanker
 
 SITES = ("a", "b", "c")
@@ -39,11 +40,11 @@ def test_no_limit_gains_more_than_its_price_and_the_others_gain_nothing(seed):
     ranker, features, qid, attributes = drawn(seed)
     limits = {"a": 1, "b": 1, "c": 2}
     admissible = Admissible(4, short="cut").at_most(limits, by="site").at_least(1, documents="new", positions=range(2))
-    found = ranker.prices(features, qid=qid, attributes=attributes, constraints=admissible)
+    found = shadow_prices(ranker, features, qid=qid, attributes=attributes, constraints=admissible)
     scores = ranker.predict(features)
-    keys = list(zip(found.query, found.row, found.side, strict=True))
-    priced, gained = dict(zip(keys, found.price, strict=True)), dict(zip(keys, found.gain, strict=True))
-    assert (found.price > 0).all()
+    priced = {(one.query, one.row, one.side): one.price for one in found.limits}
+    gained = {(one.query, one.row, one.side): one.gain for one in found.limits}
+    assert all(price > 0 for price in priced.values())
     for query in range(4):
         own = qid == query
         s, site, new = scores[own], attributes["site"][own], attributes["new"][own]
@@ -77,19 +78,21 @@ def test_solving_again_with_a_looser_limit_gains_no_more_than_the_price():
     ranker = LargeMarginRanker("nDCG@8", lam=1.0).fit(features, rng.integers(0, 3, 120), qid=qid)
     limits = dict.fromkeys("abcdefgh", 1)
     asked = {"qid": qid, "attributes": {"site": site}}
-    found = ranker.prices(features, constraints=Admissible(8).at_most(limits, by="site"), **asked)
-    assert len(found) > 3
+    found = shadow_prices(ranker, features, constraints=Admissible(8).at_most(limits, by="site"), **asked)
+    assert len(found.limits) > 3
     assert not found.gap.any()
-    for row in range(len(found)):
-        name, place = found.row[row][len("site['") : -2], found.queries.index(found.query[row])
+    for one in found.limits:
+        name, place = one.row[len("site['") : -2], found.queries.index(one.query)
         looser = Admissible(8).at_most({**limits, name: 2}, by="site")
-        gain = ranker.prices(features, constraints=looser, **asked).value[place] - found.value[place]
-        assert -1e-9 <= gain <= found.price[row] + 1e-9
-        assert found.gain[row] == pytest.approx(gain, abs=1e-9)
-    assert (found.gain > 0).sum() > 3
-    freed = ranker.prices(features, constraints=Admissible(8).at_most(dict.fromkeys(limits, 2), by="site"), **asked)
+        gain = shadow_prices(ranker, features, constraints=looser, **asked).value[place] - found.value[place]
+        assert -1e-9 <= gain <= one.price + 1e-9
+        assert one.gain == pytest.approx(gain, abs=1e-9)
+    assert sum(one.gain > 0 for one in found.limits) > 3
+    freed = shadow_prices(
+        ranker, features, constraints=Admissible(8).at_most(dict.fromkeys(limits, 2), by="site"), **asked
+    )
     for place, query in enumerate(found.queries):
-        total = sum(p for q, p in zip(found.query, found.price.tolist(), strict=True) if q == query)
+        total = sum(one.price for one in found.limits if one.query == query)
         assert freed.value[place] - found.value[place] <= total + 1e-9
 
 
@@ -102,34 +105,25 @@ def test_a_program_that_is_not_whole_says_by_how_much():
     topic = np.empty(6, dtype=object)
     topic[:] = [("news", "sport"), ("sport", "film"), ("film", "news"), None, None, None]
     admissible = Admissible(3).at_most(1, by="topic")
-    found = ranker.prices(features, qid=np.zeros(6), attributes={"topic": topic}, constraints=admissible)
+    found = shadow_prices(ranker, features, qid=np.zeros(6), attributes={"topic": topic}, constraints=admissible)
     assert found.value[0] == pytest.approx(3.0)
     assert found.gap[0] > 0.1
-    assert set(found.constraint) <= {"topic"}
+    assert {one.constraint for one in found.limits} <= {"topic"}
 
 
-def test_limits_that_do_not_press_cost_nothing_and_frames_have_every_row():
+def test_limits_that_do_not_bind_cost_nothing():
     ranker, features, qid, attributes = drawn(2)
-    free = ranker.prices(features, qid=qid, attributes=attributes, constraints=Admissible(2).at_most(2, by="site"))
+    loose = Admissible(2).at_most(2, by="site")
+    free = shadow_prices(ranker, features, qid=qid, attributes=attributes, constraints=loose)
     assert not free.cost.any()
-    assert not free.gain.any()
-    assert "No limit costs anything" in str(free)
-    held = ranker.prices(
-        features, qid=qid, attributes=attributes, constraints=Admissible(3, short="cut").at_most(1, by="site")
-    )
-    assert list(held.to_frame().columns) == ["query", "constraint", "row", "side", "gain", "price"]
-    assert len(held.to_frame()) == len(held)
-    queries = set(held.query)
-    most = [max(gain for q, gain in zip(held.query, held.gain, strict=True) if q == query) for query in queries]
-    assert held.by_constraint()["site"] == pytest.approx(sum(most) / 4)
-    assert "One looser limit of site brings back" in str(held)
+    assert not any(one.gain for one in free.limits)
 
 
 def test_nothing_constrained_and_missing_attributes_are_refused():
     ranker, features, qid, _ = drawn(3)
-    with pytest.raises(OptionError, match="there are none; pass constraints="):
-        ranker.prices(features, qid=qid)
+    with pytest.raises(OptionError, match="need constraints; pass constraints="):
+        shadow_prices(ranker, features, qid=qid)
     with pytest.raises(DataError, match="'site', which is missing"):
-        ranker.prices(features, qid=qid, constraints=Admissible(2).at_most(1, by="site"))
+        shadow_prices(ranker, features, qid=qid, constraints=Admissible(2).at_most(1, by="site"))
     with pytest.raises(OptionError, match="constraints cannot be a int"):
-        ranker.prices(features, qid=qid, constraints=3)
+        shadow_prices(ranker, features, qid=qid, constraints=3)
