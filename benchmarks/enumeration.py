@@ -20,7 +20,16 @@ from typing import Any
 
 import numpy as np
 
-from formulations import Infeasible, Proof, RankingSet, confirm, price_of, ranking_set, solve, verify_integrality
+from formulations import (
+    Infeasible,
+    Proof,
+    RankingSet,
+    confirm,
+    constrained_ranking,
+    price_of,
+    solve,
+    verify_integrality,
+)
 
 Order = Sequence[int]
 Units = Callable[[Order], float]
@@ -138,19 +147,19 @@ def main(count: int, seed: int) -> None:
         profit = profits(n, k, rng)
         worth = {o: float(profit[np.arange(k), list(o)].sum()) for o in every}
         may = [o for o in every if not any(broken(o) for broken in units)]
-        check(said[0], all(admissible.admits(o) == (o in set(may)) for o in every))
+        check(said[0], all(admissible.is_feasible(o) == (o in set(may)) for o in every))
         one = rng.permutation(len(every))[0]
         names = {name.split("[")[0] for name in admissible.broken(every[one])}
         check("broken names the word", names == {f"c{at}" for at, broken in enumerate(units) if broken(every[one])})
         if not may:
             try:
-                solve(ranking_set(profit, admissible))
+                solve(constrained_ranking(profit, admissible))
                 check("an empty set is told", False)
             except Infeasible:
                 check("an empty set is told", True)
         else:
             best = max(worth[o] for o in may)
-            problem = ranking_set(profit, admissible)
+            problem = constrained_ranking(profit, admissible)
             found = solve(problem)
             check("best ranking", abs(found.value - best) <= NEAR and tuple(found.order.tolist()) in may)
             check("bound above it", found.bound >= best - 1e-9)
@@ -164,7 +173,7 @@ def main(count: int, seed: int) -> None:
             hard = [broken for number_, broken in enumerate(units) if number_ != at]
             left = [o for o in every if not any(broken(o) for broken in hard)]
             if left:
-                found = solve(ranking_set(profit, admissible.soft(f"c{at}", price=price)))
+                found = solve(constrained_ranking(profit, admissible.penalized(f"c{at}", penalty=price)))
                 check(
                     "soft: value less price",
                     abs(found.value - max(worth[o] - price * units[at](o) for o in left)) <= NEAR,
@@ -193,7 +202,7 @@ def sweep(admissible: RankingSet, name: str, profit: np.ndarray, k: int, check: 
         point = RankingSet(admissible.documents, k)
         one = point.rows(limit.matrix, low, high)
         one = type(one)(one.documents, k, (*start, *one.constraints))
-        may = [o for o in permutations(range(one.documents), k) if one.admits(o)]
+        may = [o for o in permutations(range(one.documents), k) if one.is_feasible(o)]
         if may:
             points[at] = max(float(profit[np.arange(k), list(o)].sum()) for o in may)
     try:

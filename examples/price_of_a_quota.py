@@ -5,13 +5,13 @@ python examples/price_of_a_quota.py
 
 import numpy as np
 
-from formulations import RankingSet, advice, nearest_whole, pareto, price_of, ranking_set, solve
+from formulations import RankingSet, advice, constrained_ranking, nearest_whole, pareto, price_of, solve
 
 n, k = 9, 5
 profit = np.outer(1 / np.log2(np.arange(2, k + 2)), np.sort(np.random.default_rng(1).normal(size=n))[::-1])
 sites, women = [*"aaaabbbcc"], np.array([2, 5, 7, 8])
 quotas = RankingSet(n, k).at_most(3, by=sites, name="site").at_least(1, documents=women, name="women")
-problem = ranking_set(profit, quotas)
+problem = constrained_ranking(profit, quotas)
 
 print("The best value against each limit; the price proves what the next unit gains at most:")
 print(price_of(problem, "site", range(1, 5)))
@@ -21,7 +21,9 @@ print(pareto(problem, ("site", range(2, 5)), ("women", range(4))))
 
 print("\nThe quota on sites at a price, in place of a limit:")
 for price in (0.05, 0.2, 1.0):
-    solution = solve(ranking_set(profit, quotas.at_most(1, by=sites, name="one").soft("one", price=price)))
+    solution = solve(
+        constrained_ranking(profit, quotas.at_most(1, by=sites, name="one").penalized("one", penalty=price))
+    )
     print(f"  {price}: {solution.order}, worth {solution.value:.4f}, breaks {solution.broken or 'nothing'}")
 
 strict = quotas.at_most(1, by=sites, name="one")
@@ -35,5 +37,5 @@ for one in advice(top):
 triangle = RankingSet(6, 3)
 for name, pair in zip("abc", ([0, 1], [1, 2], [0, 2]), strict=True):
     triangle = triangle.at_most(1, documents=pair, name=name)
-fractional = ranking_set(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
+fractional = constrained_ranking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle)
 print(f"\nAn optimum that is fractional is whole with\n{nearest_whole(fractional)}")

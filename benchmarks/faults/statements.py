@@ -115,7 +115,7 @@ def attempt(path):
             admissible = stated.admissible if isinstance(stated, ConstrainedRanking) else stated
             if isinstance(admissible, RankingSet):
                 assert str(admissible)
-                assert admissible.stated.matrix.shape[1] <= admissible.positions * admissible.documents
+                assert admissible.compiled.matrix.shape[1] <= admissible.positions * admissible.documents
                 admissible.check_nonempty()
             else:
                 assert np.isfinite(admissible).all()

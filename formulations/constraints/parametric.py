@@ -89,8 +89,8 @@ class ConstraintLimit:
         return replace(
             admissible,
             constraints=tuple(fresh if one is held else one for one in admissible.constraints),
-            softened=tuple(
-                replace(one, constraint=fresh) if one.constraint is held else one for one in admissible.softened
+            soft_constraints=tuple(
+                replace(one, constraint=fresh) if one.constraint is held else one for one in admissible.soft_constraints
             ),
         )
 
@@ -113,7 +113,7 @@ class ConstraintLimit:
     def _uncounted(self, limit: float) -> bool:
         """Whether the constraint is soft, and the limit breaks its rows by more than doubles count, in their units."""
         loose = limit > 0 if self.side == "at most" else limit < 0 and self.side == "at least"
-        if loose or not any(one.constraint is self.constraint for one in self.admissible.softened):
+        if loose or not any(one.constraint is self.constraint for one in self.admissible.soft_constraints):
             return False
         largest = float(np.abs(self.constraint.matrix.data).max(initial=1.0))
         return abs(limit) > COUNTED * largest
@@ -125,7 +125,7 @@ def limit_of(admissible: RankingSet, constraint: str, side: str | None = None) -
     side: "at most", "at least" or "exactly"; needed where rows have two limits that differ.
     Raises InvalidProblem for a name that is none, for what has no limits, and for a side that is not there.
     """
-    every = [*admissible.constraints, *(one.constraint for one in admissible.softened)]
+    every = [*admissible.constraints, *(one.constraint for one in admissible.soft_constraints)]
     for held in every:
         names = [held.block.name(row) for row in range(held.rows)]
         if constraint == held.name or constraint in names:
@@ -141,7 +141,7 @@ def _side(held: Constraint, rows: Bools, name: Hashable, side: str | None) -> st
     if held.forbids is not None and name == held.name:
         raise InvalidProblem(
             f"{name!r} forbids cells beside its rows and has no limit; sweep one of its rows, {held.block.name(0)!r} "
-            f"say, or let it be broken: soft({name!r}, price=...)"
+            f"say, or let it be broken: penalized({name!r}, penalty=...)"
         )
     below, above = np.isfinite(held.lower[rows]), np.isfinite(held.upper[rows])
     if side is not None:
@@ -181,7 +181,7 @@ def limit_range(limit: ConstraintLimit) -> tuple[float, float]:
     for each unit costs.
     """
     least, most = _reach(limit)
-    soft = any(one.constraint is limit.constraint for one in limit.admissible.softened)
+    soft = any(one.constraint is limit.constraint for one in limit.admissible.soft_constraints)
     below, above = (-np.inf, np.inf) if soft else (-_beyond(-float(least.max())), _beyond(float(most.min())))
     if limit.side == "at most":
         return below, float(most.max())

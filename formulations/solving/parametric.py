@@ -9,7 +9,7 @@ limits is taken: what the next unit gains at most. Where the program is not whol
 Limits that admit the same rankings (`limit_range`) are one problem; where the constraint cannot bind, its price is 0.
 
 >>> site = RankingSet(4, 3).at_most(2, documents=[0, 1, 2], name="site")
->>> problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
+>>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 1.0]), site)
 >>> print(price_of(problem, "site", range(1, 4)))
 site at most  value  price  whole
            1  empty
@@ -23,9 +23,9 @@ Two quotas at once: the best value at every pair of limits, and the pairs that n
 A pair is beaten by another that is at least as tight on both sides, leaves a ranking worth as much, and is better in
 one of the three.
 
->>> from formulations import RankingSet, ranking_set
+>>> from formulations import RankingSet, constrained_ranking
 >>> both = RankingSet(5, 3).at_most(3, documents=[0, 1], name="old").at_least(0, documents=[3, 4], name="new")
->>> problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
+>>> problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
 >>> print(pareto(problem, ("old", range(1, 3)), ("new", range(0, 3))))
 old at most  new at least  value
           2             0     26
@@ -53,7 +53,7 @@ from formulations.constraints.parametric import ConstraintLimit, Side, limit_of,
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin, axes_for, curves, data_frame, paragraph, table, tick_each, view
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
 
@@ -286,7 +286,7 @@ def price_of(
     """The curve of the best value against the limit of a constraint.
 
     Args:
-        problem: one of `ranking_set`; a set, with its profit (it may be
+        problem: one of `constrained_ranking`; a set, with its profit (it may be
             empty as it stands); or a sequence of problems (one a query) whose sets have
             constraints of this name, which gives mean and spread.
         constraint: the name of a constraint, all of whose rows get the limit, or of one row, such as "site['a.org']".
@@ -317,12 +317,12 @@ def _posed(
 ) -> ConstrainedRanking:
     """The problem of a set, at the first of the limits that leaves a ranking if it holds none as it stands."""
     try:
-        return ranking_set(profit, admissible)
+        return constrained_ranking(profit, admissible)
     except Infeasible:
         limit = _checked(admissible, name, limits, side)
         for one in dict.fromkeys(np.clip(limits, *limit_range(limit)).tolist()):
             with suppress(Infeasible):
-                return ranking_set(profit, limit.at(one))
+                return constrained_ranking(profit, limit.at(one))
         raise
 
 
@@ -356,14 +356,14 @@ def _point(problem: ConstrainedRanking, limit: ConstraintLimit, at: float, solve
         return (np.nan, np.nan, np.nan, np.nan, 0.0)
     solution = solve(moved, solver)
     known = [solution.y] if solution.y is not None and solution.y.ndim == 1 else []
-    found = relaxation_prices(moved.stated, moved.worth)
+    found = relaxation_prices(moved.compiled, moved.worth)
     prices = [*known, *([] if found is None else [found])]
     bounds = [moved.bound(y) for y in prices]
     relaxed = min(bounds, default=np.inf)
     slack = NEAR * float(np.abs(moved.profit).max())  # of what rankings are worth: soft rows may cost far more
     towards = 0.0 if limit.side == "exactly" else 0.5 if limit.side == "at most" else -0.5
     looser = replace(moved, admissible=limit.at(at + towards))
-    next_ = relaxation_prices(looser.stated, looser.worth) if towards else None
+    next_ = relaxation_prices(looser.compiled, looser.worth) if towards else None
     # The same prices bound what is worth at `at`: their bound is linear in the limit.
     price = np.nan if next_ is None else _sum(looser, limit, next_)
     shown = np.inf if next_ is None else looser.bound(next_) - price * towards  # what these prices prove here

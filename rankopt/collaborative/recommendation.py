@@ -328,7 +328,7 @@ def quota_prices(
         raise DataError("a quota has no price because there are no users; give some")
     found = []
     for limit in (None, *limits):
-        rules = None if limit is None else Admissible(k, short="cut").at_most(limit, by=by)
+        rules = None if limit is None else Admissible(k, on_infeasible="truncate").at_most(limit, by=by)
         lists = ranker.recommend(users, k, admissible=rules)
         weights = 1.0 / np.log2(np.arange(2.0, k + 2.0))
         scores, varied = [], []

@@ -123,7 +123,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     """
     import numpy as np
 
-    from formulations.constraints.constrained_ranking import ConstrainedRanking, SoftRanking
+    from formulations.constraints.constrained_ranking import ConstrainedRanking, PenalizedRanking
     from formulations.constraints.ranking_set import RankingSet
     from formulations.errors import Infeasible
     from formulations.integrality import confirm, verify_integrality
@@ -153,7 +153,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
     if not json_:
         _say(stated, found, gap)
     told = _advised(problem, admissible, found, gap)
-    broken = solve(problem, solver or "auto").broken if isinstance(problem, SoftRanking) else None
+    broken = solve(problem, solver or "auto").broken if isinstance(problem, PenalizedRanking) else None
     verdict = type(found).__name__.lower()
     if report is not None:
         from rankopt.report.set_page import page_of_set
@@ -240,7 +240,7 @@ def _advised(problem: Any, admissible: Any, found: Any, gap: Any) -> list[str]:
     told = [f"Advice: {one}" for one in advice(admissible, found, seconds=LOOKED)[:ADVISED]]
     if perf_counter() - began > LOOKED:
         told.append(f"Advice was looked for during {LOOKED:g} s; formulations.advice looks to the end")
-    if admissible.softened and not told:
+    if admissible.soft_constraints and not told:
         told = ["Advice speaks of hard constraints only, and finds nothing to change in them"]
     if gap is not None and gap.integral is False:
         told += [f"This optimum is whole with: {line}" for line in str(nearest_whole(problem)).splitlines()]

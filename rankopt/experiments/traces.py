@@ -231,8 +231,8 @@ FORMS = {
     "RankTwoAssignment": "formulations.problems.ranking:RankTwoAssignment",
     "RescaledRanking": "formulations.problems.rescaled_ranking:RescaledRanking",
     "RankingSet": "formulations.constraints.ranking_set:RankingSet",
-    "Soft": "formulations.constraints.soft:Soft",
-    "SoftRanking": "formulations.constraints.constrained_ranking:SoftRanking",
+    "SoftConstraint": "formulations.constraints.rows:SoftConstraint",
+    "PenalizedRanking": "formulations.constraints.constrained_ranking:PenalizedRanking",
 }
 """What can be stored, `name: "module:class"`."""
 

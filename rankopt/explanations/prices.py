@@ -22,7 +22,7 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.duals import relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
 from formulations.display import CompactReprMixin
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import EPSILON
 from formulations.problems.program import Block
 from formulations.solving.solve import solve
@@ -127,11 +127,11 @@ def prices_of(
     for q, (start, stop) in enumerate(pairwise(offsets.tolist())):
         own, admissible = scores[start:stop], sets[q]
         decay = weights(admissible.positions, own.size)
-        problem = ranking_set(np.outer(decay, own), admissible)
+        problem = constrained_ranking(np.outer(decay, own), admissible)
         solution = solve(problem, solver)
         rounding = 64.0 * EPSILON * problem.scale * sum(problem.profit.shape)
         for pressed in _pressed(admissible, solution.dual, rounding):
-            again = solve(ranking_set(problem.profit, pressed.looser(admissible)), solver)
+            again = solve(constrained_ranking(problem.profit, pressed.looser(admissible)), solver)
             gain = _above(again.value - solution.value, rounding)
             rows.append((ids[q], pressed.constraint, pressed.row, pressed.side, gain, pressed.price))
         value[q] = solution.value
@@ -185,7 +185,7 @@ def _pressed(admissible: RankingSet, dual: dict[str, NDArray[Any]], rounding: fl
 def _relaxed_bound(problem: ConstrainedRanking, y: Floats | None) -> float:
     """What the prices that are shown prove by themselves: those of the relaxation, where `y` is a proof by cases."""
     if y is None or y.ndim == 2:
-        y = relaxation_prices(problem.stated, problem.worth)
+        y = relaxation_prices(problem.compiled, problem.worth)
     return float("inf") if y is None else problem.bound(y)
 
 

@@ -229,7 +229,7 @@ class ExplanationMixin(RankMixin):
         if admissible is None:
             raise OptionError(f"limits have no prices because {self._unlimited}")
         queries = read_queries(self, X, None, qid=qid, group=group, attributes=attributes, reset=False, labels=False)
-        sets = admissible.of_queries(queries)
+        sets = admissible.for_queries(queries)
         deployment = self._deployment(queries, admissible)
         scores = self._scores(queries.features)
         return prices_of(queries.query_ids, sets, queries.offsets, scores, deployment.weights, deployment.solver)

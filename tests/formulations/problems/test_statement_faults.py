@@ -64,9 +64,9 @@ SITES = 'documents = 4\npositions = 3\n[attributes]\nsite = ["a", "a", "b", "c"]
 def test_each_word_says_in_a_file_what_it_says_in_python(tmp_path, constraint, in_python):
     path = tmp_path / "s.toml"
     path.write_text(SITES + constraint, encoding="utf-8")
-    in_file, meant = read_statement(path), RankingSet(4, 3).say(**in_python)
+    in_file, meant = read_statement(path), RankingSet(4, 3).add(**in_python)
     for order in permutations(range(4), 3):
-        assert in_file.admits(order) == meant.admits(order), order
+        assert in_file.is_feasible(order) == meant.is_feasible(order), order
 
 
 @pytest.mark.parametrize(

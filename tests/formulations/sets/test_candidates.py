@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations import RankingSet, certify, named, ranking_set, solve, verify_integrality
+from formulations import RankingSet, certify, constrained_ranking, named, solve, verify_integrality
 from formulations.bridges.narrowing import relaxed
 from formulations.constraints.structure import candidates, kinds
 
@@ -15,9 +15,9 @@ SETS = {
     "a quota on a prefix": RankingSet(N, K).at_least(1, documents=GROUP, positions=range(2)),
     "two prefixes": RankingSet(N, K).at_least(1, documents=GROUP, positions=[0]).at_most(2, documents=~GROUP),
     "overlapping caps": RankingSet(N, K).at_most(1, documents=GROUP).at_most(2, documents=np.arange(N) < 25),
-    "bans": RankingSet(N, K).ban(GROUP, range(2)).at_most(1, documents=np.arange(N) < 20),
+    "bans": RankingSet(N, K).forbid(GROUP, range(2)).at_most(1, documents=np.arange(N) < 20),
     "weights": RankingSet(N, K).rows(np.tile(1.0 + GROUP, K)[None, :], upper=6),
-    "precedence": RankingSet(N, K).before(3, 4).at_most(2, documents=GROUP),
+    "precedence": RankingSet(N, K).precedes(3, 4).at_most(2, documents=GROUP),
 }
 
 
@@ -32,8 +32,8 @@ def profits():
 def test_the_best_ranking_is_among_the_candidates(name):
     admissible = SETS[name]
     for profit in profits():
-        problem = ranking_set(profit, admissible)
-        needed = candidates(admissible.stated, profit)
+        problem = constrained_ranking(profit, admissible)
+        needed = candidates(admissible.compiled, profit)
         assert needed is not None
         assert needed.sum() < needed.size
         whole = solve(problem.linear_program(integer=True), "highs")  # all cells
@@ -47,7 +47,7 @@ def test_prices_of_the_candidates_prove_all_cells():
     for trial in range(120):
         k = 1 + trial % 4
         admissible = RankingSet(N, k).at_most(1, documents=range(5)).at_most(2, documents=range(4, 9))
-        problem = ranking_set(rng.integers(0, 4, (k, N)).astype(float), admissible)
+        problem = constrained_ranking(rng.integers(0, 4, (k, N)).astype(float), admissible)
         program, back = relaxed(problem)
         answer = named("highs").solve(program)
         order, prices = back(answer.x, answer.y)
@@ -61,7 +61,7 @@ def test_a_kind_is_what_the_set_does_not_tell_apart():
     kind = kinds(SETS["precedence"].stated)
     assert np.bincount(kind)[kind[[3, 4]]].tolist() == [1, 1]
     assert len(set(kinds(RankingSet(5, 2).stated))) == 1
-    assert len(set(kinds(RankingSet(5, 2).ban(1, 0).ban(2, 1).stated))) == 3
+    assert len(set(kinds(RankingSet(5, 2).forbid(1, 0).forbid(2, 1).stated))) == 3
 
 
 def test_small_kinds_leave_nothing_out():
@@ -70,7 +70,7 @@ def test_small_kinds_leave_nothing_out():
 
 def test_integrality_is_asked_of_all_cells():
     profit = np.random.default_rng(3).normal(size=(K, N))  # of rank one it would be proved whole
-    problem = ranking_set(profit, SETS["a quota on a prefix"])
+    problem = constrained_ranking(profit, SETS["a quota on a prefix"])
     assert problem.linear_program().matrix.shape[1] == K * N
     names = verify_integrality(problem).column_names
     assert names == verify_integrality(SETS["a quota on a prefix"]).column_names

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from problems.constrained_rankings import EVERY, PROFIT, SIX, brute_force, stated
 
-from formulations import RankingSet, Refuted, SolverFailed, Status, Unsupported, certify, matching, ranking_set, solve
+from formulations import (
+    RankingSet,
+    Refuted,
+    SolverFailed,
+    Status,
+    Unsupported,
+    certify,
+    constrained_ranking,
+    matching,
+    solve,
+)
 from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram
@@ -30,7 +40,7 @@ def test_one_more_unit_of_a_limit_raises_the_bound_by_no_more_than_its_price(kin
         more = replace(quota, lower=np.where(unit > 0, quota.lower - 1, quota.lower), upper=quota.upper + unit)
         looser = replace(problem.admissible, constraints=(*constraints[:at], more, *constraints[at + 1 :]))
         # Of a two-sided row only one limit presses; the relaxation's gap is added where there is one.
-        reached = brute_force(ranking_set(problem.profit, looser))
+        reached = brute_force(constrained_ranking(problem.profit, looser))
         relaxed = max(solution.bound, problem.bound(np.concatenate([y.ravel() for y in dual_rows(problem, solution)])))
         assert reached <= relaxed + abs(price) + 1e-9 * (1 + problem.scale)
 
@@ -38,17 +48,17 @@ def test_one_more_unit_of_a_limit_raises_the_bound_by_no_more_than_its_price(kin
 def dual_rows(problem, solution):
     """The prices of the rows beside the positions, in the order of the rows."""
     named = solution.dual
-    blocks_ = problem.admissible.stated.blocks[1:]
-    kept = problem.admissible.stated.own_row
+    blocks_ = problem.admissible.compiled.blocks[1:]
+    kept = problem.admissible.compiled.own_row
     return [named[b.label][kept] if b.label == "document" else np.asarray(named[b.label]) for b in blocks_]
 
 
 def test_a_price_is_what_the_quota_costs():
     """One more or one less of documents worth 2 stands instead of, or gives way to, one worth 0.5."""
     cap = RankingSet(5, 3).at_most(2, documents=[0, 1, 2], name="q")
-    assert solve(ranking_set(np.ones((3, 1)) * [4.0, 2.0, 2.0, 0.5, 0.5], cap)).dual["q"] == pytest.approx(1.5)
+    assert solve(constrained_ranking(np.ones((3, 1)) * [4.0, 2.0, 2.0, 0.5, 0.5], cap)).dual["q"] == pytest.approx(1.5)
     floor = RankingSet(4, 2).at_least(1, documents=[2, 3], name="q")
-    assert solve(ranking_set(np.ones((2, 1)) * [4.0, 4.0, 1.0, 1.0], floor)).dual["q"] == pytest.approx(-3.0)
+    assert solve(constrained_ranking(np.ones((2, 1)) * [4.0, 4.0, 1.0, 1.0], floor)).dual["q"] == pytest.approx(-3.0)
 
 
 @pytest.mark.every(7)
@@ -56,7 +66,7 @@ def test_a_price_is_what_the_quota_costs():
 def test_any_prices_bound_the_optimum(kind, seed):
     problem = stated(kind, seed)
     best = brute_force(problem)
-    rows = problem.admissible.stated.lower.size - problem.positions
+    rows = problem.admissible.compiled.lower.size - problem.positions
     random = np.random.default_rng(seed)
     for scale in (0.0, 0.1, 1.0, 100.0):
         for _ in range(10):
@@ -66,7 +76,7 @@ def test_any_prices_bound_the_optimum(kind, seed):
 def test_rows_of_small_coefficients_are_proved_by_cases_too():
     """A tenth of a unit is all that a better ranking breaks: to break a row must cost more than any profit."""
     admissible = RankingSet(3, 1).rows([[0.1, 0.2, 0.3]], upper=0.25).rows([[1e-5, 0.0, 0.0]], upper=5e-6)
-    solution = solve(ranking_set([[9.0, 1.0, 5.0]], admissible))
+    solution = solve(constrained_ranking([[9.0, 1.0, 5.0]], admissible))
     assert (solution.value, solution.bound, solution.status) == (1.0, pytest.approx(1.0), Status.OPTIMAL)
 
 
@@ -84,13 +94,13 @@ LIES = {
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("exact", [False, True])
 def test_planted_lies_are_refuted(lie, exact):
-    for admissible in (EVERY.at_most(1, by=[*"aabbcc"]), EVERY.at_most(2, documents=range(4)), EVERY.before(5, 0)):
-        problem = ranking_set(PROFIT, admissible)
+    for admissible in (EVERY.at_most(1, by=[*"aabbcc"]), EVERY.at_most(2, documents=range(4)), EVERY.precedes(5, 0)):
+        problem = constrained_ranking(PROFIT, admissible)
         solution = solve(problem)
         assert solution.status is Status.OPTIMAL
         certify(problem, solution, exact=exact)
         if lie == "a ranking that is not in the set":
-            assert not admissible.admits([0, 1, 2])
+            assert not admissible.is_feasible([0, 1, 2])
         with pytest.raises(Refuted):
             certify(problem, LIES[lie](solution), exact=exact)
 
@@ -100,7 +110,10 @@ def test_planted_lies_are_refuted(lie, exact):
 )
 def test_what_is_no_dual_proves_nothing(prices):
     """One price for two documents must not be taken for each of them: the bound would exclude the optimum."""
-    for problem in (matching([[2.0, 1.9], [2.0, 0.0]]), ranking_set(PROFIT, EVERY.at_most(2, documents=range(4)))):
+    for problem in (
+        matching([[2.0, 1.9], [2.0, 0.0]]),
+        constrained_ranking(PROFIT, EVERY.at_most(2, documents=range(4))),
+    ):
         best = solve(problem)
         poor = problem.solution(best.x[::-1].copy(), prices)
         assert poor.bound >= best.value - 1e-12
@@ -129,8 +142,8 @@ def own(form, answer):
     return Own()
 
 
-BLOCKS = ranking_set(PROFIT, EVERY.at_most(1, by=[*"aabbcc"]))
-LAMINAR = ranking_set(PROFIT, EVERY.at_most(2, documents=range(4)))
+BLOCKS = constrained_ranking(PROFIT, EVERY.at_most(1, by=[*"aabbcc"]))
+LAMINAR = constrained_ranking(PROFIT, EVERY.at_most(2, documents=range(4)))
 GARBAGE = [
     [99, 0, 1], [-1, 0, 1], [0, 0, 1], [0.5, 1.7, 2.2], [0, 1], [], [[0, 1, 2]], ["a", "b", "c"], [1j, 0, 1],
     [np.nan] * 18, [np.inf] * 18, [1.0] * 18, [0.5] * 18, [-7.0] * 30, [0.2] * 30,
@@ -148,7 +161,7 @@ def test_garbage_is_refused_whatever_the_way_back(form, x):
 
 
 def test_a_ranking_outside_the_set_is_refused_with_what_it_breaks():
-    named = ranking_set(PROFIT, EVERY.at_most(1, by=[*"aabbcc"], name="site"))
+    named = constrained_ranking(PROFIT, EVERY.at_most(1, by=[*"aabbcc"], name="site"))
     with pytest.raises(SolverFailed, match=r"not in the set: it breaks site\['a'\]"):
         solve(named, own(ConstrainedRanking, Answer(np.array([0, 1, 2]))))
     point = np.zeros(18)
@@ -184,7 +197,7 @@ def test_a_written_file_holds_the_program_in_whole_numbers(tmp_path):
     import highspy
 
     triangle = RankingSet(6, 3).at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
-    ranking_set(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle).write(tmp_path / "set.mps")
+    constrained_ranking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), triangle).write(tmp_path / "set.mps")
     reader = highspy.Highs()
     reader.setOptionValue("output_flag", False)
     reader.readModel(str(tmp_path / "set.mps"))

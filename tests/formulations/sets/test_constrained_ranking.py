@@ -13,8 +13,8 @@ from formulations import (
     Status,
     Unsupported,
     certify,
+    constrained_ranking,
     ranking,
-    ranking_set,
     solve,
 )
 from formulations.constraints.structure import BlockCollapse, LaminarNetwork
@@ -34,13 +34,13 @@ def test_no_ranking_of_the_set_beats_the_solution(kind, seed, solver):
         assert solver not in ("auto", "highs")
         return
     best = brute_force(problem)
-    assert problem.admissible.admits(solution.order)
+    assert problem.admissible.is_feasible(solution.order)
     assert abs(solution.value - best) <= problem.rounding
     assert solution.bound >= best - problem.rounding
     certify(problem, solution)
     exact = certify(problem, solution, exact=True)
     assert exact.value <= exact.bound
-    rows = problem.admissible.stated
+    rows = problem.admissible.compiled
     if BlockCollapse.of(rows) is not None or LaminarNetwork.of(rows) is not None:
         assert exact.gap == Fraction(0)
         assert solution.status is Status.OPTIMAL
@@ -48,20 +48,36 @@ def test_no_ranking_of_the_set_beats_the_solution(kind, seed, solver):
 
 TRIANGLE = EVERY.at_most(1, documents=[0, 1]).at_most(1, documents=[1, 2]).at_most(1, documents=[0, 2])
 RANKED = ranking([3.0, 2.5, 2.0, 1.0, 0.5, 0.0], [0, 1, 0, 2, 0, 1.0], discount=[1, 0.6, 0.5], decay=[3, 2, 1.0])
-FRACTIONAL = ranking_set(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0, 0, 0]), TRIANGLE)
+FRACTIONAL = constrained_ranking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0, 0, 0]), TRIANGLE)
 WAYS = {
-    "exact via no constraints": (ranking_set(RANKED, EVERY), "auto", ""),
-    "scipy via collapsed assignment": (ranking_set(PROFIT, EVERY.at_most(1, by=[*"aabbcc"])), "auto", "matched"),
-    "ortools via collapsed assignment": (ranking_set(PROFIT, EVERY), "ortools", "positions and rows are matched"),
-    "ortools via laminar flow": (ranking_set(PROFIT, EVERY.at_most(2, by=[*"aaabbb"])), "auto", "two laminar families"),
-    "networkx via laminar flow": (ranking_set(PROFIT, EVERY.at_most(2, documents=[0, 1])), "networkx", "two laminar"),
+    "exact via no constraints": (constrained_ranking(RANKED, EVERY), "auto", ""),
+    "scipy via collapsed assignment": (
+        constrained_ranking(PROFIT, EVERY.at_most(1, by=[*"aabbcc"])),
+        "auto",
+        "matched",
+    ),
+    "ortools via collapsed assignment": (
+        constrained_ranking(PROFIT, EVERY),
+        "ortools",
+        "positions and rows are matched",
+    ),
+    "ortools via laminar flow": (
+        constrained_ranking(PROFIT, EVERY.at_most(2, by=[*"aaabbb"])),
+        "auto",
+        "two laminar families",
+    ),
+    "networkx via laminar flow": (
+        constrained_ranking(PROFIT, EVERY.at_most(2, documents=[0, 1])),
+        "networkx",
+        "two laminar",
+    ),
     "highs via linear program": (
-        ranking_set(PROFIT, EVERY.before(2, 1)),
+        constrained_ranking(PROFIT, EVERY.precedes(2, 1)),
         "auto",
         "this vertex of the relaxation is whole",
     ),
     "highs via integer program": (FRACTIONAL, "auto", "not proved totally unimodular: a search in whole numbers"),
-    "cp_sat via integer program": (ranking_set(PROFIT, EVERY), "cp_sat", "searches in whole numbers"),
+    "cp_sat via integer program": (constrained_ranking(PROFIT, EVERY), "cp_sat", "searches in whole numbers"),
 }
 
 
@@ -75,14 +91,14 @@ def test_a_solution_says_the_way_it_was_found_and_why(way):
 
 
 def test_a_proof_of_total_unimodularity_is_named():
-    problem = ranking_set(PROFIT, EVERY.at_most(2, documents=[0, 1]))
+    problem = constrained_ranking(PROFIT, EVERY.at_most(2, documents=[0, 1]))
     assert "totally unimodular (laminar)" in solve(problem, "highs").message
 
 
 def test_a_ranked_problem_under_constraints_is_the_same_problem():
-    under = ranking_set(RANKED, EVERY.at_most(1, documents=[0, 1]))
+    under = constrained_ranking(RANKED, EVERY.at_most(1, documents=[0, 1]))
     assert solve(under).value == pytest.approx(brute_force(under), abs=1e-12)
-    assert solve(ranking_set(RANKED, EVERY)).value == pytest.approx(solve(RANKED).value, abs=1e-12)
+    assert solve(constrained_ranking(RANKED, EVERY)).value == pytest.approx(solve(RANKED).value, abs=1e-12)
 
 
 # Where the relaxation is fractional
@@ -123,10 +139,10 @@ def test_the_order_in_which_documents_come_does_not_matter(kind, seed):
         )
         for c in problem.admissible.constraints
     )
-    again = ranking_set(problem.profit[:, new], replace(problem.admissible, constraints=moved))
+    again = constrained_ranking(problem.profit[:, new], replace(problem.admissible, constraints=moved))
     solution = solve(again)
     assert solution.value == pytest.approx(solve(problem).value, abs=problem.rounding)
-    assert problem.admissible.admits(new[solution.order])
+    assert problem.admissible.is_feasible(new[solution.order])
     assert (old[new[solution.order]] == solution.order).all()
 
 
@@ -136,7 +152,7 @@ def test_the_order_in_which_documents_come_does_not_matter(kind, seed):
 @pytest.mark.parametrize("solver", ["auto", "cp_sat", *INSIDE])
 def test_the_unit_of_profit_does_not_matter(kind, scale, solver):
     problem = stated(kind, 2)
-    scaled = ranking_set(problem.profit * scale, problem.admissible)
+    scaled = constrained_ranking(problem.profit * scale, problem.admissible)
     try:
         solution = solve(scaled, solver)
     except (Fractional, Unsupported):
@@ -149,12 +165,12 @@ def test_the_unit_of_profit_does_not_matter(kind, scale, solver):
 def test_one_document_at_one_position():
     for admissible in (
         RankingSet(1, 1),
-        RankingSet(1, 1).pin(0, 0),
+        RankingSet(1, 1).fix(0, 0),
         RankingSet(1, 1).exactly(1),
         RankingSet(1, 1).at_most(3),
     ):
         for solver in ("auto", "highs", "cp_sat", *INSIDE):
-            solution = solve(ranking_set([[-2.5]], admissible), solver)
+            solution = solve(constrained_ranking([[-2.5]], admissible), solver)
             assert (solution.order.tolist(), solution.value, solution.status.name) == ([0], -2.5, "OPTIMAL")
 
 
@@ -164,7 +180,7 @@ TIED = {
         np.tile([1.0, 1, 1, 1, 0, 0], (3, 1)),
         EVERY.at_most(2, documents=range(4)).at_least(1, documents=[5, 4]),
     ),
-    "unimodular otherwise": (np.ones((3, 6)), EVERY.before(0, 1)),
+    "unimodular otherwise": (np.ones((3, 6)), EVERY.precedes(0, 1)),
     "a quota on a prefix": (np.ones((3, 6)), EVERY.at_least(1, documents=[0, 1, 2], positions=range(2))),
     "a thousand share a unit": (
         np.where(np.arange(2002) < 2, 1.0, 10.0) * np.ones((2, 1)),
@@ -181,8 +197,8 @@ TIED = {
 @pytest.mark.parametrize("solver", INSIDE)
 def test_ties_end_at_a_vertex(case, solver):
     """Solvers that stay inside the optimal face give shares of documents; what comes back is a best ranking."""
-    problem = ranking_set(*TIED[case])
+    problem = constrained_ranking(*TIED[case])
     solution = solve(problem, solver)
-    assert problem.admissible.admits(solution.order)
+    assert problem.admissible.is_feasible(solution.order)
     assert solution.value == pytest.approx(solve(problem).value, abs=problem.rounding)
     assert certify(problem, solution, exact=True).gap <= problem.rounding

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from formulations import InvalidProblem, RankingSet, ranking_set, soft, solve
+from formulations import InvalidProblem, RankingSet, constrained_ranking, solve
 
 K, N = 3, 5
 X = cp.Variable((K, N), name="X")
@@ -61,11 +61,11 @@ SAME = {
             upper=1, name="s", labels=range(6),
         ),
     ),
-    "a ban": ([(X[0, 2] == 0).set_label("ban")], START.ban(2, 0)),
-    "a ban by a cap": ([(2 * X[0, 2] <= 1).set_label("ban")], START.ban(2, 0)),
-    "a ban of several": ([(X[:2, 3] <= 0).set_label("ban")], START.ban(3, [0, 1])),
-    "a pin": ([(X[1, 4] == 1).set_label("pin[4, 1]")], START.pin(4, 1)),
-    "a pin by a floor": ([(X[1, 4] >= 0.5).set_label("pin[4, 1]")], START.pin(4, 1)),
+    "a ban": ([(X[0, 2] == 0).set_label("ban")], START.forbid(2, 0)),
+    "a ban by a cap": ([(2 * X[0, 2] <= 1).set_label("ban")], START.forbid(2, 0)),
+    "a ban of several": ([(X[:2, 3] <= 0).set_label("ban")], START.forbid(3, [0, 1])),
+    "a pin": ([(X[1, 4] == 1).set_label("pin[4, 1]")], START.fix(4, 1)),
+    "a pin by a floor": ([(X[1, 4] >= 0.5).set_label("pin[4, 1]")], START.fix(4, 1)),
     "what every set says": ([X.sum(axis=1) == 1, cp.sum(X, axis=0) <= 1, X >= 0, X <= 1, X[0, 0] >= -1], START),
     "two of one name": (
         [(X[:, 0].sum() + X[:, 1].sum() <= 1).set_label("q"), (X[0].sum() + X[1, 0] <= 1).set_label("q")],
@@ -108,7 +108,7 @@ def test_the_set_holds_the_rankings_that_cvxpy_holds_to_be_feasible(seed):
     admissible = RankingSet.from_cvxpy(X, constraints)
     for order in EVERY:
         X.value = np.eye(N)[list(order)]
-        assert admissible.admits(order) == all(c.value() for c in constraints), order
+        assert admissible.is_feasible(order) == all(c.value() for c in constraints), order
     X.value = None
 
 
@@ -119,8 +119,8 @@ def test_constraints_are_named_in_their_order_equations_among_them():
 
 def test_one_position_and_one_document():
     x = cp.Variable((1, 1))
-    assert not RankingSet.from_cvxpy(x, [x <= 0.5]).admits([0])
-    assert RankingSet.from_cvxpy(x, [x[0, 0] + x[0, 0] >= 1, x == 1]).admits([0])
+    assert not RankingSet.from_cvxpy(x, [x <= 0.5]).is_feasible([0])
+    assert RankingSet.from_cvxpy(x, [x[0, 0] + x[0, 0] >= 1, x == 1]).is_feasible([0])
 
 
 @pytest.mark.parametrize("value", [None, RANDOM.random((K, N))], ids=["none", "some"])
@@ -146,7 +146,7 @@ REFUSED = {
     "a semidefinite matrix": (X, [X[:, :3] >> 0], "is a PSD"),
     "a truth": (X, [True], "is a bool"),
     "one alone": (X, X[0, 0] <= 1, r"are a list, not one Inequality; write from_cvxpy\(π, \[first"),
-    "one alone at a price": (X, soft(X[0, 0] <= 1, price=1.0), "are a list, not one Soft"),
+    "one alone at a price": (X, penalized(X[0, 0] <= 1, penalty=1.0), "are a list, not one Soft"),
     "nothing": (X, None, r"are a list, not None; .* \[\] for none"),
     "an unknown number": (X, [(X[0, 0] + X[1, 1] <= FREE).set_label("late")], "'late' .* parameter without a value"),
     "a vector variable": (cp.Variable(N), [], "a row a position"),
@@ -177,5 +177,10 @@ def test_the_optimum_is_that_of_cvxpy():
     whole = cp.Variable((K, N), boolean=True)
     rules = [whole.sum(axis=1) == 1, whole.sum(axis=0) <= 1, whole[:, [0, 1, 2]].sum() <= 1, whole[0, 3] == 0]
     best = cp.Problem(cp.Maximize(cp.sum(cp.multiply(profit, whole))), rules).solve(solver="HIGHS")
-    assert solve(ranking_set(profit, RankingSet.from_cvxpy(X, constraints))).value == pytest.approx(best, rel=1e-9)
-    assert solve(ranking_set(profit, RankingSet.from_cvxpy(whole, rules))).solver == "scipy via collapsed assignment"
+    assert solve(constrained_ranking(profit, RankingSet.from_cvxpy(X, constraints))).value == pytest.approx(
+        best, rel=1e-9
+    )
+    assert (
+        solve(constrained_ranking(profit, RankingSet.from_cvxpy(whole, rules))).solver
+        == "scipy via collapsed assignment"
+    )

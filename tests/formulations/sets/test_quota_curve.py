@@ -6,7 +6,16 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from formulations import Infeasible, InvalidProblem, QuotaCurve, RankingSet, Unsupported, ranking, ranking_set, solve
+from formulations import (
+    Infeasible,
+    InvalidProblem,
+    QuotaCurve,
+    RankingSet,
+    Unsupported,
+    constrained_ranking,
+    ranking,
+    solve,
+)
 
 
 def drawn(seed):
@@ -38,7 +47,7 @@ def test_the_envelope_is_what_the_linear_program_is_worth(seed):
         where = {"documents": group, "positions": range(prefix)}
         inside = RankingSet(problem.documents, problem.positions).at_least(low, **where).at_most(high, **where)
         try:
-            stated = ranking_set(problem, inside)
+            stated = constrained_ranking(problem, inside)
         except Infeasible:
             assert curve.whole(low, high) == -np.inf
             continue

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from formulations import RankingSet, matching, ranking, ranking_set, solve
+from formulations import RankingSet, constrained_ranking, matching, ranking, solve
 from formulations.bridges import restated
 from formulations.problems.assignment import Assignment
 from formulations.problems.linear_program import LinearProgram
@@ -33,7 +33,7 @@ def proved_by(solution):
 
 
 def _in_order(solution):
-    stated, named = solution.problem.admissible.stated, solution.dual
+    stated, named = solution.problem.admissible.compiled, solution.dual
     for block in stated.blocks:
         yield named["document"][stated.own_row] if block.label == "document" else named[block.label]
 
@@ -44,9 +44,9 @@ def test_prices_of_flows_prove_the_bound(seed):
     random, flows = np.random.default_rng(seed), 0
     for _ in range(50):
         admissible = nested(random)
-        if admissible.room < admissible.positions:
+        if admissible.max_positions < admissible.positions:
             continue
-        problem = ranking_set(random.normal(size=admissible.shape) - random.random(), admissible)
+        problem = constrained_ranking(random.normal(size=admissible.shape) - random.random(), admissible)
         solution = solve(problem)
         flows += "flow" in solution.solver
         assert proved_by(solution) == pytest.approx(solution.bound, abs=1e-9)

@@ -14,8 +14,8 @@ from formulations import (
     advice,
     certify,
     confirm,
+    constrained_ranking,
     integrality_gap,
-    ranking_set,
     verify_integrality,
 )
 from formulations.solving.suggested_changes import nearest_whole
@@ -52,7 +52,7 @@ def drawn(rng):
         elif word == 3:
             stated = stated.at_most(1, by=rng.integers(0, 3, n).tolist(), positions=positions, name=name)
         else:
-            stated = stated.before(*rng.permutation(n)[:2].tolist(), name=name)
+            stated = stated.precedes(*rng.permutation(n)[:2].tolist(), name=name)
     return stated
 
 
@@ -97,7 +97,7 @@ def test_each_kind_of_change_is_found_and_said():
     assert {"new": "nested groups"} in [one.changes for one in advice(crossing)]
     site = RankingSet(10, 4).at_most(1, by=[*"aabbccddee"], name="site").at_most(1, documents=[0, 2], positions=[0, 1])
     assert {"at_most": "both"} in [one.changes for one in advice(site)]
-    banned = RankingSet(5, 3).before(3, 0, name="first")
+    banned = RankingSet(5, 3).precedes(3, 0, name="first")
     assert all(one.admissible.allowed[0, 0] == 0 for one in advice(banned))
 
 
@@ -111,7 +111,7 @@ def triangle(count=1, n=6):
     stated = RankingSet(n, 3)
     for name, pair in zip("abc", ([0, 1], [1, 2], [0, 2]), strict=True):
         stated = stated.at_most(count, documents=pair, name=name)
-    return ranking_set(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), stated)
+    return constrained_ranking(np.outer([1.0, 0.9, 0.8], [3.0, 3.0, 3.0, 0.0, 0.0, 0.0]), stated)
 
 
 def test_the_nearest_whole_optimum_is_proved():
@@ -134,7 +134,7 @@ def test_a_moved_limit_makes_the_linear_program_whole_and_not_only_its_best_rank
     admissible = RankingSet(4, 3).at_least(1, documents=[0, 3], positions=[1, 2], name="c0")
     admissible = admissible.at_most(1, documents=[0], positions=[0, 1], name="c1")
     admissible = admissible.at_least(1, documents=[0, 2], positions=[0], name="c2")
-    problem = ranking_set([[-2.0, -2, -2, 0], [0, 0, 3, -1], [2, 3, -1, 0]], admissible)
+    problem = constrained_ranking([[-2.0, -2, -2, 0], [0, 0, 3, -1], [2, 3, -1, 0]], admissible)
     found = nearest_whole(problem)
     assert len(found.limits) == 4
     assert ("c1", "at most", 1) not in {(one.row, one.side, one.step) for one in found.limits}
@@ -149,26 +149,26 @@ def test_no_smaller_change_of_the_objective_makes_the_best_ranking_an_optimum(se
     rng = np.random.default_rng(seed)
     problem = triangle(n=6)
     scores = np.array([3.0, 2.8, 2.9, 0.3, 0.2, 0.1]) + 0.2 * rng.random(6)
-    problem = ranking_set(np.outer([1.0, 0.9, 0.8], scores), problem.admissible)
+    problem = constrained_ranking(np.outer([1.0, 0.9, 0.8], scores), problem.admissible)
     found = nearest_whole(problem)
     if found.gap == 0.0:
         return
     assert integrality_gap(found.objective.problem).absolute <= 1e-6
     best = found.objective.solution.order
     step = found.objective.problem.profit - problem.profit
-    fewer = ranking_set(problem.profit + 0.99 * step, problem.admissible)
+    fewer = constrained_ranking(problem.profit + 0.99 * step, problem.admissible)
     gap = integrality_gap(fewer)
     assert gap.absolute > 1e-9 or gap.whole.value > fewer.value(best)
     for _ in range(5):  # nor does any other of that size
         other = 0.98 * found.objective.largest * rng.uniform(-1, 1, step.shape)
-        moved = ranking_set(problem.profit + other, problem.admissible)
+        moved = constrained_ranking(problem.profit + other, problem.admissible)
         gap = integrality_gap(moved)
         assert gap.relaxed.value > moved.value(best) + 1e-9
 
 
 def test_a_whole_optimum_needs_no_change():
-    whole = ranking_set(np.outer([3.0, 2.0], [4.0, 3.0, 2.0]), RankingSet(3, 2).at_most(1, by=[*"aab"]))
+    whole = constrained_ranking(np.outer([3.0, 2.0], [4.0, 3.0, 2.0]), RankingSet(3, 2).at_most(1, by=[*"aab"]))
     assert str(nearest_whole(whole)).startswith("nothing changed")
     assert nearest_whole(whole).limits == ()
     orders = [np.array(order) for order in permutations(range(3), 2)]
-    assert max(whole.value(order) for order in orders if whole.admissible.admits(order)) == 16.0
+    assert max(whole.value(order) for order in orders if whole.admissible.is_feasible(order)) == 16.0

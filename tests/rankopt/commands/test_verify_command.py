@@ -70,17 +70,17 @@ def test_every_word_reads_as_it_is_said(tmp_path):
         .at_most(1, by=["a", "a", "b", "c", "c"])
         .at_most(1, by=[("x", "y"), "x", "y", "z", ()], name="topic")
         .at_least(1, documents=[3, 4], positions=range(2))
-        .ban(0, 2)
-        .pin(2, 2)
-        .before(1, 4)
+        .forbid(0, 2)
+        .fix(2, 2)
+        .precedes(1, 4)
         .exactly(1, documents=[3, 4])
         .rows(np.eye(1, 15), upper=0)
     )
     assert (read.stated.matrix != said.stated.matrix).nnz == 0
     assert np.array_equal(read.stated.upper, said.stated.upper)
     orders = list(permutations(range(5), 3))
-    assert [read.admits(order) for order in orders] == [said.admits(order) for order in orders]
-    assert any(read.admits(order) for order in orders)
+    assert [read.is_feasible(order) for order in orders] == [said.is_feasible(order) for order in orders]
+    assert any(read.is_feasible(order) for order in orders)
 
 
 def test_a_proof(tmp_path):

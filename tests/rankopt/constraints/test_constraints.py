@@ -6,6 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from rankopt.constraints.greedy import GroupCapacities
 from sklearn.base import clone
 
 from formulations import RankingSet
@@ -14,7 +15,6 @@ from formulations.errors import Infeasible
 from formulations.integrality import verify_integrality
 from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
-from rankopt.constraints.greedy import GroupCapacities
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.rankers import LargeMarginRanker
@@ -43,8 +43,8 @@ def count(order, documents, positions=None):
         (Admissible(3).exactly(1, documents="new", positions=0), lambda o: NEW[o[0]]),
         (Admissible(3).exactly(1, by="site", positions=[0, 2]), lambda o: False),
         (Admissible(4).at_least(1, by="site"), lambda o: len(set(SITE[list(o)])) == 3),
-        (Admissible(3).ban(documents={"site": "b"}), lambda o: count(o, SITE == "b") == 0),
-        (Admissible(3).ban(documents={"site": "b", "new": True}, positions=[1]), lambda o: o[1] != 3),
+        (Admissible(3).forbid(documents={"site": "b"}), lambda o: count(o, SITE == "b") == 0),
+        (Admissible(3).forbid(documents={"site": "b", "new": True}, positions=[1]), lambda o: o[1] != 3),
         (
             Admissible(3).at_most(1, by="genres"),
             lambda o: count(o, [1, 1, 0, 0, 0]) <= 1 and count(o, [0, 1, 0, 1, 0]) <= 1,
@@ -55,10 +55,10 @@ def count(order, documents, positions=None):
             lambda o: count(o, NEW) == 2,
         ),
         (Admissible(3).between(1, 2, documents="new"), lambda o: 1 <= count(o, NEW) <= 2),
-        (Admissible(3).apart(2, by="site"), lambda o: not any(SITE[o[i]] == SITE[o[i + 1]] for i in range(2))),
-        (Admissible(3).one_of({"site": "b"}, position=1), lambda o: SITE[o[1]] == "b"),
+        (Admissible(3).min_distance(2, by="site"), lambda o: not any(SITE[o[i]] == SITE[o[i + 1]] for i in range(2))),
+        (Admissible(3).position_in({"site": "b"}, position=1), lambda o: SITE[o[1]] == "b"),
         (
-            Admissible(3).if_then({"site": "a"}, "new", positions=range(2)),
+            Admissible(3).implies({"site": "a"}, "new", positions=range(2)),
             lambda o: not count(o, SITE == "a", {0, 1}) or bool(count(o, NEW, {0, 1})),
         ),
         (
@@ -66,7 +66,7 @@ def count(order, documents, positions=None):
             lambda o: all(count(o[:p], s == SITE) <= -(-4 * p // 10) for p in range(1, 5) for s in "abc"),
         ),
         (
-            Admissible(4).at_least_share(0.5, documents="new", prefixes=[2, 4], rounding="nearest"),
+            Admissible(4).at_least(share=0.5, documents="new", prefixes=[2, 4], rounding="nearest"),
             lambda o: count(o[:2], NEW) >= 1 and count(o, NEW) >= 2,
         ),
     ],
@@ -77,24 +77,26 @@ def test_a_set_admits_the_rankings_that_its_words_admit(admissible, says):
     wanted = {order for order in orders if says(order)}
     if not wanted:
         with pytest.raises(Infeasible):
-            admissible.on(ATTRIBUTES, 5)
+            admissible.for_query(ATTRIBUTES, 5)
         return
-    one = admissible.on(ATTRIBUTES, 5)
-    assert {order for order in orders if one.admits(order)} == wanted
+    one = admissible.for_query(ATTRIBUTES, 5)
+    assert {order for order in orders if one.is_feasible(order)} == wanted
 
 
 def test_positions_and_counts_end_where_the_query_ends():
-    admissible = Admissible(10).at_least(3, documents="new", positions=range(4)).ban(documents="new", positions=[8, 9])
-    one = admissible.on({"new": np.array([True, True])}, 2)
+    admissible = (
+        Admissible(10).at_least(3, documents="new", positions=range(4)).forbid(documents="new", positions=[8, 9])
+    )
+    one = admissible.for_query({"new": np.array([True, True])}, 2)
     assert one.positions == 2
-    assert one.admits([1, 0])
+    assert one.is_feasible([1, 0])
     with pytest.raises(Infeasible, match="new"):
-        admissible.on({"new": np.array([True, False])}, 2)
+        admissible.for_query({"new": np.array([True, False])}, 2)
 
 
 def test_what_is_no_query_is_refused_with_what_was_given():
     admissible = Admissible(3).at_most(1, by="site")
-    for ask in (admissible.repaired, admissible.on, admissible.stated):
+    for ask in (admissible.repaired, admissible.on, admissible.compiled):
         for n in ("a", None, True, 5.5, -1):
             with pytest.raises(OptionError, match=rf"n = {n!r} .* give a whole number"):
                 ask(ATTRIBUTES, n)
@@ -121,29 +123,37 @@ def test_a_query_without_room_is_an_error_or_a_shorter_list():
     for _ in range(40):
         n = int(rng.integers(2, 6))
         attributes = {"site": rng.integers(0, 3, n), "new": rng.random(n) < 0.5}
-        admissible = Admissible(4, short="cut").at_most(1, by="site").at_most(1, documents="new", positions=range(3))
+        admissible = (
+            Admissible(4, on_infeasible="truncate")
+            .at_most(1, by="site")
+            .at_most(1, documents="new", positions=range(3))
+        )
         longest = max(
             k
             for k in range(1, min(4, n) + 1)
             for order in permutations(range(n), k)
             if len(set(attributes["site"][list(order)])) == k and attributes["new"][list(order[:3])].sum() <= 1
         )
-        assert admissible.on(attributes, n).positions == longest
+        assert admissible.for_query(attributes, n).positions == longest
         if longest < min(4, n):
             shorter += 1
             with pytest.raises(Infeasible, match=f"room for {longest} document"):
-                Admissible(4, rules=admissible.rules).on(attributes, n)
+                Admissible(4, rules=admissible.rules).for_query(attributes, n)
     assert shorter > 10
 
 
 def test_an_error_names_the_query_and_the_conflict():
     queries = Queries.from_arrays(np.eye(4), qid=["x", "x", "y", "y"], attributes={"site": ["a", "b", "c", "c"]})
-    with pytest.raises(DataError, match=r"query 'y' .*Conflict: .*site\['c'\].*room for 1 document.*short='cut'"):
-        Admissible(2).at_most(1, by="site").of_queries(queries)
-    lengths = [one.positions for one in Admissible(2, short="cut").at_most(1, by="site").of_queries(queries)]
+    with pytest.raises(
+        DataError, match=r"query 'y' .*Conflict: .*site\['c'\].*room for 1 document.*on_infeasible='truncate'"
+    ):
+        Admissible(2).at_most(1, by="site").for_queries(queries)
+    lengths = [
+        one.positions for one in Admissible(2, on_infeasible="truncate").at_most(1, by="site").for_queries(queries)
+    ]
     assert lengths == [2, 1]
     with pytest.raises(DataError, match="query 'x'"):  # a cut is no way out of what never holds
-        Admissible(2, short="cut").at_least(1, documents={"site": "z"}).of_queries(queries)
+        Admissible(2, on_infeasible="truncate").at_least(1, documents={"site": "z"}).for_queries(queries)
 
 
 @pytest.mark.every(7)
@@ -155,24 +165,26 @@ def test_the_greedy_pass_is_the_program(seed):
     scores = rng.integers(-3, 4, n).astype(float) if seed % 2 else rng.normal(size=n) - 1.0
     site = rng.integers(0, 4, n)
     attributes = {"site": site, "domain": site // 2, "new": site == 1}
-    admissible = Admissible(k, short="cut").at_most(1 + seed % 3 // 2, by="site")
+    admissible = Admissible(k, on_infeasible="truncate").at_most(1 + seed % 3 // 2, by="site")
     if seed % 3:
         admissible = admissible.at_most(2, by="domain").at_most(1, documents="new")
     if seed % 5 == 0:
-        admissible = admissible.ban(documents={"site": 3}).at_most({0: 3}, by="domain")
+        admissible = admissible.forbid(documents={"site": 3}).at_most({0: 3}, by="domain")
     caps = GroupCapacities.of(admissible.rules, attributes, n, min(k, n))
     order = caps.order(scores)
     if order.size == 0:
         with pytest.raises(Infeasible):
-            admissible.on(attributes, n)
+            admissible.for_query(attributes, n)
         return
-    one = admissible.on(attributes, n)
+    one = admissible.for_query(attributes, n)
     assert one.positions == order.size  # as many as any list has
-    assert one.admits(order)
+    assert one.is_feasible(order)
     for weights in (1.0 / np.arange(1.0, order.size + 1), np.sort(rng.random(order.size))[::-1]):
         solution = solve(ConstrainedRanking(np.outer(weights, scores), one))
         best = max(
-            float(weights @ scores[list(every)]) for every in permutations(range(n), order.size) if one.admits(every)
+            float(weights @ scores[list(every)])
+            for every in permutations(range(n), order.size)
+            if one.is_feasible(every)
         )
         assert float(weights @ scores[order]) == pytest.approx(best, abs=1e-12)
         assert solution.value == pytest.approx(best, abs=1e-12)
@@ -193,16 +205,16 @@ def test_the_greedy_pass_declines_what_is_no_laminar_matroid(admissible):
 
 def test_a_set_is_a_value():
     admissible = (
-        Admissible(k=4, short="cut")
+        Admissible(k=4, on_infeasible="truncate")
         .at_most({"b": 1, "a": np.int64(2)}, by="site")
         .at_least(2, documents="new", positions=range(3), name="fresh")
-        .ban(documents={"site": "c"}, positions=[1, 3])
+        .forbid(documents={"site": "c"}, positions=[1, 3])
     )
     same = (
-        Admissible(4, short="cut")
+        Admissible(4, on_infeasible="truncate")
         .at_most({"a": 2, "b": 1}, by="site")
         .at_least(2, documents="new", positions=(2, 0, 1), name="fresh")
-        .ban(documents={"site": "c"}, positions=[3, 1])
+        .forbid(documents={"site": "c"}, positions=[3, 1])
     )
     assert admissible == same
     assert hash(admissible) == hash(same)
@@ -220,7 +232,7 @@ def test_rows_are_named_after_attributes():
         .at_least(1, documents="new")
         .at_most(1, documents={"site": "a", "new": False})
         .at_most(2, by="site", name="cap")
-        .on(ATTRIBUTES, 5)
+        .for_query(ATTRIBUTES, 5)
     )
     assert [constraint.name for constraint in one.constraints] == ["site", "new", "new[False] and site['a']", "cap"]
     assert one.broken([0, 1, 2]) == {"site['a']": 1.0}
@@ -228,7 +240,9 @@ def test_rows_are_named_after_attributes():
 
 def test_prices_and_witnesses_speak_of_attributes():
     admissible = Admissible(3).at_most(1, by="site").at_least(1, documents="new", positions=range(2))
-    problem = ConstrainedRanking(np.outer([3.0, 2.0, 1.0], [1.0, 5.0, 4.0, 0.0, 3.0]), admissible.on(ATTRIBUTES, 5))
+    problem = ConstrainedRanking(
+        np.outer([3.0, 2.0, 1.0], [1.0, 5.0, 4.0, 0.0, 3.0]), admissible.for_query(ATTRIBUTES, 5)
+    )
     prices = solve(problem).dual
     assert prices["site"].shape == (3,)
     assert (prices["site"] >= 0).all()
@@ -251,7 +265,7 @@ def test_prices_and_witnesses_speak_of_attributes():
         (lambda: Admissible(2).at_most(1, documents={}), "names no attribute"),
         (lambda: Admissible(2).at_most(1, documents={"site": ["a"]}), "a label is a number, a string"),
         (lambda: Admissible(2).at_most(1, documents="new", positions=[2]), "positions name 2"),
-        (lambda: Admissible(2).ban(documents="new", positions=-1), "a position = -1"),
+        (lambda: Admissible(2).forbid(documents="new", positions=-1), "a position = -1"),
     ],
 )
 def test_what_is_no_set_is_refused_when_it_is_stated(build, says):
@@ -269,29 +283,31 @@ def test_what_is_no_set_is_refused_when_it_is_stated(build, says):
 )
 def test_what_fits_no_set_is_refused_when_it_is_applied(attributes, says):
     with pytest.raises(DataError, match=says):
-        Admissible(2).at_most(1, by="site").at_least(1, documents="new").on(attributes, 5)
+        Admissible(2).at_most(1, by="site").at_least(1, documents="new").for_query(attributes, 5)
 
 
 def test_no_label_is_no_constraint():
     for site in (np.array([np.nan, np.nan, 1.0]), np.array([None, None, "a"], dtype=object)):
-        assert Admissible(3).at_most(1, by="site").on({"site": site}, 3).admits([0, 1, 2])
+        assert Admissible(3).at_most(1, by="site").for_query({"site": site}, 3).is_feasible([0, 1, 2])
     flags = np.array([True, None, np.nan], dtype=object)
     with pytest.raises(Infeasible):
-        Admissible(3).at_least(2, documents="new").on({"new": flags}, 3)
+        Admissible(3).at_least(2, documents="new").for_query({"new": flags}, 3)
 
 
 def test_a_cut_list_is_as_long_as_the_rules_let_it_be():
-    admissible = Admissible(3, short="cut").at_most(1, by="c").exactly(1, documents={"c": "b"}, positions=2)
-    cut = admissible.on({"c": np.array(list("aab"))}, 3)
+    admissible = (
+        Admissible(3, on_infeasible="truncate").at_most(1, by="c").exactly(1, documents={"c": "b"}, positions=2)
+    )
+    cut = admissible.for_query({"c": np.array(list("aab"))}, 3)
     assert cut.positions == 2  # the rule names a position that a list of two has not
-    assert cut.admits([0, 2])
+    assert cut.is_feasible([0, 2])
 
 
 def test_a_share_at_least_asks_nothing_of_prefixes_that_a_query_lacks():
     admissible = Admissible(10).at_least(share=0.5, documents="new")
-    short = admissible.on({"new": np.array([True, False, False])}, 3)
-    assert short.admits([0, 1, 2])  # 1 of 3 is a half, rounded down, and 5 of 10 is not asked for
-    assert not short.admits([1, 2, 0])
+    short = admissible.for_query({"new": np.array([True, False, False])}, 3)
+    assert short.is_feasible([0, 1, 2])  # 1 of 3 is a half, rounded down, and 5 of 10 is not asked for
+    assert not short.is_feasible([1, 2, 0])
 
 
 @pytest.mark.parametrize(
@@ -300,9 +316,9 @@ def test_a_share_at_least_asks_nothing_of_prefixes_that_a_query_lacks():
         (lambda a: a.between(2, 1, documents="new"), "smaller number first"),
         (lambda a: a.at_most(share=2.0, by="site"), "no part of a whole"),
         (lambda a: a.at_most(1, share=0.5), "no count"),
-        (lambda a: a.at_most_share(0.5, prefixes=[4]), "lengths from 1 to k = 3"),
-        (lambda a: a.apart(1, by="site"), "keeps nothing apart"),
-        (lambda a: a.if_then("new", None), "two choices"),
+        (lambda a: a.at_most(share=0.5, prefixes=[4]), "lengths from 1 to k = 3"),
+        (lambda a: a.min_distance(1, by="site"), "keeps nothing apart"),
+        (lambda a: a.implies("new", None), "two choices"),
     ],
 )
 def test_what_rules_cannot_say_is_named(say, told):
@@ -314,18 +330,18 @@ def test_shares_of_labels_and_distances_say_what_sets_of_documents_say():
     site = ["a", "b", "a", "b", "c", "a"]
     with pytest.raises(OptionError, match="say by="):
         Admissible(6).at_most(share={"a": 0.5})
-    one = Admissible(6).at_most(share={"a": 0.5, "b": 1 / 3}, by="site").on({"site": np.array(site)}, 6)
+    one = Admissible(6).at_most(share={"a": 0.5, "b": 1 / 3}, by="site").for_query({"site": np.array(site)}, 6)
     two = RankingSet(6, 6).at_most(share={"a": 0.5, "b": 1 / 3}, by=site)
     for order in permutations(range(6)):
-        assert one.admits(order) == two.admits(order)
-    assert Admissible(6).apart(np.int64(2), by="site") == Admissible(6).apart(2, by="site")
-    assert Admissible(6).at_most_share(0.5, by="site", prefixes=4) == Admissible(6).at_most_share(
-        0.5, by="site", prefixes=[4]
+        assert one.is_feasible(order) == two.is_feasible(order)
+    assert Admissible(6).min_distance(np.int64(2), by="site") == Admissible(6).min_distance(2, by="site")
+    assert Admissible(6).at_most(share=0.5, by="site", prefixes=4) == Admissible(6).at_most(
+        share=0.5, by="site", prefixes=[4]
     )
     for wrong in (
-        lambda: Admissible(6).at_most_share(0.5, by="site", prefixes=[1.5]),
-        lambda: Admissible(6).at_most_share(0.5, by="site", prefixes="12"),
-        lambda: Admissible(6).apart(1, by="site"),
+        lambda: Admissible(6).at_most(share=0.5, by="site", prefixes=[1.5]),
+        lambda: Admissible(6).at_most(share=0.5, by="site", prefixes="12"),
+        lambda: Admissible(6).min_distance(1, by="site"),
         lambda: Admissible(6).between(None, 1, by="site"),
     ):
         with pytest.raises(OptionError):
@@ -334,10 +350,10 @@ def test_shares_of_labels_and_distances_say_what_sets_of_documents_say():
 
 NAMED = {
     "share": Admissible(4).at_most(share=0.5, by="site", name="h"),
-    "share of labels": Admissible(4).at_least_share({"a": 0.5, "b": 0.3}, by="site", name="h"),
-    "share at some prefixes": Admissible(4).at_most_share(0.5, by="site", prefixes=[2, 4], name="h"),
-    "distance": Admissible(4).apart(2, by="site", name="h"),
-    "both": Admissible(4).at_most(share=0.5, by="site", name="h").apart(2, by="site", name="h"),
+    "share of labels": Admissible(4).at_least(share={"a": 0.5, "b": 0.3}, by="site", name="h"),
+    "share at some prefixes": Admissible(4).at_most(share=0.5, by="site", prefixes=[2, 4], name="h"),
+    "distance": Admissible(4).min_distance(2, by="site", name="h"),
+    "both": Admissible(4).at_most(share=0.5, by="site", name="h").min_distance(2, by="site", name="h"),
 }
 
 
@@ -345,21 +361,21 @@ NAMED = {
 def test_the_name_of_a_share_or_a_distance_softens_all_that_it_brought(case):
     others = Admissible(4).at_most(1, documents="new", name="h, first").at_least(1, by="site", positions=[0], name="k")
     stated = Admissible(4, rules=(*NAMED[case].rules, *others.rules))
-    soft = stated.soft("h", price=0.1)
+    soft = stated.penalized("h", penalty=0.1)
     assert [rule.price for rule in soft.rules] == [0.1] * len(NAMED[case].rules) + [None, None]
     one_by_one = stated
     for rule in NAMED[case].rules:
-        one_by_one = one_by_one.soft(rule.title, price=0.1)
+        one_by_one = one_by_one.penalized(rule.title, penalty=0.1)
     assert soft == one_by_one
     site = {"site": np.array(["a", "a", "a", "a", "b"])}
-    held, free = NAMED[case].stated(site, 5), NAMED[case].soft("h", price=0.1).on(site, 5)
+    held, free = NAMED[case].stated(site, 5), NAMED[case].penalized("h", penalty=0.1).for_query(site, 5)
     for order in permutations(range(5), 4):
-        assert free.admits(order)
+        assert free.is_feasible(order)
         assert free.charge(order) == pytest.approx(0.1 * sum(held.broken(order).values()))
 
 
 def test_a_rule_that_is_called_like_one_of_a_share_keeps_its_name():
     alike = Admissible(4).at_most(2, by="site", positions=range(2), name="h, first 2")
     with pytest.raises(OptionError, match="no rule is named 'h'"):
-        alike.soft("h", price=1.0)
-    assert alike.soft("h, first 2", price=1.0).rules[0].price == 1.0
+        alike.penalized("h", penalty=1.0)
+    assert alike.penalized("h, first 2", penalty=1.0).rules[0].price == 1.0

@@ -5,18 +5,18 @@ from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
+from rankopt.constraints.greedy import GroupCapacities
 
 from formulations import RankingSet, confirm, solve, verify_integrality
 from formulations.errors import Infeasible, InvalidProblem
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from rankopt.constraints import Admissible
-from rankopt.constraints.greedy import GroupCapacities
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import BOUNDS
 from rankopt.rankers import LargeMarginRanker, RegressionRanker, load_model
 
-STAGES = Admissible(3).chain([{"stage": 1}, {"stage": 2}, {"stage": 3}], name="stages")
+STAGES = Admissible(3).precedence_chain([{"stage": 1}, {"stage": 2}, {"stage": 3}], name="stages")
 
 
 def attributes_of(rng, n):
@@ -42,46 +42,58 @@ def test_attributes_say_what_indices_say(seed):
     stages, new = [carried(own["stage"], one) for one in (1, 2, 3)], np.array([one is True for one in own["new"]])
     empty = RankingSet(n, min(k, n))
     for rules, meant in (
-        (Admissible(k).before({"stage": 1}, "new", name="c"), empty.before(stages[0], new, name="c")),
-        (Admissible(k).before("new", {"stage": 2, "new": True}, name="c"), empty),
-        (Admissible(k).chain([{"stage": s} for s in (1, 2, 3)], name="c"), empty.chain(stages, name="c")),
+        (Admissible(k).precedes({"stage": 1}, "new", name="c"), empty.precedes(stages[0], new, name="c")),
+        (Admissible(k).precedes("new", {"stage": 2, "new": True}, name="c"), empty),
+        (
+            Admissible(k).precedence_chain([{"stage": s} for s in (1, 2, 3)], name="c"),
+            empty.precedence_chain(stages, name="c"),
+        ),
     ):
         found = rules.stated(own, n)
-        soft, priced = rules.soft("c", price=0.5).on(own, n), meant
+        soft, priced = rules.penalized("c", penalty=0.5).for_query(own, n), meant
         for order in permutations(range(n), found.positions):
-            assert found.admits(order) == meant.admits(order)
+            assert found.is_feasible(order) == meant.is_feasible(order)
             assert sum(found.broken(order).values()) == sum(meant.broken(order).values())
             assert soft.charge(order) == 0.5 * sum(priced.broken(order).values())
         costs = [sum(found.broken(order).values()) for order in permutations(range(n), found.positions)]
         assert rules.repaired(own, n).cost == pytest.approx(min(costs))
         if min(costs) > 0:
             with pytest.raises(Infeasible):
-                rules.on(own, n)
+                rules.for_query(own, n)
         else:
             profit = rng.normal(size=found.shape)
             best = max(
                 profit[np.arange(found.positions), list(order)].sum()
                 for order in permutations(range(n), found.positions)
-                if found.admits(order)
+                if found.is_feasible(order)
             )
-            assert solve(ranking_set(profit, found)).value == pytest.approx(best, abs=1e-9)
+            assert solve(constrained_ranking(profit, found)).value == pytest.approx(best, abs=1e-9)
 
 
 def test_a_precedence_is_a_value_with_names():
-    news = Admissible(10).before({"genre": "news"}, {"genre": "opinion"})
-    assert repr(news) == "Admissible(k=10).before(documents={'genre': 'news'}, then={'genre': 'opinion'})"
+    news = Admissible(10).precedes({"genre": "news"}, {"genre": "opinion"})
+    assert repr(news) == "Admissible(k=10).precedes(documents={'genre': 'news'}, then={'genre': 'opinion'})"
     title = "genre['news'] before genre['opinion']"
     own = {"genre": np.array(["news", "opinion", "x"])}
-    assert [one.name for one in news.on(own, 3).constraints] == [title]
-    assert [one.name for one in STAGES.on({"stage": np.array([1, 2, 3])}, 3).constraints] == ["stages", "stages_2"]
-    for one in (news, news.soft(title, price=0.5), STAGES, STAGES.soft("stages", price=0.25), STAGES.before("a", "b")):
+    assert [one.name for one in news.for_query(own, 3).constraints] == [title]
+    assert [one.name for one in STAGES.for_query({"stage": np.array([1, 2, 3])}, 3).constraints] == [
+        "stages",
+        "stages_2",
+    ]
+    for one in (
+        news,
+        news.penalized(title, penalty=0.5),
+        STAGES,
+        STAGES.penalized("stages", penalty=0.25),
+        STAGES.precedes("a", "b"),
+    ):
         assert eval(repr(one)) == one
         assert hash(eval(repr(one))) == hash(one)
-    first = Admissible(3).before({"stage": 1}, {"stage": np.int64(2)}, name="stages")
-    assert first.before({"stage": 2}, {"stage": 3}, name="stages") == STAGES
+    first = Admissible(3).precedes({"stage": 1}, {"stage": np.int64(2)}, name="stages")
+    assert first.precedes({"stage": 2}, {"stage": 3}, name="stages") == STAGES
     assert news.attributes == ("genre",)
     assert GroupCapacities.of(news.rules, {"genre": np.array([*"abc"])}, 3, 3) is None  # no greedy pass
-    stated = STAGES.on({"stage": np.array([1, 1, 2, 2, 3])}, 5)
+    stated = STAGES.for_query({"stage": np.array([1, 1, 2, 2, 3])}, 5)
     assert confirm(stated, verify_integrality(stated))
 
 
@@ -102,7 +114,7 @@ def test_a_price_of_a_name_reaches_what_its_rules_brought_and_no_rule_of_a_name_
     own = {"site": np.array([*"aab"]), "new": np.array([True, True, True])}
     twice = Admissible(3).at_most(1, by="site").at_most(1, by="site")
     assert twice.repaired(own, 3, {"site": 1.0}).cost == 2.0
-    assert twice.soft("site", price=9.0).repaired(own, 3, {"site": 1.0}).cost == 2.0
+    assert twice.penalized("site", penalty=9.0).repaired(own, 3, {"site": 1.0}).cost == 2.0
     third = twice.at_most(2, documents="new", name="site_2")
     assert [one.name for one in third.stated(own, 3).constraints] == ["site", "site_2", "site_2_2"]
     assert third.repaired(own, 3, {"site": 1.0, "site_2_2": 1.0}).broken == {
@@ -121,8 +133,8 @@ def test_a_share_or_a_distance_is_priced_by_its_name():
     for prices in ({"new half": 2.0}, {"new half": 7.0, "new half, first 4": 2.0}):
         assert shares.repaired(own, 4, prices).broken == {"new half, first 4": 1.0}
         assert shares.repaired(own, 4, prices).cost == 2.0
-    apart = Admissible(2).apart(2, by="site", name="apart").ban(documents={"site": "b"}, name="b")
-    pinned = apart.ban(documents={"site": "c"}, name="c")
+    apart = Admissible(2).min_distance(2, by="site", name="apart").forbid(documents={"site": "b"}, name="b")
+    pinned = apart.forbid(documents={"site": "c"}, name="c")
     assert pinned.repaired(own, 4, {"apart": 3.0, "b": 9.0, "c": 9.0}).broken == {"apart, from 0['a']": 1.0}
     with pytest.raises(InvalidProblem, match="no constraint is named 'half'"):
         shares.repaired(own, 4, {"half": 1.0})
@@ -138,34 +150,34 @@ def test_lists_are_cut_where_nothing_stands_first():
     """Of stages 2 and 3 none is shown in a query without stage 1."""
     own = {"stage": np.array([2, 3, 0, 0])}
     with pytest.raises(Infeasible, match="stages"):
-        STAGES.on(own, 4)
-    cut = Admissible(3, STAGES.rules, "cut").on(own, 4)
+        STAGES.for_query(own, 4)
+    cut = Admissible(3, STAGES.rules, "cut").for_query(own, 4)
     assert cut.positions == 2
-    assert {order for order in permutations(range(4), 2) if cut.admits(order)} == {(2, 3), (3, 2)}
-    soft = STAGES.soft("stages", price=0.5).on(own, 4)
+    assert {order for order in permutations(range(4), 2) if cut.is_feasible(order)} == {(2, 3), (3, 2)}
+    soft = STAGES.penalized("stages", penalty=0.5).for_query(own, 4)
     assert soft.charge([1, 0, 2]) == 1.0  # 3 before all of 2, 2 before all of 1
     assert soft.charge([0, 1, 2]) == 0.5
-    one = Admissible(3).before("new", {"stage": 3}).on({"stage": np.array([3, 1]), "new": np.array([0, 1])}, 2)
-    assert [order for order in permutations(range(2)) if one.admits(order)] == [(1, 0)]
-    with pytest.raises(DataError, match=r"query 'q' has no admissible ranking: .*stages.*short='cut'"):
-        STAGES.of_queries(Queries.from_arrays(np.eye(4), qid=["q"] * 4, attributes=own))
+    one = Admissible(3).precedes("new", {"stage": 3}).for_query({"stage": np.array([3, 1]), "new": np.array([0, 1])}, 2)
+    assert [order for order in permutations(range(2)) if one.is_feasible(order)] == [(1, 0)]
+    with pytest.raises(DataError, match=r"query 'q' has no admissible ranking: .*stages.*on_infeasible='truncate'"):
+        STAGES.for_queries(Queries.from_arrays(np.eye(4), qid=["q"] * 4, attributes=own))
 
 
 @pytest.mark.parametrize(
     ("say", "told"),
     [
-        (lambda a: a.before("new", None), "before needs two choices of documents: where one of the second"),
-        (lambda a: a.before(None, "new"), "before needs two choices"),
-        (lambda a: a.before(0, 1), "documents = 0 names no attribute"),
-        (lambda a: a.before("new", [1, 2]), r"then = \[1, 2\] names no attribute"),
-        (lambda a: a.before({"site": 1}, {"site": 1}), r"site\[1\] cannot stand before itself; choose others"),
-        (lambda a: a.before({"site": None}, "new"), "'site': None. names no label, so no document has it"),
+        (lambda a: a.precedes("new", None), "before needs two choices of documents: where one of the second"),
+        (lambda a: a.precedes(None, "new"), "before needs two choices"),
+        (lambda a: a.precedes(0, 1), "documents = 0 names no attribute"),
+        (lambda a: a.precedes("new", [1, 2]), r"then = \[1, 2\] names no attribute"),
+        (lambda a: a.precedes({"site": 1}, {"site": 1}), r"site\[1\] cannot stand before itself; choose others"),
+        (lambda a: a.precedes({"site": None}, "new"), "'site': None. names no label, so no document has it"),
         (lambda a: a.at_most(1, documents={"site": float("nan")}), "names no label"),
-        (lambda a: a.chain("new"), "chain = 'new' needs a list of two choices"),
-        (lambda a: a.chain(["new"]), "a list of two choices"),
-        (lambda a: a.chain({"new": 1, "old": 2}), "a list of two choices"),
-        (lambda a: a.chain(["new", "old", "new"]), "names a choice twice"),
-        (lambda a: a.chain([["new"], "old"]), r"\['new'\] names no attribute"),
+        (lambda a: a.precedence_chain("new"), "chain = 'new' needs a list of two choices"),
+        (lambda a: a.precedence_chain(["new"]), "a list of two choices"),
+        (lambda a: a.precedence_chain({"new": 1, "old": 2}), "a list of two choices"),
+        (lambda a: a.precedence_chain(["new", "old", "new"]), "names a choice twice"),
+        (lambda a: a.precedence_chain([["new"], "old"]), r"\['new'\] names no attribute"),
         (lambda a: a._with("before", 0, "site", "a", None, None, then="b"), "leave positions and by out"),
         (lambda a: a._with("before", 0, None, "a", [0], None, then="b"), "leave positions and by out"),
         (lambda a: a._with("at most", 0, None, "a", None, None, then="b"), "say if_then or before of two"),
@@ -190,7 +202,7 @@ def learnable(seed=0, queries=8, n=6):
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_training_closes_its_gap_and_shows_the_best_of_all(bound, soft, tmp_path):
     features, grades, qid, attributes = learnable()
-    rules = STAGES if soft is None else STAGES.soft("stages", price=soft)
+    rules = STAGES if soft is None else STAGES.penalized("stages", penalty=soft)
     ranker = LargeMarginRanker("nDCG@3", bound=bound, lam=0.1, tol=1e-3, constraints=rules)
     ranker.fit(features, grades, qid=qid, attributes=attributes)
     found = ranker.certificate_
@@ -202,10 +214,12 @@ def test_training_closes_its_gap_and_shows_the_best_of_all(bound, soft, tmp_path
     scores, weights = ranker.predict(features), ranker._shown_weights(3, 6)
     for q, order in ranker.rank(features, qid=qid, attributes=attributes).items():
         rows = np.flatnonzero(qid == q)
-        own = rules.on({"stage": attributes["stage"][rows]}, 6)
+        own = rules.for_query({"stage": attributes["stage"][rows]}, 6)
         shown = np.searchsorted(rows, order)
-        worth = [weights @ scores[rows][list(o)] - own.charge(o) for o in permutations(range(6), 3) if own.admits(o)]
-        assert own.admits(shown)
+        worth = [
+            weights @ scores[rows][list(o)] - own.charge(o) for o in permutations(range(6), 3) if own.is_feasible(o)
+        ]
+        assert own.is_feasible(shown)
         assert weights @ scores[rows][shown] - own.charge(shown) == pytest.approx(max(worth))
         if soft is None:
             assert all(y - 1 <= x for x, y in pairwise(np.maximum.accumulate([0, *attributes["stage"][order]])))
@@ -225,15 +239,15 @@ def test_a_precedence_is_no_limit_to_sweep_but_others_are_swept_beside_it():
     for q, curve in enumerate(curves.curves):
         rows = slice(6 * q, 6 * q + 6)
         for at, limit in enumerate(range(1, 4)):
-            own = STAGES.at_most(limit, by="stage").on({"stage": attributes["stage"][rows]}, 6)
-            best = max(weights @ scores[rows][list(o)] for o in permutations(range(6), 3) if own.admits(o))
+            own = STAGES.at_most(limit, by="stage").for_query({"stage": attributes["stage"][rows]}, 6)
+            best = max(weights @ scores[rows][list(o)] for o in permutations(range(6), 3) if own.is_feasible(o))
             assert curve.value[at] == pytest.approx(best)
 
 
 def test_thousands_of_documents_are_ranked_under_precedence_and_quotas():
     rng = np.random.default_rng(2)
     genre = rng.choice(["news", "opinion", "sport", "arts"], 2000)
-    rules = Admissible(10).before({"genre": "news"}, {"genre": "opinion"}).at_most(4, by="genre")
+    rules = Admissible(10).precedes({"genre": "news"}, {"genre": "opinion"}).at_most(4, by="genre")
     features = np.column_stack([rng.normal(size=2000), genre == "opinion"]).astype(float)
     ranker = RegressionRanker().fit(features, np.maximum(features @ [1.0, 1.0], 0.0), qid=np.zeros(2000, dtype=int))
     order = ranker.rank(features, np.zeros(2000, dtype=int), attributes={"genre": genre}, constraints=rules)
@@ -244,6 +258,6 @@ def test_thousands_of_documents_are_ranked_under_precedence_and_quotas():
 
 def test_chains_that_repeat_a_choice_are_refused_however_it_is_written():
     with pytest.raises(OptionError, match="names a choice twice"):
-        Admissible(2).chain([{"a": 1, "b": 2}, "x", (("b", 2), ("a", 1))])
+        Admissible(2).precedence_chain([{"a": 1, "b": 2}, "x", (("b", 2), ("a", 1))])
     with pytest.raises(OptionError, match="a label is a number"):
-        Admissible(2).chain([{"g": "a"}, {"g": np.array([1, 2])}, {"g": "c"}, {"g": np.array([3, 4])}])
+        Admissible(2).precedence_chain([{"g": "a"}, {"g": np.array([1, 2])}, {"g": "c"}, {"g": np.array([3, 4])}])

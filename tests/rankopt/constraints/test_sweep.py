@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from formulations.errors import Infeasible
-from formulations.gallery.assignments import ranking_set
+from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
 from rankopt.data import Queries
@@ -58,7 +58,7 @@ def test_a_rule_asks_no_more_than_a_query_has_positions_and_nothing_where_it_has
     for at, limit in enumerate(range(3)):
         best = enumerated(queries, scores, lambda rows, limit=limit: NEW[rows[:2]].sum() >= limit)
         assert [one.value[at] for one in found.curves] == pytest.approx(best, nan_ok=True)
-    cut = Admissible(3, short="cut").at_most(1, by="site").price_of("site", [1, 2], queries, scores)
+    cut = Admissible(3, on_infeasible="truncate").at_most(1, by="site").price_of("site", [1, 2], queries, scores)
     assert cut.empty.tolist() == [0.0, 0.0]
 
 
@@ -106,12 +106,12 @@ def restated(queries, scores, admissible):
     for start, stop in pairwise(queries.offsets.tolist()):
         own = {name: values[start:stop] for name, values in queries.attributes.items()}
         try:
-            one = admissible.on(own, stop - start)
+            one = admissible.for_query(own, stop - start)
         except Infeasible:
             found.append(np.nan)
             continue
         weights = 1.0 / np.log2(np.arange(2.0, one.positions + 2.0))
-        found.append(solve(ranking_set(np.outer(weights, scores[start:stop]), one)).value)
+        found.append(solve(constrained_ranking(np.outer(weights, scores[start:stop]), one)).value)
     return np.array(found)
 
 
@@ -177,15 +177,15 @@ def test_several_rules_of_one_name_are_not_swept_as_if_they_were_one():
     several = {
         "2 rules are called 'site'.*name=": Admissible(3).at_most(2, by="site").at_most(1, by="site", positions=[0, 1]),
         "2 rules are called 'site', each": Admissible(3).at_most(share=0.5, **by_site),
-        "2 rules are called 'site', each with": Admissible(3).apart(2, **by_site),
+        "2 rules are called 'site', each with": Admissible(3).min_distance(2, **by_site),
         "both sides, each a rule of its own; say side='at most' or": Admissible(3).between(0, 2, **by_site),
     }
     for said, admissible in several.items():
         with pytest.raises(OptionError, match=said):
             admissible.price_of("site", [1, 2], queries, scores)
     with pytest.raises(OptionError, match=r"2 rules are called 'h'.*sweep one of them: 'h, from 0', 'h, from 1'"):
-        Admissible(3).apart(2, by="site", name="h").price_of("h", [1, 2], queries, scores)
-    both = Admissible(3).at_most(2, by="site", name="h").apart(2, by="site", name="h")
+        Admissible(3).min_distance(2, by="site", name="h").price_of("h", [1, 2], queries, scores)
+    both = Admissible(3).at_most(2, by="site", name="h").min_distance(2, by="site", name="h")
     assert both.price_of("h", [2], queries, scores).name == "h at most"
     with pytest.raises(OptionError, match="side = 'exactly' is neither"):
         Admissible(3).between(0, 2, by="site").price_of("site", [1], queries, scores, side="exactly")
@@ -211,10 +211,10 @@ def test_curves_and_fronts_are_shown_as_frames_drawings_and_in_notebooks():
     pytest.importorskip("pandas")
     import matplotlib.pyplot as plt
 
-    from formulations import RankingSet, pareto, price_of, ranking_set
+    from formulations import RankingSet, constrained_ranking, pareto, price_of
 
     both = RankingSet(5, 3).at_most(3, documents=[0, 1], name="old").at_least(0, documents=[3, 4], name="new & <b>")
-    problem = ranking_set(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
+    problem = constrained_ranking(np.outer([3.0, 2.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0]), both)
     curve = price_of(problem, "old", range(4))
     front = pareto(problem, ("old", range(1, 3)), ("new & <b>", range(3)))
     curves = BY_SITE.price_of("site", range(1, 4), asked(), np.arange(12.0))

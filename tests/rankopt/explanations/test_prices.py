@@ -38,7 +38,11 @@ def counts(site, order):
 def test_no_limit_gains_more_than_its_price_and_the_others_gain_nothing(seed):
     ranker, features, qid, attributes = drawn(seed)
     limits = {"a": 1, "b": 1, "c": 2}
-    admissible = Admissible(4, short="cut").at_most(limits, by="site").at_least(1, documents="new", positions=range(2))
+    admissible = (
+        Admissible(4, on_infeasible="truncate")
+        .at_most(limits, by="site")
+        .at_least(1, documents="new", positions=range(2))
+    )
     found = ranker.prices(features, qid=qid, attributes=attributes, constraints=admissible)
     scores = ranker.predict(features)
     keys = list(zip(found.query, found.row, found.side, strict=True))
@@ -47,7 +51,7 @@ def test_no_limit_gains_more_than_its_price_and_the_others_gain_nothing(seed):
     for query in range(4):
         own = qid == query
         s, site, new = scores[own], attributes["site"][own], attributes["new"][own]
-        k = admissible.on({name: values[own] for name, values in attributes.items()}, 6).positions
+        k = admissible.for_query({name: values[own] for name, values in attributes.items()}, 6).positions
 
         def allowed(order, looser=None, least=1, site=site, new=new):
             held = counts(site, order)
@@ -115,7 +119,10 @@ def test_limits_that_do_not_press_cost_nothing_and_frames_have_every_row():
     assert not free.gain.any()
     assert "No limit costs anything" in str(free)
     held = ranker.prices(
-        features, qid=qid, attributes=attributes, constraints=Admissible(3, short="cut").at_most(1, by="site")
+        features,
+        qid=qid,
+        attributes=attributes,
+        constraints=Admissible(3, on_infeasible="truncate").at_most(1, by="site"),
     )
     assert list(held.to_frame().columns) == ["query", "constraint", "row", "side", "gain", "price"]
     assert len(held.to_frame()) == len(held)
