@@ -91,7 +91,7 @@ def list_values(
             {name: queries.attributes[name][low:high] for name in admissible.attributes}, high - low
         )
         shown = rows[: one.positions]
-        broken = len(one.broken(shown - low)) if shown.size == one.positions else 1
+        broken = len(one.violations(shown - low)) if shown.size == one.positions else 1
         found[query] = float(rule.discount(high - low)[: shown.size] @ gain[shown]), broken
     return found
 

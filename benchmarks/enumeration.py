@@ -149,7 +149,7 @@ def main(count: int, seed: int) -> None:
         may = [o for o in every if not any(broken(o) for broken in units)]
         check(said[0], all(admissible.is_feasible(o) == (o in set(may)) for o in every))
         one = rng.permutation(len(every))[0]
-        names = {name.split("[")[0] for name in admissible.broken(every[one])}
+        names = {name.split("[")[0] for name in admissible.violations(every[one])}
         check("broken names the word", names == {f"c{at}" for at, broken in enumerate(units) if broken(every[one])})
         if not may:
             try:
@@ -200,7 +200,7 @@ def sweep(admissible: RankingSet, name: str, profit: np.ndarray, k: int, check: 
             np.array([float(at)]) if s in kind else e for s, e in (("at least", limit.lower), ("at most", limit.upper))
         )
         point = RankingSet(admissible.documents, k)
-        one = point.rows(limit.matrix, low, high)
+        one = point.add_rows(limit.matrix, low, high)
         one = type(one)(one.documents, k, (*start, *one.constraints))
         may = [o for o in permutations(range(one.documents), k) if one.is_feasible(o)]
         if may:

@@ -28,7 +28,7 @@ for price in (0.05, 0.2, 1.0):
 
 strict = quotas.at_most(1, by=sites, name="one")
 print(f"\nOne document a site leaves no ranking of {k}. The least broken one, sites at 1 a unit:")
-print(f"  {strict.repaired(prices={'one': 1.0, 'women': 2.0})}")
+print(f"  {strict.repair(penalties={'one': 1.0, 'women': 2.0})}")
 
 top = quotas.at_least(1, documents=women, positions=range(2), name="women on top")
 print("\nWith a quota on the first two the matrix is not totally unimodular. What would make it so:")

@@ -17,7 +17,7 @@ from formulations.arrays import LARGEST, Floats, Ints, finite, frozen
 from formulations.constraints.constraint import violations
 from formulations.constraints.duals import earned, pressing, proven_bound, recovered_prices, relaxation_prices
 from formulations.constraints.ranking_set import RankingSet
-from formulations.constraints.rows import SetRows, reach, widened
+from formulations.constraints.rows import SetRows, reach, valid_penalty, widened, with_soft_rows
 from formulations.errors import InvalidProblem, NoAnswer
 from formulations.problems.assignment import is_order
 from formulations.problems.directed_rounding import below, products

@@ -36,8 +36,7 @@ def read_constraints(variable: Any, constraints: Any) -> Iterator[Constraint | S
     if not isinstance(constraints, Iterable):
         what = "None" if constraints is None else f"one {type(constraints).__name__}"
         raise InvalidProblem(
-            f"the constraints of a set are a list, not {what}; write from_cvxpy(π, [first, penalized(second, penalty=1)]), "
-            "and [] for none"
+            f"from_cvxpy(π, constraints) needs a list, [a, penalized(b, penalty=1)] or [] for none; got {what}."
         )
     for place, given in enumerate(constraints):
         constraint = given.constraint if isinstance(given, SoftConstraint) else given

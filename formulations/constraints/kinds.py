@@ -1,4 +1,4 @@
-"""The kinds of constraints of a ranking: each is a function that compiles to rows over the k × n cells, and a line of `KINDS`.
+"""The kinds of constraints of a ranking: each is a function that compiles to rows, and a line of `KINDS`.
 
 A function takes (shape, the arguments of the kind, name and further keywords) and returns a `Constraint`. `RankingSet`,
 `Admissible` and TOML files all read `KINDS`; `ConstraintMethods` has one method for each kind.
@@ -14,6 +14,7 @@ from fractions import Fraction
 from inspect import Parameter, signature
 from itertools import pairwise
 from math import ceil, floor
+from reprlib import repr as short
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,8 @@ def between(
     most = _counted(shape, name or "between", "at most", high, documents, positions, by)
     if isinstance(low, Mapping) or isinstance(high, Mapping):
         raise InvalidProblem(
-            "between() takes one low and one high for all labels; got a mapping. Use at_least() and at_most() for counts per label."
+            "between() takes one low and one high for all labels; got a mapping. Use at_least() and at_most() for counts "
+            "per label."
         )
     if low > high:
         raise InvalidProblem(f"between() needs low <= high; got low={low}, high={high}.")
@@ -396,8 +398,8 @@ def add_rows(
     low, high = (np.broadcast_to(side, compiled.shape[:1]).copy() for side in (low, high))
     if not ((low <= high) & (low < np.inf) & (high > -np.inf)).all():
         raise InvalidProblem(
-            "add_rows() needs numbers lower <= upper, -inf and inf for none; got "
-            f"lower={low.tolist()}, upper={high.tolist()}."
+            f"add_rows() needs numbers lower <= upper, -inf and inf for none; got lower={short(low.tolist())}, "
+            f"upper={short(high.tolist())}."
         )
     given = tuple(range(compiled.shape[0])) if labels is None else tuple(labels)
     if len(given) != compiled.shape[0]:

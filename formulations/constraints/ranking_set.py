@@ -142,8 +142,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
             return NotImplemented
         if (self.documents, self.positions) != (other.documents, other.positions):
             raise InvalidProblem(
-                f"& needs two sets of the same k and n; got {self.positions} of {self.documents} and {other.positions} of "
-                f"{other.documents} documents."
+                f"& needs two sets of the same k and n; got {self.positions} of {self.documents} documents and "
+                f"{other.positions} of {other.documents}."
             )
         both = self
         for constraint in (*other.constraints, *other.soft_constraints):

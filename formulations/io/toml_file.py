@@ -336,7 +336,9 @@ class _Reader:
         _only(place, given, {*known, "name", "penalty"}, f"{kind} takes {', '.join(known)}, name and penalty")
         for key in parameters(kind, required=True):
             if key not in given:
-                raise InvalidProblem(f"{place}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}.")
+                raise InvalidProblem(
+                    f"{place}: {kind} needs {' and '.join(parameters(kind, required=True))}; got no {key}."
+                )
         given = {key: self._value(place, key, value) for key, value in given.items()}
         first = known[0]
         if first not in given:
@@ -355,7 +357,9 @@ class _Reader:
             return k * n // 8
         if kind in ("precedes", "precedence_chain"):
             sizes = (len(part) if isinstance(part, list | np.ndarray) else 1 for part in args)
-            return k * n // 8 + k * k * sum(sizes) // (2 if kind == "precedes" else 1)  # of a chain most are in two pairs
+            return k * n // 8 + k * k * sum(sizes) // (
+                2 if kind == "precedes" else 1
+            )  # of a chain most are in two pairs
         if kind == "implies":
             return k * n * n
         if kind == "min_distance" or "share" in given:

@@ -101,8 +101,8 @@ def failing() -> Iterator[tuple[str, ConstrainedRanking, float, float]]:
 
 
 FORMS: tuple[type[Form], ...] = (
-    RankTwoAssignment, Assignment, ConstrainedRanking, PenalizedRanking, PatternRanking, LatticePath, PrefixGroupRanking,
-    MinCostFlow, LinearProgram,
+    RankTwoAssignment, Assignment, ConstrainedRanking, PenalizedRanking, PatternRanking, LatticePath,
+    PrefixGroupRanking, MinCostFlow, LinearProgram,
     GroupedSimplexQP, QuadraticProgram,
 )  # fmt: skip
 

@@ -30,7 +30,7 @@ QUOTA = re.compile(r"(?P<count>\d+):(?P<attribute>[^=@:]+)(?:=(?P<value>[^@]*))?
 @click.option("--at-least", multiple=True, metavar="N:ATTR", help="3:gender=f: three documents with this value.")
 @click.option("--exactly", multiple=True, metavar="N:ATTR", help="1:kind=ad@1: the first one is an ad.")
 @click.option("--on-infeasible", type=click.Choice(["error", "truncate"]), default="error", show_default=True,
-              help="For a query without an admissible ranking of k documents: fail, or shorten its ranking.")  # fmt: skip
+              help="For a query without an admissible ranking of k: fail, or shorten its ranking.")  # fmt: skip
 @click.option(
     "--format",
     "format_",

@@ -9,8 +9,8 @@ Admissible(k=3).at_most(1, by='site').at_least(1, documents='new', positions=ran
 {"site['a.org']": 1.0, 'new': 1.0}
 
 Where every constraint limits a set of documents over all positions, and these sets are nested or disjoint, the
-admissible choices of documents are a laminar matroid [ORM, section 7.1]: the greedy pass from the best score down, which
-skips documents that a limit excludes, maximizes Σ c_i s_π(i) for every non-increasing c >= 0 (`GroupCapacities`).
+admissible choices of documents are a laminar matroid [ORM, section 7.1]: the greedy pass from the best score down,
+skipping documents that a limit excludes, maximizes Σ c_i s_π(i) for every non-increasing c >= 0 (`GroupCapacities`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from formulations.constraints.constraint import by_label, unlabelled, whole_number
-from formulations.constraints.kinds import KINDS, parameters
+from formulations.constraints.kinds import KINDS, parameters, rounded_share
 from formulations.constraints.language import ConstraintMethods, ConstraintSpec
 from formulations.constraints.parametric import Side
 from formulations.constraints.ranking_set import RankingSet
@@ -123,8 +123,8 @@ class Admissible(ConstraintMethods[Selector, str]):
         given: Any = attributes
         if self.attributes and not (isinstance(given, Mapping) or hasattr(given, "columns")):
             raise DataError(
-                f"attributes must be a mapping {{{self.attributes[0]!r}: [...]}} with one value per document, or a data "
-                f"frame; got a {type(given).__name__}."
+                f"attributes must be a mapping {{{self.attributes[0]!r}: [...]}} with one value per document, or a "
+                f"data frame; got a {type(given).__name__}."
             )
         for name in self.attributes:
             if name not in given:
@@ -142,9 +142,9 @@ class Admissible(ConstraintMethods[Selector, str]):
         full = self._resolve(found, n, filled, filled)
         if self.on_infeasible == "truncate" and full.max_positions < filled:
             # Constraints on positions require less of a shorter ranking; without any, max_positions is the answer.
-            lengths = range(filled - 1, 0, -1) if any(map(_names_positions, self.specs)) else [full.max_positions]
-            for length in lengths:
-                cut = self._resolve(found, n, length, filled) if length else full
+            longest = filled - 1 if any(map(_names_positions, self.specs)) else full.max_positions
+            for length in range(longest, 0, -1):
+                cut = self._resolve(found, n, length, filled)
                 if cut.max_positions == length:
                     return cut
         full.check_nonempty()
@@ -420,6 +420,9 @@ def _validated(spec: ConstraintSpec, k: int) -> ConstraintSpec:
     found = replace(spec, args=args, documents=documents, positions=positions, options=tuple(sorted(options.items())))
     try:
         hash(found)
+        shares = options.get("share", ())
+        for share in [one for _, one in shares] if isinstance(shares, tuple) else [shares]:
+            rounded_share(share, k, options.get("rounding", "up"))
         if spec.penalty is not None:
             found = replace(found, penalty=valid_penalty(spec.penalty, label(found)))
         # Compiled for one document without attributes: the checks of the kind itself.
@@ -550,7 +553,7 @@ class GroupCapacities:
         return cls(k, tuple(limit for _, limit in found), tuple(map(tuple, of_document)))
 
     def order(self, scores: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The documents of the ranking, best first, ties in the given order; fewer than k if the limits allow no more."""
+        """The documents of the ranking, best first, ties as given; fewer than k if the limits allow no more."""
         left = list(self.limits)
         placed: list[int] = []
         for document in np.argsort(-scores, kind="stable").tolist():

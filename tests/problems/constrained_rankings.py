@@ -47,7 +47,7 @@ def overlapping(s, r):
 
 def weighted(s, r):
     size = s.documents * s.positions
-    return s.rows(r.integers(0, 10, (1, size)) / 10, upper=0.5 * s.positions).forbid(0, 0).at_most(3, name="quota")
+    return s.add_rows(r.integers(0, 10, (1, size)) / 10, upper=0.5 * s.positions).forbid(0, 0).at_most(3, name="quota")
 
 
 KINDS = {k.__name__: k for k in (blocks, nested, prefix, precedence, overlapping, weighted)}

@@ -16,7 +16,7 @@ SETS = {
     "two prefixes": RankingSet(N, K).at_least(1, documents=GROUP, positions=[0]).at_most(2, documents=~GROUP),
     "overlapping caps": RankingSet(N, K).at_most(1, documents=GROUP).at_most(2, documents=np.arange(N) < 25),
     "bans": RankingSet(N, K).forbid(GROUP, range(2)).at_most(1, documents=np.arange(N) < 20),
-    "weights": RankingSet(N, K).rows(np.tile(1.0 + GROUP, K)[None, :], upper=6),
+    "weights": RankingSet(N, K).add_rows(np.tile(1.0 + GROUP, K)[None, :], upper=6),
     "precedence": RankingSet(N, K).precedes(3, 4).at_most(2, documents=GROUP),
 }
 
@@ -55,17 +55,17 @@ def test_prices_of_the_candidates_prove_all_cells():
 
 
 def test_a_kind_is_what_the_set_does_not_tell_apart():
-    kind = kinds(SETS["floor and ceiling"].stated)
+    kind = kinds(SETS["floor and ceiling"].compiled)
     assert len(set(kind[GROUP])) == len(set(kind[~GROUP])) == 1
     assert kind[0] != kind[1]
-    kind = kinds(SETS["precedence"].stated)
+    kind = kinds(SETS["precedence"].compiled)
     assert np.bincount(kind)[kind[[3, 4]]].tolist() == [1, 1]
-    assert len(set(kinds(RankingSet(5, 2).stated))) == 1
-    assert len(set(kinds(RankingSet(5, 2).forbid(1, 0).forbid(2, 1).stated))) == 3
+    assert len(set(kinds(RankingSet(5, 2).compiled))) == 1
+    assert len(set(kinds(RankingSet(5, 2).forbid(1, 0).forbid(2, 1).compiled))) == 3
 
 
 def test_small_kinds_leave_nothing_out():
-    assert candidates(RankingSet(9, 3).at_most(1, by=np.arange(9) // 3).stated, np.zeros((3, 9))) is None
+    assert candidates(RankingSet(9, 3).at_most(1, by=np.arange(9) // 3).compiled, np.zeros((3, 9))) is None
 
 
 def test_integrality_is_asked_of_all_cells():

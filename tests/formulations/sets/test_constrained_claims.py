@@ -75,7 +75,7 @@ def test_any_prices_bound_the_optimum(kind, seed):
 
 def test_rows_of_small_coefficients_are_proved_by_cases_too():
     """A tenth of a unit is all that a better ranking breaks: to break a row must cost more than any profit."""
-    admissible = RankingSet(3, 1).rows([[0.1, 0.2, 0.3]], upper=0.25).rows([[1e-5, 0.0, 0.0]], upper=5e-6)
+    admissible = RankingSet(3, 1).add_rows([[0.1, 0.2, 0.3]], upper=0.25).add_rows([[1e-5, 0.0, 0.0]], upper=5e-6)
     solution = solve(constrained_ranking([[9.0, 1.0, 5.0]], admissible))
     assert (solution.value, solution.bound, solution.status) == (1.0, pytest.approx(1.0), Status.OPTIMAL)
 

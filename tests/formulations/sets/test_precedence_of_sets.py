@@ -36,17 +36,17 @@ def test_sets_before_sets_against_all_rankings(seed):
     stated, orders, broken, rng = drawn(seed)
     k, n = stated.shape
     place = np.full(k * n, -1)
-    place[stated.stated.cell] = np.arange(stated.stated.cell.size)
+    place[stated.compiled.cell] = np.arange(stated.compiled.cell.size)
     for order, off in zip(orders, broken, strict=True):
         assert stated.is_feasible(order) == (off == 0)
-        assert sum(stated.broken(order).values()) == off
+        assert sum(stated.violations(order).values()) == off
         cells = place[np.arange(k) * n + order]
-        point = np.bincount(cells[cells >= 0], minlength=stated.stated.cell.size).astype(float)
+        point = np.bincount(cells[cells >= 0], minlength=stated.compiled.cell.size).astype(float)
         assert (stated.program.violation(point) <= 1e-12) == (off == 0)
     profit = rng.normal(size=(k, n)) if seed % 2 else np.outer(np.arange(k, 0, -1.0), rng.integers(-1, 3, n))
     worth = np.array([profit[np.arange(k), order].sum() for order in orders])
     off = np.array(broken)
-    repair = stated.repaired(2.0)
+    repair = stated.repair(2.0)
     assert repair.cost == pytest.approx(2.0 * off.min())
     assert repair.proved
     for price in (0.0, 0.4, 50.0):
@@ -79,7 +79,7 @@ def test_batches_of_training_find_the_best_beside_groups(seed):
     score, gain, decay = rng.normal(size=n), rng.integers(0, 3, n).astype(float), -np.sort(-rng.random(k))
     bounds = np.array([0, n]), np.array([0, k])
     batch = SetBatch([held], score, gain, decay, 1.0 / np.log2(np.arange(2.0, k + 2.0)), *bounds, np.ones(1))
-    form = batch[0] if held.room == k else None
+    form = batch[0] if held.max_positions == k else None
     if form is None:
         with pytest.raises(Infeasible):
             solve_sets(batch)
@@ -104,8 +104,8 @@ def test_two_documents_keep_their_stronger_rows_and_sets_of_one_the_unit_of_sets
         assert (rows[p - 1] == expected).all()
     assert one.constraints[0].labels == ((x, y, 1), (x, y, 2), (x, y, 3))
     order = np.array([0, y, 2, 4])
-    assert sum(one.broken(order).values()) == 3.0
-    assert sets.broken(order) == {"before[1]": 1.0}
+    assert sum(one.violations(order).values()) == 3.0
+    assert sets.violations(order) == {"precedes[1]": 1.0}
     for order in permutations(range(n), k):
         assert one.is_feasible(order) == sets.is_feasible(order)
 
@@ -117,8 +117,8 @@ def test_a_chain_of_sets_is_each_before_the_next():
     mixed = RankingSet(5, 4).precedence_chain([[0, 1], 2, range(3, 5)])
     for order in permutations(range(5), 4):
         assert chained.is_feasible(order) == pairs.is_feasible(order) == mixed.is_feasible(order)
-        assert sum(chained.broken(order).values()) == sum(pairs.broken(order).values())
-    assert chained.broken([3, 2, 0, 1]) == {"chain[0, 1]": 1.0, "chain[1, 0]": 1.0}
+        assert sum(chained.violations(order).values()) == sum(pairs.violations(order).values())
+    assert chained.violations([3, 2, 0, 1]) == {"precedence_chain[0, 1]": 1.0, "precedence_chain[1, 0]": 1.0}
 
 
 def test_what_says_nothing_and_what_bans():
@@ -129,7 +129,7 @@ def test_what_says_nothing_and_what_bans():
         start.precedes([0, 1], [1]),
         start.precedes([2], 2),
     ):
-        assert nothing.allowed.all()
+        assert nothing.allowed_cells.all()
         assert nothing.constraints[0].rows == 0
         assert solve(constrained_ranking(np.eye(2, 4), nothing)).order.tolist() == [0, 1]
     for order in permutations(range(4), 2):
@@ -142,21 +142,21 @@ def test_what_says_nothing_and_what_bans():
 @pytest.mark.parametrize(
     ("say", "told"),
     [
-        (lambda s: s.precedes([0, 7], 2), "before names 7, but they count from 0 to 4"),
-        (lambda s: s.implies("a", 1), "if_then must be a mask"),
-        (lambda s: s.implies(0, 7), "if_then names 7, but they count from 0 to 4"),
-        (lambda s: s.precedes(True, False), "before names True, but must be one index"),
-        (lambda s: s.precedence_chain([0, np.True_]), "chain names True, but must be one index"),
-        (lambda s: s.precedes([0], [True, False]), "mask of shape .2,., but there are 5"),
-        (lambda s: s.precedes([[0, 1]], 2), "whole indices"),
-        (lambda s: s.precedes("ab", 2), "whole indices"),
-        (lambda s: s.precedes([0, 0], 2), "names an index twice"),
-        (lambda s: s.precedes([0], None), "or a set of these"),
-        (lambda s: s.add("before", [0, 1, 2]), "needs two documents, or sets of these"),
-        (lambda s: s.precedence_chain([[0, 1], None]), "or a set of these"),
-        (lambda s: s.precedence_chain([[0, 1]]), "a list of two documents"),
-        (lambda s: s.precedence_chain({0, 1}), "a list of two documents"),
-        (lambda s: s.precedence_chain([0, [1], 0]), "names a document twice"),
+        (lambda s: s.precedes([0, 7], 2), "precedes.. must be indices from 0 to 4; got 7"),
+        (lambda s: s.implies("a", 1), "implies.. must be a mask"),
+        (lambda s: s.implies(0, 7), "implies.. must be indices from 0 to 4; got 7"),
+        (lambda s: s.precedes(True, False), "precedes.. needs one index from 0 to 4, or a set of indices; got True"),
+        (lambda s: s.precedence_chain([0, np.True_]), "precedence_chain.. needs one index.*got True"),
+        (lambda s: s.precedes([0], [True, False]), "needs 5 booleans; got shape .2,."),
+        (lambda s: s.precedes([[0, 1]], 2), "integer indices"),
+        (lambda s: s.precedes("ab", 2), "integer indices"),
+        (lambda s: s.precedes([0, 0], 2), "must be distinct indices"),
+        (lambda s: s.precedes([0], None), "or a set of indices; got None"),
+        (lambda s: s.add("precedes", [0, 1, 2]), "needs two documents or two sets of documents"),
+        (lambda s: s.precedence_chain([[0, 1], None]), "or a set of indices; got None"),
+        (lambda s: s.precedence_chain([[0, 1]]), "needs a list of"),
+        (lambda s: s.precedence_chain({0, 1}), "needs a list of"),
+        (lambda s: s.precedence_chain([0, [1], 0]), "cannot precede itself"),
     ],
 )
 def test_what_no_precedence_says_is_named(say, told):
@@ -167,7 +167,7 @@ def test_what_no_precedence_says_is_named(say, told):
 def test_a_precedence_has_no_limit_to_sweep():
     profit = np.outer([3.0, 2.0], [4.0, 3.0, 2.0])
     problem = constrained_ranking(profit, RankingSet(3, 2).precedes([1, 2], [0], name="late"))
-    with pytest.raises(InvalidProblem, match=r"'late' forbids cells beside its rows.*'late\[1\]'.*soft\('late'"):
+    with pytest.raises(InvalidProblem, match=r"'late' forbids cells beside its rows.*'late\[1\]'.*penalized\('late'"):
         price_of(problem, "late", [0, 1])
     assert price_of(problem, "late[1]", [0, 1]).value.tolist() == [17.0, 17.0]
 
@@ -178,9 +178,12 @@ SITES = 'documents = 4\npositions = 3\n[attributes]\nsite = ["a", "a", "b", "c"]
 @pytest.mark.parametrize(
     ("constraint", "meant"),
     [
-        ('before = [{ site = "a" }, [2, 3]]', lambda s: s.precedes([0, 1], [2, 3])),
-        ('before = [3, { site = "a" }]\nprice = 0.5', lambda s: s.precedes(3, [0, 1]).penalized("before", penalty=0.5)),
-        ('chain = [{ site = "c" }, [0], { site = "b" }]', lambda s: s.precedence_chain([[3], [0], [2]])),
+        ('precedes = [{ site = "a" }, [2, 3]]', lambda s: s.precedes([0, 1], [2, 3])),
+        (
+            'precedes = [3, { site = "a" }]\npenalty = 0.5',
+            lambda s: s.precedes(3, [0, 1]).penalized("precedes", penalty=0.5),
+        ),
+        ('precedence_chain = [{ site = "c" }, [0], { site = "b" }]', lambda s: s.precedence_chain([[3], [0], [2]])),
     ],
 )
 def test_a_file_says_what_python_says(tmp_path, constraint, meant):
@@ -188,11 +191,14 @@ def test_a_file_says_what_python_says(tmp_path, constraint, meant):
     path.write_text(SITES + constraint, encoding="utf-8")
     in_file, stated = read_statement(path), meant(RankingSet(4, 3))
     for order in permutations(range(4), 3):
-        assert in_file.broken(order) == stated.broken(order)
+        assert in_file.violations(order) == stated.violations(order)
         assert in_file.charge(order) == stated.charge(order)
 
 
-@pytest.mark.parametrize("said", ["before = 3", "before = [[0, [1]], 2]", "chain = 2", 'chain = [{ site = "a" }, 9]'])
+@pytest.mark.parametrize(
+    "said",
+    ["precedes = 3", "precedes = [[0, [1]], 2]", "precedence_chain = 2", 'precedence_chain = [{ site = "a" }, 9]'],
+)
 def test_what_a_file_cannot_say_names_the_constraint(tmp_path, said):
     path = tmp_path / "s.toml"
     path.write_text(SITES + said, encoding="utf-8")

@@ -127,7 +127,7 @@ def test_fractional_limits_and_forbidden_cells_are_not_claimed():
     profit = np.outer([2.0, 1.0, 0.5], [3.0, 2.0, 1.0, 0.0])
     row = np.zeros((3, 4))
     row[:2, :2] = 1.0
-    half = RankingSet(4, 3).rows(row.reshape(1, -1), upper=1.5)
+    half = RankingSet(4, 3).add_rows(row.reshape(1, -1), upper=1.5)
     for admissible in (half, RankingSet(4, 3).at_most(1, documents=[0, 1], positions=range(2)).forbid(3, 0)):
         assert "prefix groups" not in solve(constrained_ranking(profit, admissible)).solver
         assert prefix_proof(stated(constrained_ranking(profit, admissible))) is None

@@ -15,6 +15,7 @@ from formulations import (
     certify,
     confirm,
     constrained_ranking,
+    penalized,
     read_statement,
     solve,
     verify_integrality,
@@ -48,7 +49,7 @@ SAID = {
         lambda o: beyond(held(o, {0, 1}), high=1) + beyond(held(o, {2, 4}), high=1),
     ),
     "between": (START.between(1, 2, documents=[0, 1, 2], name="c"), lambda o: beyond(held(o, {0, 1, 2}), 1, 2)),
-    "ban": (START.forbid([0, 1], [0, 1], name="c"), lambda o: held(o, {0, 1}, range(2))),
+    "forbid": (START.forbid([0, 1], [0, 1], name="c"), lambda o: held(o, {0, 1}, range(2))),
     "pin": (START.fix(4, 0, name="c"), lambda o: (o[0] != 4) + (4 in o[1:])),
     "one of": (START.position_in([3, 4], name="c"), lambda o: int(o[0] not in (3, 4))),
     "before": (
@@ -65,7 +66,7 @@ SAID = {
         lambda o: beyond(held(o, {0, 1, 2}, range(2)), high=1) + beyond(held(o, {0, 1, 2}), high=2),
     ),
     "rows": (
-        START.rows([np.arange(15.0), np.ones(15)], lower=[20, -np.inf], upper=[22, 2.5], name="c"),
+        START.add_rows([np.arange(15.0), np.ones(15)], lower=[20, -np.inf], upper=[22, 2.5], name="c"),
         lambda o: beyond(sum(N * i + j for i, j in enumerate(o)), 20, 22) + 0.5,
     ),
 }
@@ -94,7 +95,7 @@ def test_units_are_those_of_broken_for_every_ranking():
         assert all(admissible.is_feasible(order) for order in EVERY)
         for order in EVERY:
             assert admissible.charge(order) == pytest.approx(float(units(order.tolist())))
-            assert sum(admissible.broken(order).values()) == pytest.approx(float(units(order.tolist())))
+            assert sum(admissible.violations(order).values()) == pytest.approx(float(units(order.tolist())))
 
 
 def test_every_solver_agrees_on_soft_rows():
@@ -144,13 +145,17 @@ def test_cvxpy_says_what_sets_say():
     stated = RankingSet.from_cvxpy(
         π,
         [
-            penalized((cp.sum(π[:, [0, 1, 4]]) <= 1).set_label("few"), price=0.5),
+            penalized((cp.sum(π[:, [0, 1, 4]]) <= 1).set_label("few"), penalty=0.5),
             penalized((2 * π[0, 3] == 2).set_label("first"), penalty=0.25),
             penalized((π[:, 2] == 0).set_label("never"), penalty=1.0),
             cp.sum(π[:2, [1, 2]]) >= 1,
         ],
     )
-    assert [(one.name, one.price) for one in stated.soft_constraints] == [("few", 0.5), ("first", 0.25), ("never", 1.0)]
+    assert [(one.name, one.penalty) for one in stated.soft_constraints] == [
+        ("few", 0.5),
+        ("first", 0.25),
+        ("never", 1.0),
+    ]
     for order in EVERY:
         π.value = np.eye(N)[order]
         few, first, never = held(order, {0, 1, 4}), order[0] != 3, held(order, {2})
@@ -164,7 +169,7 @@ def test_a_statement_file_says_what_python_says(tmp_path):
     file = tmp_path / "soft.toml"
     file.write_text(
         "documents = 5\npositions = 3\nweights = [3, 2, 1]\nscores = [5, 4, 3, 2, 1]\n"
-        "[[constraint]]\nat_most = 1\ndocuments = [0, 1]\nname = 'few'\nprice = 2\n"
+        "[[constraint]]\nat_most = 1\ndocuments = [0, 1]\nname = 'few'\npenalty = 2\n"
         "[[constraint]]\nat_least = 1\ndocuments = [4]\n",
         encoding="utf-8",
     )
@@ -185,12 +190,12 @@ def test_a_statement_file_says_what_python_says(tmp_path):
 def test_sets_with_soft_constraints_are_joined_named_and_refused():
     left = START.at_most(1, by=SITE, name="site").penalized("site", penalty=0.5)
     both = left & START.at_least(1, documents=3, name="site").penalized("site", penalty=2.0)
-    assert [(one.name, one.price) for one in both.soft_constraints] == [("site", 0.5), ("site_2", 2.0)]
+    assert [(one.name, one.penalty) for one in both.soft_constraints] == [("site", 0.5), ("site_2", 2.0)]
     assert "site (soft, 0.5 a unit)" in str(left)
     assert left.penalized("site", penalty=3.0).soft_constraints[0].price == 3.0
-    with pytest.raises(InvalidProblem, match=r"no constraint is named 'cite'.*'site'"):
+    with pytest.raises(InvalidProblem, match=r"No constraint is named 'cite'.*'site'"):
         left.penalized("cite", penalty=1.0)
-    with pytest.raises(InvalidProblem, match=r"no constraint is named \['site'\]"):
+    with pytest.raises(InvalidProblem, match=r"No constraint is named \['site'\]"):
         left.penalized(["site"], penalty=1.0)
     with pytest.raises(InvalidProblem, match=r"rounding = \['up'\] is none of"):
         left.at_most(share=0.3, by=SITE, rounding=["up"])
@@ -202,10 +207,10 @@ def test_sets_with_soft_constraints_are_joined_named_and_refused():
 
 def test_a_price_beyond_the_numbers_of_an_objective_is_named():
     stated = START.at_least(1, by=SITE, name="site")
-    with pytest.raises(InvalidProblem, match=r"price = 1e\+308 is no price of 'site'; give a number from 0 to 1e\+150"):
+    with pytest.raises(InvalidProblem, match=r"The penalty of 'site' must be a number from 0 to 1e.150; got 1e.308"):
         stated.penalized("site", penalty=1e308)
     with pytest.raises(InvalidProblem, match=r"price = 1e[+]308 is no price of 'site'"):
-        stated.repaired({"site": 1e308})
+        stated.repair({"site": 1e308})
     dear = stated.penalized("site", penalty=1e150)
     assert solve(constrained_ranking(np.zeros((K, N)), dear)).value == 0.0
     with pytest.raises(InvalidProblem, match=r"breaking 'site' costs charge 2 × price 1e[+]150"):
@@ -216,19 +221,19 @@ def test_an_empty_set_is_repaired_by_what_costs_least():
     empty = START.at_least(2, documents=[0, 1], name="old").at_least(2, documents=[2, 3], name="new")
     with pytest.raises(Infeasible):
         empty.check_nonempty()
-    found = empty.repaired(prices={"old": 3.0, "new": 1.0})
+    found = empty.repair(penalties={"old": 3.0, "new": 1.0})
     assert (found.broken, found.cost, found.bound, found.proved) == ({"new": 1.0}, 1.0, 1.0, True)
     assert str(found).endswith("breaks new by 1, at a cost of 1; none costs less")
-    assert empty.repaired(prices={"old": 1.0}).broken == {"old": 1.0}
+    assert empty.repair(penalties={"old": 1.0}).broken == {"old": 1.0}
     with pytest.raises(Infeasible, match="Conflict: old"):
-        empty.at_most(0, documents=[0, 1], name="none").repaired(prices={"new": 1.0})
-    with pytest.raises(InvalidProblem, match="no constraint is named 'odd'"):
-        empty.repaired(prices={"odd": 1.0})
-    with pytest.raises(InvalidProblem, match="no constraint is named 'odd'"):
-        empty.repaired(prices={1: 1.0, "odd": 1.0})
+        empty.at_most(0, documents=[0, 1], name="none").repair(penalties={"new": 1.0})
+    with pytest.raises(InvalidProblem, match="No constraint is named 'odd'"):
+        empty.repair(penalties={"odd": 1.0})
+    with pytest.raises(InvalidProblem, match="No constraint is named 'odd'"):
+        empty.repair(penalties={1: 1.0, "odd": 1.0})
     with pytest.raises(InvalidProblem, match="too far apart to be weighed in one sum"):
-        empty.repaired(prices={"old": 1e12, "new": 1.0})
-    assert str(START.repaired()).startswith("Nothing has to be broken")
+        empty.repair(penalties={"old": 1e12, "new": 1.0})
+    assert str(START.repair()).startswith("Nothing has to be broken")
 
 
 @pytest.mark.every(7)
@@ -245,9 +250,13 @@ def test_repairs_against_all_rankings(seed):
     prices["c4"] = 0.75
     if seed % 2:
         del prices["c4"]
-    must = [order for order in EVERY if seed % 2 == 0 or (not stated.allowed.all() and stated.allowed[0][order].all())]
-    least = min(sum(prices[name] * off for name, off in stated.broken(o).items() if name in prices) for o in must)
-    found = stated.repaired(prices)
+    must = [
+        order
+        for order in EVERY
+        if seed % 2 == 0 or (not stated.allowed_cells.all() and stated.allowed_cells[0][order].all())
+    ]
+    least = min(sum(prices[name] * off for name, off in stated.violations(o).items() if name in prices) for o in must)
+    found = stated.repair(prices)
     assert found.cost == pytest.approx(least)
     assert found.proved
 
@@ -269,7 +278,7 @@ def test_repairs_at_prices_far_apart_cost_the_least(dear):
             early = sum(j in groups[2] for j in order[:2])
             return prices["a"] * max(3 - inside[0], 0) + prices["b"] * inside[1] + prices["c"] * early
 
-        found = stated.repaired(prices)
+        found = stated.repair(prices)
         assert found.cost == pytest.approx(min(map(cost, permutations(range(5), 4))), rel=1e-12)
         assert found.cost == pytest.approx(cost(found.order.tolist()), rel=1e-12)
         assert found.proved

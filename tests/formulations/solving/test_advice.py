@@ -85,7 +85,7 @@ def test_advice_makes_refuted_sets_whole(seed):
             fewer = [c for c in admissible.constraints if c.name == name or c in several.admissible.constraints]
             fewer += [c for c in several.admissible.constraints if c.name in several.changes and c.name != name]
             again = RankingSet(admissible.documents, admissible.positions, tuple(fewer))
-            if again.room == again.positions:
+            if again.max_positions == again.positions:
                 assert isinstance(verify_integrality(again), Witness)
 
 

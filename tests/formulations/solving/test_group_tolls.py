@@ -27,7 +27,7 @@ def drawn(seed, most=6):
     if rng.random() < 0.4:
         held = held.precedes(0, 1, name="order")
     if rng.random() < 0.4:
-        held = held.rows(rng.normal(size=(1, k * n)), lower=-0.5, upper=0.7, name="any")
+        held = held.add_rows(rng.normal(size=(1, k * n)), lower=-0.5, upper=0.7, name="any")
     if rng.random() < 0.3:
         held = held.exactly(int(rng.integers(0, k)), documents=rng.random(n) < 0.5, name="exact")
     if rng.random() < 0.3:
@@ -54,7 +54,7 @@ def without_quicker_ways(seeds, most):
     """Those of the drawn that are no matching of positions and blocks."""
     for seed in seeds:
         held, batch = drawn(seed, most)
-        if held.soft_constraints or held.stated.blocks_of is None:
+        if held.soft_constraints or held.compiled.blocks_of is None:
             yield seed, held, batch
 
 

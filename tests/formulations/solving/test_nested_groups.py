@@ -57,7 +57,7 @@ def feasible(seeds, most=6):
             problem[0].check_nonempty()
         except Infeasible:
             continue
-        if problem[0].stated.blocks_of is None:
+        if problem[0].compiled.blocks_of is None:
             yield seed, problem
 
 
@@ -174,15 +174,15 @@ def test_interpreted_and_compiled_do_the_same():
 def test_what_is_no_tree_of_groups_is_not_taken_for_one():
     base = RankingSet(6, 4)
     held = np.arange(6)
-    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held < 2).stated) is not None
-    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held > 2).stated) is None
-    assert NestedGroups.of(base.at_most(1, documents=held < 3, positions=[0, 1]).stated) is None
-    assert NestedGroups.of(base.precedes(0, 1).stated) is None
+    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held < 2).compiled) is not None
+    assert NestedGroups.of(base.at_most(2, documents=held < 4).at_most(1, documents=held > 2).compiled) is None
+    assert NestedGroups.of(base.at_most(1, documents=held < 3, positions=[0, 1]).compiled) is None
+    assert NestedGroups.of(base.precedes(0, 1).compiled) is None
     rows = np.zeros((1, 4, 6))
     rows[0, :, :2] = 0.5
-    assert NestedGroups.of(base.rows(rows.reshape(1, -1), upper=1.0, name="half").stated) is None
+    assert NestedGroups.of(base.add_rows(rows.reshape(1, -1), upper=1.0, name="half").compiled) is None
     below = -np.ones((1, 4, 6)) * (held < 3)
-    tree = NestedGroups.of(base.rows(below.reshape(1, -1), lower=-2.0, upper=-1.0, name="negative").stated)
+    tree = NestedGroups.of(base.add_rows(below.reshape(1, -1), lower=-2.0, upper=-1.0, name="negative").compiled)
     assert (tree.low.tolist(), tree.high.tolist(), tree.leaf.tolist()) == ([1], [2], [0, 0, 0, 1, 1, 1])
 
 
@@ -193,5 +193,5 @@ def test_an_empty_set_is_said_to_be_empty():
 
 
 def test_a_forced_solver_is_asked():
-    problem = next(problem for seed, problem in feasible(range(50)) if NestedGroups.of(problem[0].stated))
+    problem = next(problem for seed, problem in feasible(range(50)) if NestedGroups.of(problem[0].compiled))
     assert solve_sets(batch_of(problem), "highs").way[0].startswith("highs")

@@ -234,7 +234,7 @@ def test_limits_that_admit_the_same_rankings_are_one_problem(name, solved):
 def test_rows_of_any_weights_are_solved_as_far_as_they_reach(solved):
     weights = np.random.default_rng(3).normal(size=(K, N))
     profit = np.outer([3.0, 2.0, 1.0], np.arange(N))
-    start = RankingSet(N, K).rows(weights.ravel()[None], upper=[9.0], name="q")
+    start = RankingSet(N, K).add_rows(weights.ravel()[None], upper=[9.0], name="q")
     limits = [-50.0, -9.0, 0.0, 0.1, 1.0, 3.0, 5.0, 9.0, 1e9]
     curve = price_of(start, "q", limits, profit=profit)
     truth = [best(profit, lambda o, at=at: weights[np.arange(K), o].sum() <= at) for at in limits]

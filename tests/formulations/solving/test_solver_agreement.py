@@ -46,8 +46,8 @@ def constrained(admissible, random):
         lambda: admissible.forbid(random.random(n) < 0.3, place),
         lambda: admissible.fix(x, int(random.integers(k))),
         lambda: admissible.precedes(x, y),
-        lambda: admissible.rows(random.integers(-1, 3, (1, k * n)), upper=k),
-        lambda: admissible.rows(random.integers(0, 10, (1, k * n)) / 10, upper=0.6 * k),
+        lambda: admissible.add_rows(random.integers(-1, 3, (1, k * n)), upper=k),
+        lambda: admissible.add_rows(random.integers(0, 10, (1, k * n)) / 10, upper=0.6 * k),
     ]
     return kinds[int(random.integers(len(kinds)))]()
 

@@ -108,8 +108,8 @@ def test_no_room_and_no_attributes(files):
     full = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-most", "1:site")
     assert isinstance(full.exception, DataError)
     assert "leaves room for" in str(full.exception)
-    assert "--short cut" in str(full.exception)
-    cut = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-most", "1:site", "--short", "cut")
+    assert "--on-infeasible truncate" in str(full.exception)
+    cut = run(files, "--k", 7, "--attributes", files / "a.csv", "--at-most", "1:site", "--on-infeasible", "truncate")
     assert all(0 < len(documents) <= 3 for documents in listed(cut).values())
     missing = run(files, "--k", 3, "--at-most", "1:site")
     assert missing.exit_code == 2

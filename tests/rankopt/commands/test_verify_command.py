@@ -37,18 +37,18 @@ at_least = 1
 documents = { site = "c" }
 positions = [0, 1]
 [[constraint]]
-ban = [0]
+forbid = [0]
 positions = [2]
 [[constraint]]
-pin = 2
+fix = 2
 position = 2
 [[constraint]]
-before = [1, 4]
+precedes = [1, 4]
 [[constraint]]
 exactly = 1
 documents = [3, 4]
 [[constraint]]
-rows = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
+add_rows = [[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]]
 upper = 0
 """
 
@@ -74,10 +74,10 @@ def test_every_word_reads_as_it_is_said(tmp_path):
         .fix(2, 2)
         .precedes(1, 4)
         .exactly(1, documents=[3, 4])
-        .rows(np.eye(1, 15), upper=0)
+        .add_rows(np.eye(1, 15), upper=0)
     )
-    assert (read.stated.matrix != said.stated.matrix).nnz == 0
-    assert np.array_equal(read.stated.upper, said.stated.upper)
+    assert (read.compiled.matrix != said.compiled.matrix).nnz == 0
+    assert np.array_equal(read.compiled.upper, said.compiled.upper)
     orders = list(permutations(range(5), 3))
     assert [read.is_feasible(order) for order in orders] == [said.is_feasible(order) for order in orders]
     assert any(read.is_feasible(order) for order in orders)
@@ -205,7 +205,7 @@ def test_a_file_that_cannot_be_used_ends_with_three(tmp_path, monkeypatch, text,
 
 def test_rows_are_called_after_their_attribute(tmp_path):
     admissible = read_statement(write(tmp_path, SITES + '[[constraint]]\nat_most = 1\nby = "site"'))
-    assert admissible.broken([0, 1, 2]) == {"site['a.org']": 1.0}
+    assert admissible.violations([0, 1, 2]) == {"site['a.org']": 1.0}
 
 
 SWEPT = """
@@ -320,9 +320,11 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
     assert all(f"<li>{line}</li>" in shown for line in advice)
     assert f"Solve in whole numbers ('highs', 'cp_sat'). {advice[0]}." in shown
     assert f"rankopt verify {file} --sweep a=0:2 --sweep b=0:2 --report {page}" in shown
-    file.write_text(head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "price = 0.5\n"]), encoding="utf-8")
+    file.write_text(
+        head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "penalty = 0.5\n"]), encoding="utf-8"
+    )
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Broken at the optimum, at its price: a by 1" in text
-    file.write_text(head + pairs.replace("at_most", "price = 0.5\nat_most"), encoding="utf-8")
+    file.write_text(head + pairs.replace("at_most", "penalty = 0.5\nat_most"), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Advice speaks of hard constraints only" in text

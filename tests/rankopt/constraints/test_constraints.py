@@ -6,7 +6,6 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from rankopt.constraints.greedy import GroupCapacities
 from sklearn.base import clone
 
 from formulations import RankingSet
@@ -15,6 +14,7 @@ from formulations.errors import Infeasible
 from formulations.integrality import verify_integrality
 from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
+from rankopt.constraints.admissible import GroupCapacities
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.rankers import LargeMarginRanker
@@ -96,24 +96,28 @@ def test_positions_and_counts_end_where_the_query_ends():
 
 def test_what_is_no_query_is_refused_with_what_was_given():
     admissible = Admissible(3).at_most(1, by="site")
-    for ask in (admissible.repaired, admissible.on, admissible.compiled):
+    for ask in (admissible.repair, admissible.for_query, admissible.to_ranking_set):
         for n in ("a", None, True, 5.5, -1):
-            with pytest.raises(OptionError, match=rf"n = {n!r} .* give a whole number"):
+            with pytest.raises(OptionError, match=rf"n must be an integer, 0 or more; got {n!r}"):
                 ask(ATTRIBUTES, n)
         for given in (None, 3, "abc", [1]):
-            with pytest.raises(DataError, match=rf"attributes are a {type(given).__name__}.*\{{'site': \[\.\.\.\]\}}"):
+            with pytest.raises(DataError, match=rf"\{{'site': \[\.\.\.\]\}}.* got a {type(given).__name__}"):
                 ask(given, 5)
-    assert admissible.stated(ATTRIBUTES, np.int64(5)).positions == admissible.stated(ATTRIBUTES, 5.0).positions == 3
+    assert (
+        admissible.to_ranking_set(ATTRIBUTES, np.int64(5)).positions
+        == admissible.to_ranking_set(ATTRIBUTES, 5.0).positions
+        == 3
+    )
     assert Admissible(3).on({}, 5).positions == 3
 
 
 @pytest.mark.parametrize("word", ["at_least", "exactly"])
 def test_a_rule_that_asks_for_more_than_its_positions_hold_is_refused(word):
     for asked, options in ((6, {}), (3, {"positions": [0, 4]}), ({"old": 1, "new": 6}, {"by": "site"})):
-        with pytest.raises(OptionError, match=rf"{word.replace('_', ' ')} \d documents cannot stand at"):
+        with pytest.raises(OptionError, match=rf"{word}\(\) needs a count of at most"):
             getattr(Admissible(5), word)(asked, **options)
-    assert getattr(Admissible(5), word)(5).rules
-    assert Admissible(5).at_most(6).rules  # allows more than there is room for, which holds
+    assert getattr(Admissible(5), word)(5).specs
+    assert Admissible(5).at_most(6).specs  # allows more than there is room for, which holds
 
 
 @pytest.mark.study
@@ -138,7 +142,7 @@ def test_a_query_without_room_is_an_error_or_a_shorter_list():
         if longest < min(4, n):
             shorter += 1
             with pytest.raises(Infeasible, match=f"room for {longest} document"):
-                Admissible(4, rules=admissible.rules).for_query(attributes, n)
+                Admissible(4, specs=admissible.specs).for_query(attributes, n)
     assert shorter > 10
 
 
@@ -170,7 +174,7 @@ def test_the_greedy_pass_is_the_program(seed):
         admissible = admissible.at_most(2, by="domain").at_most(1, documents="new")
     if seed % 5 == 0:
         admissible = admissible.forbid(documents={"site": 3}).at_most({0: 3}, by="domain")
-    caps = GroupCapacities.of(admissible.rules, attributes, n, min(k, n))
+    caps = GroupCapacities.from_specs(admissible.specs, attributes, n, min(k, n))
     order = caps.order(scores)
     if order.size == 0:
         with pytest.raises(Infeasible):
@@ -200,7 +204,7 @@ def test_the_greedy_pass_is_the_program(seed):
     ],
 )
 def test_the_greedy_pass_declines_what_is_no_laminar_matroid(admissible):
-    assert GroupCapacities.of(admissible.rules, ATTRIBUTES, 5, 3) is None
+    assert GroupCapacities.from_specs(admissible.specs, ATTRIBUTES, 5, 3) is None
 
 
 def test_a_set_is_a_value():
@@ -235,7 +239,7 @@ def test_rows_are_named_after_attributes():
         .for_query(ATTRIBUTES, 5)
     )
     assert [constraint.name for constraint in one.constraints] == ["site", "new", "new[False] and site['a']", "cap"]
-    assert one.broken([0, 1, 2]) == {"site['a']": 1.0}
+    assert one.violations([0, 1, 2]) == {"site['a']": 1.0}
 
 
 def test_prices_and_witnesses_speak_of_attributes():
@@ -253,19 +257,25 @@ def test_prices_and_witnesses_speak_of_attributes():
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda: Admissible(0), "k = 0"),
-        (lambda: Admissible(2.5), "k = 2.5"),
-        (lambda: Admissible(2, short="long"), "short = 'long'"),
-        (lambda: Admissible(2, rules=("site",)), "start from Admissible"),
-        (lambda: Admissible(2).at_most(-1, by="site"), "count = -1"),
-        (lambda: Admissible(2).at_most(1.5, by="site"), "count = 1.5"),
-        (lambda: Admissible(2).at_most({"a": 1}), "give by="),
-        (lambda: Admissible(2).at_most(1, by=SITE), "no name"),
-        (lambda: Admissible(2).at_most(1, documents=NEW), "names no attribute"),
-        (lambda: Admissible(2).at_most(1, documents={}), "names no attribute"),
-        (lambda: Admissible(2).at_most(1, documents={"site": ["a"]}), "a label is a number, a string"),
-        (lambda: Admissible(2).at_most(1, documents="new", positions=[2]), "positions name 2"),
-        (lambda: Admissible(2).forbid(documents="new", positions=-1), "a position = -1"),
+        (lambda: Admissible(0), "k must be a positive integer; got 0"),
+        (lambda: Admissible(2.5), "got 2.5"),
+        (lambda: Admissible(2, on_infeasible="long"), "got 'long'"),
+        (lambda: Admissible(2, specs=("site",)), "Start from Admissible"),
+        (lambda: Admissible(2).at_most(-1, by="site"), "count must be an integer, 0 or more; got -1"),
+        (lambda: Admissible(2).at_most(1.5, by="site"), "count must be an integer, 0 or more; got 1.5"),
+        (lambda: Admissible(2).at_most({"a": 1}), "Give by="),
+        (lambda: Admissible(2).at_most(1, by=SITE), "the name of an attribute"),
+        (lambda: Admissible(2).at_most(1, documents=NEW), "by an attribute of booleans"),
+        (lambda: Admissible(2).at_most(1, documents={}), "by an attribute of booleans"),
+        (lambda: Admissible(2).at_most(1, documents={"site": ["a"]}), "labels are numbers, strings"),
+        (
+            lambda: Admissible(2).at_most(1, documents="new", positions=[2]),
+            "Positions count from 0 to k - 1 = 1; got 2",
+        ),
+        (
+            lambda: Admissible(2).forbid(documents="new", positions=-1),
+            "a position must be an integer, 0 or more; got -1",
+        ),
     ],
 )
 def test_what_is_no_set_is_refused_when_it_is_stated(build, says):
@@ -277,8 +287,8 @@ def test_what_is_no_set_is_refused_when_it_is_stated(build, says):
     ("attributes", "says"),
     [
         ({}, "'site', which is missing"),
-        ({"site": SITE, "new": NEW[:3]}, r"'new' has shape \(3,\) but there are 5"),
-        ({"site": SITE, "new": SITE}, "value 'a' because it is neither true nor false"),
+        ({"site": SITE, "new": NEW[:3]}, r"'new' needs one value per document; got shape \(3,\) for 5"),
+        ({"site": SITE, "new": SITE}, "an attribute of booleans; got the value 'a'"),
     ],
 )
 def test_what_fits_no_set_is_refused_when_it_is_applied(attributes, says):
@@ -313,12 +323,12 @@ def test_a_share_at_least_asks_nothing_of_prefixes_that_a_query_lacks():
 @pytest.mark.parametrize(
     ("say", "told"),
     [
-        (lambda a: a.between(2, 1, documents="new"), "smaller number first"),
-        (lambda a: a.at_most(share=2.0, by="site"), "no part of a whole"),
-        (lambda a: a.at_most(1, share=0.5), "no count"),
-        (lambda a: a.at_most(share=0.5, prefixes=[4]), "lengths from 1 to k = 3"),
-        (lambda a: a.min_distance(1, by="site"), "keeps nothing apart"),
-        (lambda a: a.implies("new", None), "two choices"),
+        (lambda a: a.between(2, 1, documents="new"), "low <= high; got low=2, high=1"),
+        (lambda a: a.at_most(share=2.0, by="site"), "from 0 to 1; got 2.0"),
+        (lambda a: a.at_most(1, share=0.5), "neither a count nor positions"),
+        (lambda a: a.at_most(share=0.5, prefixes=[4]), "count from 0 to k - 1 = 2; got 3"),
+        (lambda a: a.min_distance(0, by="site"), "1 or more; got 0"),
+        (lambda a: a.implies("new", None), "by an attribute of booleans"),
     ],
 )
 def test_what_rules_cannot_say_is_named(say, told):
@@ -328,7 +338,7 @@ def test_what_rules_cannot_say_is_named(say, told):
 
 def test_shares_of_labels_and_distances_say_what_sets_of_documents_say():
     site = ["a", "b", "a", "b", "c", "a"]
-    with pytest.raises(OptionError, match="say by="):
+    with pytest.raises(OptionError, match="Give by="):
         Admissible(6).at_most(share={"a": 0.5})
     one = Admissible(6).at_most(share={"a": 0.5, "b": 1 / 3}, by="site").for_query({"site": np.array(site)}, 6)
     two = RankingSet(6, 6).at_most(share={"a": 0.5, "b": 1 / 3}, by=site)
@@ -341,7 +351,7 @@ def test_shares_of_labels_and_distances_say_what_sets_of_documents_say():
     for wrong in (
         lambda: Admissible(6).at_most(share=0.5, by="site", prefixes=[1.5]),
         lambda: Admissible(6).at_most(share=0.5, by="site", prefixes="12"),
-        lambda: Admissible(6).min_distance(1, by="site"),
+        lambda: Admissible(6).min_distance(0, by="site"),
         lambda: Admissible(6).between(None, 1, by="site"),
     ):
         with pytest.raises(OptionError):
@@ -358,24 +368,12 @@ NAMED = {
 
 
 @pytest.mark.parametrize("case", NAMED)
-def test_the_name_of_a_share_or_a_distance_softens_all_that_it_brought(case):
+def test_a_name_penalizes_all_constraints_of_that_name(case):
     others = Admissible(4).at_most(1, documents="new", name="h, first").at_least(1, by="site", positions=[0], name="k")
-    stated = Admissible(4, rules=(*NAMED[case].rules, *others.rules))
-    soft = stated.penalized("h", penalty=0.1)
-    assert [rule.price for rule in soft.rules] == [0.1] * len(NAMED[case].rules) + [None, None]
-    one_by_one = stated
-    for rule in NAMED[case].rules:
-        one_by_one = one_by_one.penalized(rule.title, penalty=0.1)
-    assert soft == one_by_one
+    soft = Admissible(4, specs=(*NAMED[case].specs, *others.specs)).penalized("h", penalty=0.1)
+    assert [spec.penalty for spec in soft.specs] == [0.1] * len(NAMED[case].specs) + [None, None]
     site = {"site": np.array(["a", "a", "a", "a", "b"])}
-    held, free = NAMED[case].stated(site, 5), NAMED[case].penalized("h", penalty=0.1).for_query(site, 5)
+    held, free = NAMED[case].to_ranking_set(site, 5), NAMED[case].penalized("h", penalty=0.1).for_query(site, 5)
     for order in permutations(range(5), 4):
         assert free.is_feasible(order)
-        assert free.charge(order) == pytest.approx(0.1 * sum(held.broken(order).values()))
-
-
-def test_a_rule_that_is_called_like_one_of_a_share_keeps_its_name():
-    alike = Admissible(4).at_most(2, by="site", positions=range(2), name="h, first 2")
-    with pytest.raises(OptionError, match="no rule is named 'h'"):
-        alike.penalized("h", penalty=1.0)
-    assert alike.penalized("h, first 2", penalty=1.0).rules[0].price == 1.0
+        assert free.charge(order) == pytest.approx(0.1 * sum(held.violations(order).values()))

@@ -1,16 +1,15 @@
 """Precedence over attributes: what indices say, said of choices; printed, saved, cut, swept, trained and ranked."""
 
-from dataclasses import replace
 from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
-from rankopt.constraints.greedy import GroupCapacities
 
 from formulations import RankingSet, confirm, solve, verify_integrality
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.gallery.assignments import constrained_ranking
 from rankopt.constraints import Admissible
+from rankopt.constraints.admissible import GroupCapacities
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import BOUNDS
@@ -49,14 +48,14 @@ def test_attributes_say_what_indices_say(seed):
             empty.precedence_chain(stages, name="c"),
         ),
     ):
-        found = rules.stated(own, n)
+        found = rules.to_ranking_set(own, n)
         soft, priced = rules.penalized("c", penalty=0.5).for_query(own, n), meant
         for order in permutations(range(n), found.positions):
             assert found.is_feasible(order) == meant.is_feasible(order)
-            assert sum(found.broken(order).values()) == sum(meant.broken(order).values())
-            assert soft.charge(order) == 0.5 * sum(priced.broken(order).values())
-        costs = [sum(found.broken(order).values()) for order in permutations(range(n), found.positions)]
-        assert rules.repaired(own, n).cost == pytest.approx(min(costs))
+            assert sum(found.violations(order).values()) == sum(meant.violations(order).values())
+            assert soft.charge(order) == 0.5 * sum(priced.violations(order).values())
+        costs = [sum(found.violations(order).values()) for order in permutations(range(n), found.positions)]
+        assert rules.repair(own, n).cost == pytest.approx(min(costs))
         if min(costs) > 0:
             with pytest.raises(Infeasible):
                 rules.for_query(own, n)
@@ -72,14 +71,11 @@ def test_attributes_say_what_indices_say(seed):
 
 def test_a_precedence_is_a_value_with_names():
     news = Admissible(10).precedes({"genre": "news"}, {"genre": "opinion"})
-    assert repr(news) == "Admissible(k=10).precedes(documents={'genre': 'news'}, then={'genre': 'opinion'})"
-    title = "genre['news'] before genre['opinion']"
+    assert repr(news) == "Admissible(k=10).precedes({'genre': 'news'}, {'genre': 'opinion'})"
+    title = "genre['news'] precedes genre['opinion']"
     own = {"genre": np.array(["news", "opinion", "x"])}
     assert [one.name for one in news.for_query(own, 3).constraints] == [title]
-    assert [one.name for one in STAGES.for_query({"stage": np.array([1, 2, 3])}, 3).constraints] == [
-        "stages",
-        "stages_2",
-    ]
+    assert [one.name for one in STAGES.for_query({"stage": np.array([1, 2, 3])}, 3).constraints] == ["stages"]
     for one in (
         news,
         news.penalized(title, penalty=0.5),
@@ -89,40 +85,42 @@ def test_a_precedence_is_a_value_with_names():
     ):
         assert eval(repr(one)) == one
         assert hash(eval(repr(one))) == hash(one)
-    first = Admissible(3).precedes({"stage": 1}, {"stage": np.int64(2)}, name="stages")
-    assert first.precedes({"stage": 2}, {"stage": 3}, name="stages") == STAGES
+    assert Admissible(3).precedence_chain([{"stage": s} for s in np.arange(1, 4)], name="stages") == STAGES
     assert news.attributes == ("genre",)
-    assert GroupCapacities.of(news.rules, {"genre": np.array([*"abc"])}, 3, 3) is None  # no greedy pass
+    assert GroupCapacities.from_specs(news.specs, {"genre": np.array([*"abc"])}, 3, 3) is None  # no greedy pass
     stated = STAGES.for_query({"stage": np.array([1, 1, 2, 2, 3])}, 5)
     assert confirm(stated, verify_integrality(stated))
 
 
 def test_a_price_of_a_name_is_one_of_all_its_rules():
     """Of four documents the last two wait: one of the first two is missing, so both links of the chain break."""
-    own, rules = {"stage": np.array([3, 2, 0, 0])}, replace(STAGES, k=4)
+    rules = Admissible(4)
+    for first, second in pairwise(range(1, 4)):
+        rules = rules.precedes({"stage": first}, {"stage": second}, name="stages")
+    own = {"stage": np.array([3, 2, 0, 0])}
     for prices, cost in ((2.0, 2.0), ({"stages": 2.0}, 2.0), ({"stages": 2.0, "stages_2": 1.0}, 2.0)):
-        assert rules.repaired(own, 4, prices).cost == cost
+        assert rules.repair(own, 4, prices).cost == cost
     late = {"stage": np.array([3, 3, 0, 0])}  # stage 3 without stage 2: the second link alone
-    assert rules.repaired(late, 4, {"stages": 2.0}).cost == 4.0
-    assert rules.repaired(late, 4, {"stages": 2.0, "stages_2": 0.5}).cost == 1.0
-    with pytest.raises(InvalidProblem, match="no constraint is named 'stages_3'"):
-        rules.repaired(late, 4, {"stages_3": 1.0})
+    assert rules.repair(late, 4, {"stages": 2.0}).cost == 4.0
+    assert rules.repair(late, 4, {"stages": 2.0, "stages_2": 0.5}).cost == 1.0
+    with pytest.raises(InvalidProblem, match="No constraint is named 'stages_3'"):
+        rules.repair(late, 4, {"stages_3": 1.0})
 
 
 def test_a_price_of_a_name_reaches_what_its_rules_brought_and_no_rule_of_a_name_that_looks_numbered():
     """Two documents of a site in three positions, forbidden twice over; `site_2` is also the title of a third rule."""
     own = {"site": np.array([*"aab"]), "new": np.array([True, True, True])}
     twice = Admissible(3).at_most(1, by="site").at_most(1, by="site")
-    assert twice.repaired(own, 3, {"site": 1.0}).cost == 2.0
-    assert twice.penalized("site", penalty=9.0).repaired(own, 3, {"site": 1.0}).cost == 2.0
+    assert twice.repair(own, 3, {"site": 1.0}).cost == 2.0
+    assert twice.penalized("site", penalty=9.0).repair(own, 3, {"site": 1.0}).cost == 2.0
     third = twice.at_most(2, documents="new", name="site_2")
-    assert [one.name for one in third.stated(own, 3).constraints] == ["site", "site_2", "site_2_2"]
-    assert third.repaired(own, 3, {"site": 1.0, "site_2_2": 1.0}).broken == {
+    assert [one.name for one in third.to_ranking_set(own, 3).constraints] == ["site", "site_2", "site_2_2"]
+    assert third.repair(own, 3, {"site": 1.0, "site_2_2": 1.0}).broken == {
         "site['a']": 1,
         "site_2['a']": 1,
         "site_2_2": 1,
     }
-    assert third.repaired(own, 3, {"site": 1.0, "site_2": 0.5}).cost == 2.0  # site_2_2 is of the title site_2
+    assert third.repair(own, 3, {"site": 1.0, "site_2": 0.5}).cost == 2.0  # site_2_2 is of the title site_2
 
 
 def test_a_share_or_a_distance_is_priced_by_its_name():
@@ -130,14 +128,13 @@ def test_a_share_or_a_distance_is_priced_by_its_name():
     first three, 2 of four; a distance of 2 keeps a.org apart in three windows."""
     own = {"new": np.array([True, False, False, False]), "site": np.array([*"aabc"])}
     shares = Admissible(4).at_least(share=0.5, documents="new", name="new half")
-    for prices in ({"new half": 2.0}, {"new half": 7.0, "new half, first 4": 2.0}):
-        assert shares.repaired(own, 4, prices).broken == {"new half, first 4": 1.0}
-        assert shares.repaired(own, 4, prices).cost == 2.0
+    assert shares.repair(own, 4, {"new half": 2.0}).broken == {"new half[4]": 1.0}
+    assert shares.repair(own, 4, {"new half": 2.0}).cost == 2.0
     apart = Admissible(2).min_distance(2, by="site", name="apart").forbid(documents={"site": "b"}, name="b")
     pinned = apart.forbid(documents={"site": "c"}, name="c")
-    assert pinned.repaired(own, 4, {"apart": 3.0, "b": 9.0, "c": 9.0}).broken == {"apart, from 0['a']": 1.0}
-    with pytest.raises(InvalidProblem, match="no constraint is named 'half'"):
-        shares.repaired(own, 4, {"half": 1.0})
+    assert pinned.repair(own, 4, {"apart": 3.0, "b": 9.0, "c": 9.0}).broken == {"apart['a', 0]": 1.0}
+    with pytest.raises(InvalidProblem, match="No constraint is named 'half'"):
+        shares.repair(own, 4, {"half": 1.0})
 
 
 @pytest.mark.parametrize("word", ["at_most", "at_least"])
@@ -151,7 +148,7 @@ def test_lists_are_cut_where_nothing_stands_first():
     own = {"stage": np.array([2, 3, 0, 0])}
     with pytest.raises(Infeasible, match="stages"):
         STAGES.for_query(own, 4)
-    cut = Admissible(3, STAGES.rules, "cut").for_query(own, 4)
+    cut = Admissible(3, STAGES.specs, "truncate").for_query(own, 4)
     assert cut.positions == 2
     assert {order for order in permutations(range(4), 2) if cut.is_feasible(order)} == {(2, 3), (3, 2)}
     soft = STAGES.penalized("stages", penalty=0.5).for_query(own, 4)
@@ -166,21 +163,22 @@ def test_lists_are_cut_where_nothing_stands_first():
 @pytest.mark.parametrize(
     ("say", "told"),
     [
-        (lambda a: a.precedes("new", None), "before needs two choices of documents: where one of the second"),
-        (lambda a: a.precedes(None, "new"), "before needs two choices"),
-        (lambda a: a.precedes(0, 1), "documents = 0 names no attribute"),
-        (lambda a: a.precedes("new", [1, 2]), r"then = \[1, 2\] names no attribute"),
-        (lambda a: a.precedes({"site": 1}, {"site": 1}), r"site\[1\] cannot stand before itself; choose others"),
-        (lambda a: a.precedes({"site": None}, "new"), "'site': None. names no label, so no document has it"),
-        (lambda a: a.at_most(1, documents={"site": float("nan")}), "names no label"),
-        (lambda a: a.precedence_chain("new"), "chain = 'new' needs a list of two choices"),
-        (lambda a: a.precedence_chain(["new"]), "a list of two choices"),
-        (lambda a: a.precedence_chain({"new": 1, "old": 2}), "a list of two choices"),
-        (lambda a: a.precedence_chain(["new", "old", "new"]), "names a choice twice"),
-        (lambda a: a.precedence_chain([["new"], "old"]), r"\['new'\] names no attribute"),
-        (lambda a: a._with("before", 0, "site", "a", None, None, then="b"), "leave positions and by out"),
-        (lambda a: a._with("before", 0, None, "a", [0], None, then="b"), "leave positions and by out"),
-        (lambda a: a._with("at most", 0, None, "a", None, None, then="b"), "say if_then or before of two"),
+        (lambda a: a.precedes("new", None), "by an attribute of booleans"),
+        (lambda a: a.precedes(None, "new"), "by an attribute of booleans"),
+        (lambda a: a.precedes(0, 1), r"precedes\(\) selects documents by an attribute.*got 0"),
+        (lambda a: a.precedes("new", [1, 2]), r"got \[1, 2\]"),
+        (lambda a: a.precedes({"site": 1}, {"site": 1}), "cannot precede themselves"),
+        (lambda a: a.precedes({"site": None}, "new"), "without a label; got {'site': None}"),
+        (lambda a: a.at_most(1, documents={"site": float("nan")}), "without a label"),
+        (lambda a: a.precedence_chain("new"), "needs a list of documents, the first one first; got 'new'"),
+        (lambda a: a.precedence_chain(["new"]), "two or more documents"),
+        (lambda a: a.precedence_chain({"new": 1, "old": 2}), "needs a list of documents"),
+        (lambda a: a.precedence_chain(["new", "old", "new"]), "cannot precede themselves"),
+        (lambda a: a.precedence_chain([["new"], "old"]), r"got \['new'\]"),
+        (lambda a: a.add("precedes", "a", "b", by="site"), "no argument 'by'"),
+        (lambda a: a.add("precedes", "a", "b", positions=[0]), "no argument 'positions'"),
+        (lambda a: a.add("precedes", "a"), "two documents or two sets"),
+        (lambda a: a.add("fix", 0, 0), "over attributes; got 'fix'"),
     ],
 )
 def test_what_no_precedence_says_is_named(say, told):
@@ -232,7 +230,9 @@ def test_a_precedence_is_no_limit_to_sweep_but_others_are_swept_beside_it():
     queries = Queries.from_arrays(features, grades, qid=qid, attributes=attributes)
     ridge = RegressionRanker().fit(queries)
     rules = STAGES.at_most(2, by="stage", name="each")
-    with pytest.raises(OptionError, match=r"'stages' has no limit .*soft\('stages', price"):
+    with pytest.raises(
+        OptionError, match=r"got 'stages', a constraint of kind precedence_chain.*penalized\('stages', penalty"
+    ):
         ridge.price_of("stages", [1], queries, constraints=rules)
     scores, weights = ridge.predict(queries), 1.0 / np.log2(np.arange(2.0, 5.0))
     curves = ridge.price_of("each", range(1, 4), queries, constraints=rules)
@@ -257,7 +257,7 @@ def test_thousands_of_documents_are_ranked_under_precedence_and_quotas():
 
 
 def test_chains_that_repeat_a_choice_are_refused_however_it_is_written():
-    with pytest.raises(OptionError, match="names a choice twice"):
+    with pytest.raises(OptionError, match="cannot precede themselves"):
         Admissible(2).precedence_chain([{"a": 1, "b": 2}, "x", (("b", 2), ("a", 1))])
-    with pytest.raises(OptionError, match="a label is a number"):
+    with pytest.raises(OptionError, match="labels are numbers"):
         Admissible(2).precedence_chain([{"g": "a"}, {"g": np.array([1, 2])}, {"g": "c"}, {"g": np.array([3, 4])}])

@@ -209,7 +209,7 @@ def test_names_and_prices_of_rules_are_checked_and_empty_sets_repaired():
     with pytest.raises(OptionError, match="price = nan is no price of 'site'"):
         SETS["sites"].penalized("site", penalty=float("nan"))
     strict = Admissible(3).at_most(1, by="site")
-    found = strict.repaired({"site": np.array(["a", "a", "b"])}, 3)
+    found = strict.repair({"site": np.array(["a", "a", "b"])}, 3)
     assert (found.broken, found.cost) == ({"site['a']": 1.0}, 1.0)
     assert (
         strict.penalized("site", penalty=0.5).for_query({"site": np.array(["a", "a", "b"])}, 3).charge([0, 1, 2]) == 0.5
