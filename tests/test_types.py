@@ -59,10 +59,11 @@ ratings: Ratings = Ratings.of(["a", "b"], [1, 2], [3.0, 4.0])
 factors: CofiRanker = CofiRanker("ordinal", user_strength=None).fit(ratings)
 factors.recommend(ratings.users[:2], 3, among=[1, 2]), factors.recommend(None, 3), factors.similar(1)
 direct = DirectRanker("AP", point="middle")
-diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"]).precedence_chain([0, 1, 2]).min_distance(2, documents=[0, 3])
-shared: RankingSet = RankingSet(4, 3).position_in([0, 1]).at_most(share=0.5, documents=[0, 1], prefixes=[2]).between(1, 2)
+diverse: RankingSet = RankingSet(4, 3).at_most(1, by=["a", "a", "b", "c"])
+diverse = diverse.precedence_chain([0, 1, 2]).min_distance(2, documents=[0, 3])
+shared: RankingSet = RankingSet(4, 3).position_in([0, 1]).at_most(share=0.5, documents=[0, 1], prefixes=[2])
 rules: Admissible = Admissible(3).at_most(1, by="site").min_distance(2, by="site").at_least(share=0.3, documents="new")
-order: Admissible = rules.precedes("new", {"site": "a"}).precedence_chain([{"stage": 1}, {"stage": 2}, "late"], name="stages")
+order: Admissible = rules.precedes("new", {"site": "a"}).precedence_chain([{"stage": 1}, {"stage": 2}, "late"])
 waits: RankingSet = RankingSet(4, 3).precedes([0, 1], 2).precedence_chain([[0, 1], {2}, range(3, 4)])
 site = constrained_ranking([[2.0, 1.0]], RankingSet(2, 1).at_most(1, documents=[0], name="site"))
 curve: PriceCurve = price_of(site, "site", range(2), side="at most")
@@ -93,7 +94,8 @@ table: Queries = read_table(Path("data.csv"), qid="query", unjudged="drop")
 file: Queries = read_svmlight("train.txt", unjudged=0.0)
 made: Queries = Queries.from_arrays([[0.5, 1], [2, 0]], [0, 2], qid=["b", "a"])
 places: RankingSet = RankingSet(4, 3).at_most(np.int64(1), documents=np.array([0, 1]), positions=range(2)).fix(3, 0)
-labels: RankingSet = RankingSet(3, 2).exactly(1, by=np.array(["a", "a", "b"])).min_distance(2, by=[("a", "b"), None, "c"])
+labels: RankingSet = RankingSet(3, 2).exactly(1, by=np.array(["a", "a", "b"])).between(0, 1)
+labels = labels.min_distance(2, by=[("a", "b"), None, "c"])
 shares: RankingSet = RankingSet(3, 2).at_least({"a": 1}, by=["a", "b", {"a"}]).at_most(share=1 / 3, documents={0, 1})
 masked: RankingSet = RankingSet(3, 2).forbid([True, False, False], 0).add_rows(np.ones((1, 6)), upper=[2.0])
 frame, column = pd.DataFrame({"qid": [1, 1, 2], "x": [0.5, 1, 2]}), pd.Series([1, 0, 2])
@@ -216,7 +218,7 @@ RankingSet(3, 2).fix("a", 0)  # wrong
 RankingSet(3, 2).precedes("a", 1)  # wrong
 RankingSet(3, 2).at_most(share="half")  # wrong
 RankingSet(3, 2).at_most(share=0.5, rounding="upward")  # wrong
-Admissible(3, short="cutt")  # wrong
+Admissible(3, on_infeasible="cut")  # wrong
 Admissible(3).at_most("two", by="site")  # wrong
 Admissible(3).at_most(share=0.5, by="site", rounding="upward")  # wrong
 """

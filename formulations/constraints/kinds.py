@@ -129,8 +129,8 @@ def between(
     most = _counted(shape, name or "between", "at most", high, documents, positions, by)
     if isinstance(low, Mapping) or isinstance(high, Mapping):
         raise InvalidProblem(
-            "between() takes one low and one high for all labels; got a mapping. Use at_least() and at_most() for counts "
-            "per label."
+            "between() takes one low and one high for all labels; got a mapping. Use at_least() and at_most() for "
+            "counts per label."
         )
     if low > high:
         raise InvalidProblem(f"between() needs low <= high; got low={low}, high={high}.")

@@ -146,7 +146,8 @@ class RankingSet(ConstraintMethods[Some, Labels], CompactReprMixin):
                 f"{other.positions} of {other.documents}."
             )
         both = self
-        for constraint in (*other.constraints, *other.soft_constraints):
+        others: tuple[Constraint | SoftConstraint, ...] = (*other.constraints, *other.soft_constraints)
+        for constraint in others:
             both = both._with(constraint)
         return both
 

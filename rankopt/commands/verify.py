@@ -180,7 +180,7 @@ def verify(file: str, effort: int, seed: int, sweeps: tuple[str, ...], report: s
             click.echo(str(line))
         if broken is not None:
             said = ", ".join(f"{name} by {amount:g}" for name, amount in broken.items())
-            click.echo(f"Broken at the optimum, at its price: {said or 'nothing'}")
+            click.echo(f"Violated at the optimum, at a penalty: {said or 'nothing'}")
     if verdict != "proof":
         raise click.exceptions.Exit(1)
 
@@ -207,7 +207,7 @@ def _say_empty(file: str, sweeps: tuple[str, ...], json_: bool) -> None:
         swept = swept_by(admissible, sweeps, profit)
     least: Any = None
     try:
-        least = admissible.repaired()
+        least = admissible.repair()
         told = f"The least broken ranking: {least}"
     except FormulationError as error:  # the conflict is told all the same
         told = f"The least broken ranking is not known: {error}"

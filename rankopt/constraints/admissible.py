@@ -352,7 +352,7 @@ def _attributes(spec: ConstraintSpec) -> list[str]:
 
 
 def _constraint_names(found: RankingSet) -> set[str]:
-    return {held.name for held in (*found.constraints, *found.soft_constraints)}
+    return {*(held.name for held in found.constraints), *(held.name for held in found.soft_constraints)}
 
 
 def _text(selector: Any) -> str:

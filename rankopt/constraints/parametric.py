@@ -43,8 +43,8 @@ def swept(
     """The curve of Σ_i c_i s_π(i) for each query, scores (N,) in the order of the rows of `queries`, c = weights(k, n).
 
     As in `Admissible`, a query is asked for no more documents than the rule has positions in it; with
-    on_infeasible="truncate" its list is as long as the constraints allow. A query that has none of a rule's documents has the same value
-    at all limits, one that has no admissible ranking at any limit counts as empty at all.
+    on_infeasible="truncate" its list is as long as the constraints allow. A query that has none of a rule's documents
+    has the same value at all limits, one that has no admissible ranking at any limit counts as empty at all.
     """
     specs = tuple(part for spec in admissible.specs for part in _one_sided(spec))
     rule = _chosen(specs, constraint, side)
@@ -55,7 +55,8 @@ def swept(
     if not rule.args or rule.kind not in SIDES:
         raise OptionError(
             f"A sweep needs a constraint with one limit, at_most(), at_least(), exactly() or between() of a count; got "
-            f"{constraint!r}, a constraint of kind {rule.kind}. Name another, or make it soft: penalized({constraint!r}, penalty=...)."
+            f"{constraint!r}, a constraint of kind {rule.kind}. Name another, or make it soft: "
+            f"penalized({constraint!r}, penalty=...)."
         )
     admissible.validate(queries.attributes)
     try:

@@ -324,7 +324,7 @@ def test_refuted_sets_and_fractional_optima_get_advice_and_soft_ones_say_what_br
         head + pairs.split("[[constraint]]")[1].join(["[[constraint]]", "penalty = 0.5\n"]), encoding="utf-8"
     )
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
-    assert "Broken at the optimum, at its price: a by 1" in text
+    assert "Violated at the optimum, at a penalty: a by 1" in text
     file.write_text(head + pairs.replace("at_most", "penalty = 0.5\nat_most"), encoding="utf-8")
     text = CliRunner().invoke(rankopt, ["verify", str(file)]).stdout
     assert "Advice speaks of hard constraints only" in text

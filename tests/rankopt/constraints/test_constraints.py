@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from formulations import RankingSet
 from formulations.constraints.constrained_ranking import ConstrainedRanking
+from formulations.constraints.kinds import KINDS
 from formulations.errors import Infeasible
 from formulations.integrality import verify_integrality
 from formulations.solving.solve import solve
@@ -377,3 +378,42 @@ def test_a_name_penalizes_all_constraints_of_that_name(case):
     for order in permutations(range(5), 4):
         assert free.is_feasible(order)
         assert free.charge(order) == pytest.approx(0.1 * sum(held.violations(order).values()))
+
+
+A, NEWS = np.array([True, True, False, False, False]), NEW
+"""The documents of site a, and those that are new."""
+
+KINDS_OF_BOTH = {
+    "at_most": (lambda s, a, new, by: s.at_most(1, documents=a, positions=[0, 1]), lambda o: count(o, A, {0, 1}) < 2),
+    "at_least": (lambda s, a, new, by: s.at_least(1, documents=new), lambda o: count(o, NEWS) >= 1),
+    "exactly": (lambda s, a, new, by: s.exactly(1, by=by), lambda o: len({*SITE[list(o)]}) == 3),
+    "between": (lambda s, a, new, by: s.between(1, 2, documents=a), lambda o: 1 <= count(o, A) <= 2),
+    "share": (lambda s, a, new, by: s.at_least(share=0.5, documents=new),
+              lambda o: all(count(o[:p], NEWS) >= p // 2 for p in (1, 2, 3))),
+    "forbid": (lambda s, a, new, by: s.forbid(a, [1]), lambda o: not A[o[1]]),
+    "position_in": (lambda s, a, new, by: s.position_in(new, position=2), lambda o: NEWS[o[2]]),
+    "precedes": (lambda s, a, new, by: s.precedes(a, new),
+                 lambda o: all(A[list(o[:p])].any() for p, j in enumerate(o) if NEWS[j] and not A[j])),
+    "precedence_chain": (lambda s, a, new, by: s.precedence_chain([new, a]),
+                         lambda o: all(NEWS[list(o[:p])].any() for p, j in enumerate(o) if A[j] and not NEWS[j])),
+    "min_distance": (lambda s, a, new, by: s.min_distance(2, by=by),
+                     lambda o: not any(SITE[o[i]] == SITE[o[i + 1]] for i in range(2))),
+    "implies": (lambda s, a, new, by: s.implies(a, new), lambda o: not count(o, A) or count(o, NEWS) >= 1),
+}  # fmt: skip
+
+
+def test_every_kind_over_attributes_is_stated_once_for_both():
+    assert {*KINDS_OF_BOTH} | {"fix", "add_rows"} == {*KINDS, "share"}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_BOTH)
+def test_sets_and_attributes_have_the_same_rows_and_the_rankings_of_the_definition(kind):
+    state, meant = KINDS_OF_BOTH[kind]
+    over_indices = state(RankingSet(5, 3), A, NEW, SITE.tolist())
+    over_attributes = state(Admissible(3), {"site": "a"}, "new", "site").to_ranking_set(ATTRIBUTES, 5)
+    for order in permutations(range(5), 3):
+        assert over_indices.is_feasible(order) == over_attributes.is_feasible(order) == bool(meant(order)), order
+    one, other = over_indices.compiled, over_attributes.compiled
+    assert (one.matrix != other.matrix).nnz == 0
+    assert np.array_equal(one.lower, other.lower)
+    assert np.array_equal(one.upper, other.upper)
