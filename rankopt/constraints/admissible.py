@@ -129,7 +129,9 @@ class Admissible(ConstraintMethods[Selector, str]):
         for name in self.attributes:
             if name not in given:
                 has = ", ".join(map(repr, given)) or "none"
-                raise DataError(f"The constraints need the attribute {name!r}, which is missing (got {has}); {cure}.")
+                raise DataError(
+                    f"The constraints need the attribute {name!r}, which is missing (there is {has}); {cure}."
+                )
 
     def for_query(self, attributes: Mapping[str, Any] | Frame, n: int) -> RankingSet:
         """The set of one query: n documents with these attributes, (n,) each.

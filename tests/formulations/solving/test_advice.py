@@ -98,7 +98,7 @@ def test_each_kind_of_change_is_found_and_said():
     site = RankingSet(10, 4).at_most(1, by=[*"aabbccddee"], name="site").at_most(1, documents=[0, 2], positions=[0, 1])
     assert {"at_most": "both"} in [one.changes for one in advice(site)]
     banned = RankingSet(5, 3).precedes(3, 0, name="first")
-    assert all(one.admissible.allowed[0, 0] == 0 for one in advice(banned))
+    assert all(one.admissible.allowed_cells[0, 0] == 0 for one in advice(banned))
 
 
 def test_what_is_whole_gets_no_advice_and_what_is_no_set_is_refused():

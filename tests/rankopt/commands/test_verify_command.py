@@ -157,7 +157,7 @@ def test_a_repair_that_fails_does_not_hide_the_conflict(tmp_path, monkeypatch):
     def failing(self):
         raise SolverFailed("no repair was found in 30 seconds")
 
-    monkeypatch.setattr(RankingSet, "repaired", failing)
+    monkeypatch.setattr(RankingSet, "repair", failing)
     done = run(tmp_path, EMPTY)
     assert isinstance(done.exception, Infeasible)
     assert "The least broken ranking is not known: no repair was found in 30 seconds" in done.output
@@ -178,13 +178,16 @@ TWO = (("at_most", 0), ("at_least", 1))
         ("matrix = [[nan]]", "must be finite"),
         ("matrix = [1]", "dimension"),
         (SITES + '[[constraint]]\nat_most = 1\nby = "color"', "constraint 1: there is no list 'color'"),
-        (SITES + "[[constraint]]\nby = 'site'", "it needs one of at_most"),
-        (SITES + "[[constraint]]\nat_most = 1\nban = [1]", "has at_most and ban"),
-        (SITES + "[[constraint]]\nat_most = 1\ndocument = 1", "takes documents, positions, by and name"),
-        (SITES + "[[constraint]]\nat_most = 1.5", "constraint 1: count = 1.5"),
-        (SITES + "[[constraint]]\nbefore = [1]", "constraint 1: before = "),
-        (SITES + "[[constraint]]\nbefore = [1, 1]", "cannot stand before itself"),
-        (SITES + "[[constraint]]\nat_most = 1\ndocuments = [9]", "names 9"),
+        (SITES + "[[constraint]]\nby = 'site'", "it needs one of the kinds at_most.*got none"),
+        (SITES + "[[constraint]]\nat_most = 1\nforbid = [1]", "got at_most and forbid"),
+        (
+            SITES + "[[constraint]]\nat_most = 1\ndocument = 1",
+            "takes count, share, documents, positions, by.* and penalty",
+        ),
+        (SITES + "[[constraint]]\nat_most = 1.5", "constraint 1: count must be an integer, 0 or more; got 1.5"),
+        (SITES + "[[constraint]]\nprecedes = [1]", "constraint 1: precedes.. needs two documents"),
+        (SITES + "[[constraint]]\nprecedes = [1, 1]", "cannot precede itself"),
+        (SITES + "[[constraint]]\nat_most = 1\ndocuments = [9]", "from 0 to 4; got 9"),
         (SITES + "[constraint]\nat_most = 1", "two brackets"),
         ("documents = 2\npositions = 1\nweights = [1.0]", "give both"),
         ("documents = 2\npositions = 1\nprofit = [[1.0]]", "profit has shape"),
