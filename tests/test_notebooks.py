@@ -44,9 +44,9 @@ def large_problems():
     scores, grades, planes = random.random(300), random.integers(0, 3, 300), random.random((60, 25))
     ends, square, ten = [0, 100, 300], random.random((30, 30)), {"discount": weights(10), "decay": weights(10)}
     rules = RankingSet(30, 20).at_most(3, documents=range(9), name="few").at_most(2, documents=range(5, 15))
-    assigned = formulations.ranking_set(square[:20], rules)
+    assigned = formulations.constrained_ranking(square[:20], rules)
     yield from (assigned, assigned.program, rules.program, rules.compiled, *rules.constraints)
-    yield formulations.ranking_set(square[:20], rules.penalized("few", penalty=1.0))
+    yield formulations.constrained_ranking(square[:20], rules.penalized("few", penalty=1.0))
     yield from (matching(square), solve(matching(square)), matching(square).program)
     yield formulations.diverse_retrieval(square[:4], [place % 7 for place in range(30)])
     yield formulations.marginal_ranking(square[:20])

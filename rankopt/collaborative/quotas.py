@@ -28,14 +28,8 @@ from formulations.errors import Infeasible
 from formulations.gallery.assignments import constrained_ranking
 from formulations.problems.problem import Solution, Status
 from formulations.solving.solve import solve
-from rankopt.constraints.admissible import (
-    Admissible,
-    GroupCapacities,
-    infeasible_error,
-    limits_count,
-    select,
-    selectors,
-)
+from rankopt.constraints.admissible import Admissible, infeasible_error
+from rankopt.constraints.specs import GroupCapacities, limits_count, select, selectors
 from rankopt.errors import DataError
 
 Floats = NDArray[np.float64]

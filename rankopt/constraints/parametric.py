@@ -19,7 +19,7 @@ from formulations.errors import Infeasible, InvalidProblem
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solving.parametric import PriceCurve, PriceCurves, price_of
 from formulations.solving.solve import solve
-from rankopt.constraints.admissible import Admissible, label, resolve
+from rankopt.constraints.specs import label, resolve
 from rankopt.errors import DataError, OptionError
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Weights = Callable[[int, int], Floats]
 
 
 def swept(
-    admissible: Admissible,
+    admissible: Any,
     constraint: str,
     limits: Iterable[float],
     queries: Queries | Arrangement,
@@ -117,14 +117,14 @@ def _every(one: RankingSet) -> list[Constraint]:
     return [*one.constraints, *(soft.constraint for soft in one.soft_constraints)]
 
 
-def _stated(admissible: Admissible, attributes: Mapping[str, Any], n: int) -> RankingSet | None:
+def _stated(admissible: Any, attributes: Mapping[str, Any], n: int) -> RankingSet | None:
     """The set of one query, which may be empty under the limits as they stand; None for one that nothing can fill."""
-    if admissible.on_infeasible != "truncate":
-        return admissible.to_ranking_set(attributes, n)
+    state = admissible.for_query if admissible.on_infeasible == "truncate" else admissible.to_ranking_set
     try:
-        return admissible.for_query(attributes, n)
+        found: RankingSet = state(attributes, n)
     except Infeasible:
         return None
+    return found
 
 
 def _curve(

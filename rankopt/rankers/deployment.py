@@ -14,7 +14,8 @@ from formulations.errors import Infeasible
 from formulations.gallery.assignments import constrained_ranking
 from formulations.solvers.solver import Solver
 from formulations.solving.solve import solve
-from rankopt.constraints.admissible import Admissible, GroupCapacities, infeasible_error
+from rankopt.constraints.admissible import Admissible, infeasible_error
+from rankopt.constraints.specs import GroupCapacities
 from rankopt.data.queries import Queries
 from rankopt.errors import DataError
 

@@ -183,7 +183,7 @@ def test_a_statement_file_says_what_python_says(tmp_path):
     )
     assert (solution.value, solution.order.tolist()) == best
     file.write_text(file.read_text(encoding="utf-8").replace("penalty = 2", "penalty = 'dear'"), encoding="utf-8")
-    with pytest.raises(InvalidProblem, match="constraint 1: The penalty of .* must be a number from 0.*got 'dear'"):
+    with pytest.raises(InvalidProblem, match=r"constraint 1: The penalty of .* must be a number from 0.*got 'dear'"):
         read_statement(file)
 
 
@@ -197,11 +197,11 @@ def test_sets_with_soft_constraints_are_joined_named_and_refused():
         left.penalized("cite", penalty=1.0)
     with pytest.raises(InvalidProblem, match=r"No constraint is named \['site'\]"):
         left.penalized(["site"], penalty=1.0)
-    with pytest.raises(InvalidProblem, match=r"rounding = \['up'\] is none of"):
+    with pytest.raises(InvalidProblem, match=r"got \['up'\]"):
         left.at_most(share=0.3, by=SITE, rounding=["up"])
-    with pytest.raises(InvalidProblem, match="must be a number from 0.*got -1"):
+    with pytest.raises(InvalidProblem, match=r"must be a number from 0.*got -1"):
         left.penalized("site", penalty=-1)
-    with pytest.raises(InvalidProblem, match="ranking_set"):
+    with pytest.raises(InvalidProblem, match="constrained_ranking"):
         ConstrainedRanking(np.zeros((K, N)), left)
 
 

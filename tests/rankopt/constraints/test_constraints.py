@@ -13,10 +13,8 @@ from formulations.constraints.constrained_ranking import ConstrainedRanking
 from formulations.constraints.kinds import KINDS
 from formulations.errors import Infeasible, InvalidProblem
 from formulations.gallery.assignments import constrained_ranking
-from formulations.integrality import verify_integrality
-from formulations.solving.solve import solve
 from rankopt.constraints import Admissible
-from rankopt.constraints.admissible import GroupCapacities
+from rankopt.constraints.specs import GroupCapacities
 from rankopt.data import Queries
 from rankopt.errors import DataError, OptionError
 from rankopt.losses import BOUNDS

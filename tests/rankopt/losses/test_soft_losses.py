@@ -206,7 +206,7 @@ def test_bounds_of_majorants_lie_below_them_whatever_was_paid_before(method, bou
 def test_names_and_prices_of_rules_are_checked_and_empty_sets_repaired():
     with pytest.raises(OptionError, match=r"No constraint is named 'genre'.*'site'"):
         SETS["sites"].penalized("genre", penalty=1.0)
-    with pytest.raises(OptionError, match="penalty of 'site' must be a number.*got nan"):
+    with pytest.raises(OptionError, match=r"penalty of 'site' must be a number.*got nan"):
         SETS["sites"].penalized("site", penalty=float("nan"))
     strict = Admissible(3).at_most(1, by="site")
     found = strict.repair({"site": np.array(["a", "a", "b"])}, 3)
